@@ -1,0 +1,1 @@
+"""Cells, kernels and experiments for recurrent networks that learn long time dependencies."""
