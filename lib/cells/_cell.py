@@ -1,0 +1,169 @@
+"""What all cells share: the registry, the reference unrolling and the choice of an engine."""
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib import kernels
+
+State = tuple[Tensor, ...]
+Step = Callable[[NamedTuple, State, Tensor], State]
+
+_REGISTRY: dict[str, type["Cell"]] = {}
+
+
+class Cell(nn.Module, ABC):
+    """One recurrent architecture: the weights of an equation, and ways to run it over a sequence.
+
+    A subclass names itself (``class LSTM(Cell, name="lstm")``) and is thereby registered; it states its
+    source, points to the pure function `step`, and says which weights that function gets. Training,
+    adjoints, probes, tests and figures follow from that.
+
+    Parameters
+    ----------
+    input_size
+        Features p of one input u_t.
+    hidden_size
+        Recurrent dimension d.
+    """
+
+    name: ClassVar[str]
+    """Label in designs, coordinates, tables and figures."""
+    title: ClassVar[str]
+    """How a text calls the architecture."""
+    source: ClassVar[str]
+    """Where the equation comes from: paper and equation number."""
+    step: ClassVar[Step]
+    """The recurrence, pure: ``step(weights, state, u_t) -> state``."""
+    states: int = 1
+    """Tensors in the state, each (batch, hidden)."""
+    readout: int = 0
+    """Index of the state that is read out, x_t in the text."""
+
+    def __init_subclass__(cls, *, name: str | None = None, **kwargs) -> None:
+        super().__init_subclass__(**kwargs)
+        if name is None:  # torch's parametrisations make nameless subclasses of their own
+            return
+        if _REGISTRY.get(name, cls).__module__ != cls.__module__:
+            raise TypeError(
+                f"two cells are called {name!r}: {_REGISTRY[name]} and {cls}; rename one"
+            )
+        cls.name = name
+        cls.step = staticmethod(cls.step)
+        _REGISTRY[name] = cls
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        for label, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise ValueError(
+                    f"{self.name}: expected {label} to be a positive integer, got {size!r}"
+                )
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+
+    @abstractmethod
+    def weights(self) -> NamedTuple:
+        """Return what `step` needs, constrained matrices evaluated once."""
+
+    def initial_state(self, batch: int) -> State:
+        """Return zeros, `states` tensors of shape (batch, hidden)."""
+        like = next(self.parameters())
+        return tuple(like.new_zeros(batch, self.hidden_size) for _ in range(self.states))
+
+    def forward(
+        self, u: Tensor, state: State | None = None, *, engine: str = "auto"
+    ) -> tuple[Tensor, State]:
+        """Run the cell over a sequence.
+
+        Parameters
+        ----------
+        u : (time, batch, input)
+            The input sequence.
+        state : tuple of (batch, hidden), optional
+            State before the first input; zeros by default.
+        engine
+            ``"auto"``, ``"reference"`` or the name of an engine in `lib.kernels`.
+
+        Returns
+        -------
+        outputs : (time, batch, hidden)
+            The state that is read out, after every input.
+        state : tuple of (batch, hidden)
+            The full state after the last input.
+
+        Raises
+        ------
+        ValueError
+            The input has the wrong shape, type or no time steps, or the engine cannot run it.
+        """
+        self._check(u)
+        state = self.initial_state(u.shape[1]) if state is None else state
+        run = kernels.select(self.name, engine, u)
+        if run is None:
+            return unroll(self.step, self.weights(), state, u, readout=self.readout)
+        return run(self.weights(), state, u)
+
+    def _check(self, u: Tensor) -> None:
+        if u.dim() != 3 or u.shape[2] != self.input_size:
+            raise ValueError(
+                f"{self.name}: expected input (time, batch, input) with input={self.input_size}, "
+                f"got {tuple(u.shape)}"
+            )
+        if u.shape[0] == 0 or u.shape[1] == 0:
+            raise ValueError(
+                f"{self.name}: expected at least one time step and one sequence, got {tuple(u.shape)}"
+            )
+        own = next(self.parameters())
+        if u.dtype != own.dtype or u.device != own.device:
+            raise ValueError(
+                f"{self.name}: expected input of {own.dtype} on {own.device}, "
+                f"got {u.dtype} on {u.device}; convert it with u.to(...)"
+            )
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}"
+
+
+def unroll(
+    step: Step, weights: NamedTuple, state: State, u: Tensor, *, readout: int = 0
+) -> tuple[Tensor, State]:
+    """Apply `step` to every input in turn: the reference that all engines are held to.
+
+    Shapes as in `Cell.forward`. The inputs are unbound once: taking ``u[t]`` in the loop would make
+    the backward pass quadratic in time.
+    """
+    outputs = []
+    for u_t in u.unbind(0):
+        state = step(weights, state, u_t)
+        outputs.append(state[readout])
+    return torch.stack(outputs), state
+
+
+def cell_class(name: str) -> type[Cell]:
+    """Return the class registered as `name`; raises `ValueError` that lists the known names."""
+    if name not in _REGISTRY:
+        raise ValueError(f"unknown architecture {name!r}; known: {', '.join(cell_names())}")
+    return _REGISTRY[name]
+
+
+def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters) -> Cell:
+    """Return a new cell of the architecture `name`, its weights drawn from torch's generator."""
+    return cell_class(name)(input_size, hidden_size, **hyper_parameters)
+
+
+def cell_names() -> list[str]:
+    """Return the names of all architectures, in alphabetical order."""
+    return sorted(_REGISTRY)
+
+
+def register_files(package: str, paths: list[str]) -> None:
+    """Import every module of `package`, so that each registers what it defines."""
+    for module in pkgutil.iter_modules(paths):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{package}.{module.name}")

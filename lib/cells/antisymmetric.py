@@ -1,0 +1,80 @@
+r"""The antisymmetric RNN.
+
+B. Chang, M. Chen, E. Haber, E. Chi, *AntisymmetricRNN: a dynamical system view on recurrent neural
+networks*, ICLR 2019, equation 9 there:
+
+.. math:: x_t = x_{t-1} + \epsilon \tanh((M - M^\top - \gamma I) x_{t-1} + R u_t + b)
+
+============ =========== ====== ===================================================
+symbol       name        shape  meaning
+============ =========== ====== ===================================================
+u_t          ``u``       (p,)   input
+x_t          ``x``       (d,)   state, read out
+M            ``M``       (d, d) free parameter, d^2 numbers as Table 3.3 counts
+M - M' - gI  ``W``       (d, d) antisymmetric up to the diffusion
+R            ``R``       (d, p) input weights
+b            ``b``       (d,)   bias
+epsilon      ``epsilon`` scalar step size of the forward Euler method
+gamma        ``gamma``   scalar diffusion, makes the Euler step stable
+============ =========== ====== ===================================================
+
+The dissertation names no step size and diffusion: both are 0.01, from the grid of the original paper.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    R: Tensor
+    b: Tensor
+    epsilon: float
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (x,) of (batch, d), `u` is (batch, p)."""
+    W, R, b, epsilon = weights
+    (x,) = state
+    return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)
+
+
+class AntisymmetricRNN(Cell, name="antisymmetric"):
+    """The antisymmetric RNN, without gates.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    epsilon
+        Step size, in (0, 1].
+    gamma
+        Diffusion, at least 0.
+    """
+
+    title = "antisymmetric RNN"
+    source = "Chang et al. 2019, (9)"
+    step = step
+
+    def __init__(
+        self, input_size: int, hidden_size: int, *, epsilon: float = 0.01, gamma: float = 0.01
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if not 0 < epsilon <= 1 or gamma < 0:
+            raise ValueError(
+                f"antisymmetric: expected 0 < epsilon <= 1 and gamma >= 0, got {epsilon} and {gamma}"
+            )
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.M = nn.Parameter(torch.randn(hidden_size, hidden_size) / math.sqrt(hidden_size))
+        self.R = nn.Parameter(torch.randn(hidden_size, input_size) / math.sqrt(input_size))
+        self.b = nn.Parameter(torch.zeros(hidden_size))
+
+    def weights(self) -> Weights:
+        identity = torch.eye(self.hidden_size, dtype=self.M.dtype, device=self.M.device)
+        return Weights(self.M - self.M.T - self.gamma * identity, self.R, self.b, self.epsilon)

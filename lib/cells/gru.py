@@ -1,0 +1,65 @@
+r"""The gated recurrent unit.
+
+K. Cho et al., *Learning phrase representations using RNN encoder-decoder*, 2014. The reset gate acts
+after the recurrent product (the variant of v1 of that text and of cuDNN), with one bias per gate, as
+Table 3.3 of the dissertation counts:
+
+.. math::
+    r_t, z_t &= \sigma(W_{r,z} h_{t-1} + R_{r,z} u_t + b_{r,z}) \\
+    n_t &= \tanh(r_t \odot W_n h_{t-1} + R_n u_t + b_n) \\
+    h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
+
+======= ====== ======== ==============================================
+symbol  name   shape    meaning
+======= ====== ======== ==============================================
+u_t     ``u``  (p,)     input
+h_t     ``h``  (d,)     hidden state, read out
+W       ``W``  (3d, d)  recurrent weights, gates in the order r z n
+R       ``R``  (3d, p)  input weights, same order
+b       ``b``  (3d,)    biases, same order
+======= ====== ======== ==============================================
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    R: Tensor
+    b: Tensor
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (h,) of (batch, d), `u` is (batch, p)."""
+    W, R, b = weights
+    (h,) = state
+    from_state_r, from_state_z, from_state_n = (h @ W.T).chunk(3, dim=-1)
+    from_input_r, from_input_z, from_input_n = (u @ R.T + b).chunk(3, dim=-1)
+    r = torch.sigmoid(from_state_r + from_input_r)
+    z = torch.sigmoid(from_state_z + from_input_z)
+    n = torch.tanh(r * from_state_n + from_input_n)
+    return ((1 - z) * n + z * h,)
+
+
+class GRU(Cell, name="gru"):
+    """The GRU with one bias vector per gate."""
+
+    title = "GRU"
+    source = "Cho et al. 2014, (5)-(8)"
+    step = step
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.W = nn.Parameter(torch.empty(3 * hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(3 * hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(3 * hidden_size))
+        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        return Weights(self.W, self.R, self.b)

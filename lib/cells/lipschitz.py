@@ -1,0 +1,104 @@
+r"""The Lipschitz RNN, forward Euler form.
+
+N. B. Erichson, O. Azencot, A. Queiruga, L. Hodgkinson, M. W. Mahoney, *Lipschitz recurrent neural
+networks*, ICLR 2021, equations 3, 4 and 7 there:
+
+.. math::
+    x_t &= x_{t-1} + \epsilon \, [A x_{t-1} + \tanh(W x_{t-1} + R u_t + b)] \\
+    A &= (1 - \beta)(M_A + M_A^\top) + \beta (M_A - M_A^\top) - \gamma I \\
+    W &= (1 - \beta)(M_W + M_W^\top) + \beta (M_W - M_W^\top) - \gamma I
+
+============ =========== ====== =====================================================
+symbol       name        shape  meaning
+============ =========== ====== =====================================================
+u_t          ``u``       (p,)   input
+x_t          ``x``       (d,)   state, read out
+M_A, M_W     ``M_A M_W`` (d, d) free parameters, 2 d^2 numbers as Table 3.3 counts
+A, W         ``A W``     (d, d) symmetric and skew parts weighted by beta
+R            ``R``       (d, p) input weights
+b            ``b``       (d,)   bias
+epsilon      ``epsilon`` scalar step size
+beta         ``beta``    scalar in [1/2, 1], 1 is skew
+gamma        ``gamma``   scalar diffusion
+============ =========== ====== =====================================================
+
+The dissertation names no hyper-parameters: epsilon 0.03, beta 0.75 and gamma 0.001 are the original
+authors' for pixel-by-pixel MNIST, and M_A and M_W are drawn from N(0, (0.1 / d)^2).
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+
+
+class Weights(NamedTuple):
+    A: Tensor
+    W: Tensor
+    R: Tensor
+    b: Tensor
+    epsilon: float
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (x,) of (batch, d), `u` is (batch, p)."""
+    A, W, R, b, epsilon = weights
+    (x,) = state
+    return (x + epsilon * (x @ A.T + torch.tanh(x @ W.T + u @ R.T + b)),)
+
+
+def symmetric_skew(M: Tensor, beta: float, gamma: float) -> Tensor:
+    """Return (1 - beta)(M + M') + beta (M - M') - gamma I for a (d, d) matrix M."""
+    identity = torch.eye(len(M), dtype=M.dtype, device=M.device)
+    return (1 - beta) * (M + M.T) + beta * (M - M.T) - gamma * identity
+
+
+class LipschitzRNN(Cell, name="lipschitz"):
+    """The Lipschitz RNN discretised by forward Euler.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    epsilon
+        Step size, in (0, 1].
+    beta
+        Weight of the skew part, in [0.5, 1].
+    gamma
+        Diffusion, at least 0.
+    """
+
+    title = "Lipschitz RNN"
+    source = "Erichson et al. 2021, (3), (4), (7)"
+    step = step
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        epsilon: float = 0.03,
+        beta: float = 0.75,
+        gamma: float = 0.001,
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if not 0 < epsilon <= 1 or not 0.5 <= beta <= 1 or gamma < 0:
+            raise ValueError(
+                "lipschitz: expected 0 < epsilon <= 1, 0.5 <= beta <= 1 and gamma >= 0, "
+                f"got {epsilon}, {beta} and {gamma}"
+            )
+        self.epsilon = epsilon
+        self.beta = beta
+        self.gamma = gamma
+        self.M_A = nn.Parameter(torch.randn(hidden_size, hidden_size) * 0.1 / hidden_size)
+        self.M_W = nn.Parameter(torch.randn(hidden_size, hidden_size) * 0.1 / hidden_size)
+        self.R = nn.Parameter(torch.randn(hidden_size, input_size) / math.sqrt(input_size))
+        self.b = nn.Parameter(torch.zeros(hidden_size))
+
+    def weights(self) -> Weights:
+        A = symmetric_skew(self.M_A, self.beta, self.gamma)
+        W = symmetric_skew(self.M_W, self.beta, self.gamma)
+        return Weights(A, W, self.R, self.b, self.epsilon)

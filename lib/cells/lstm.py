@@ -1,0 +1,66 @@
+r"""The long short-term memory with a forget gate.
+
+S. Hochreiter, J. Schmidhuber, *Long short-term memory*, Neural Computation 1997, and F. Gers,
+J. Schmidhuber, F. Cummins, *Learning to forget*, 2000 (forget gate). One bias per gate, as Table 3.3
+of the dissertation counts:
+
+.. math::
+    i_t, f_t, o_t &= \sigma(W_{i,f,o} h_{t-1} + R_{i,f,o} u_t + b_{i,f,o}) \\
+    g_t &= \tanh(W_g h_{t-1} + R_g u_t + b_g) \\
+    c_t &= f_t \odot c_{t-1} + i_t \odot g_t \\
+    h_t &= o_t \odot \tanh(c_t)
+
+======= ====== ======== ==============================================
+symbol  name   shape    meaning
+======= ====== ======== ==============================================
+u_t     ``u``  (p,)     input
+h_t     ``h``  (d,)     hidden state, read out
+c_t     ``c``  (d,)     cell state
+W       ``W``  (4d, d)  recurrent weights, gates in the order i f g o
+R       ``R``  (4d, p)  input weights, same order
+b       ``b``  (4d,)    biases, same order
+======= ====== ======== ==============================================
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    R: Tensor
+    b: Tensor
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (h, c), each (batch, d), `u` is (batch, p)."""
+    W, R, b = weights
+    h, c = state
+    i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return h, c
+
+
+class LSTM(Cell, name="lstm"):
+    """The LSTM with one bias vector per gate."""
+
+    title = "LSTM"
+    source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000"
+    step = step
+    states = 2
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(4 * hidden_size))
+        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        return Weights(self.W, self.R, self.b)

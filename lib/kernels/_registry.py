@@ -1,0 +1,94 @@
+"""The registry of engines and the choice among them."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
+
+PREFERENCE = ("numba-cuda", "numba-cpu", "library")
+"""Engines that ``auto`` tries, in this order, before the reference."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to run one cell: the function and the inputs it takes."""
+
+    name: str
+    cell: str
+    run: Run
+    devices: tuple[str, ...]
+    dtypes: tuple[torch.dtype, ...]
+
+    def refusal(self, u: Tensor) -> str:
+        """Return why the engine cannot take `u`, or an empty string."""
+        if u.device.type not in self.devices:
+            return f"it runs on {' or '.join(self.devices)}, the input is on {u.device.type}"
+        if u.dtype not in self.dtypes:
+            expected = " or ".join(str(dtype) for dtype in self.dtypes)
+            return f"it takes {expected}, the input is {u.dtype}"
+        return ""
+
+
+_ENGINES: dict[tuple[str, str], Engine] = {}
+
+
+def register(
+    name: str, *cells: str, devices: tuple[str, ...], dtypes: tuple[torch.dtype, ...]
+) -> Callable[[Run], Run]:
+    """Return a decorator that registers a function as the engine `name` of `cells`."""
+
+    def add(run: Run) -> Run:
+        for cell in cells:
+            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes)
+        return run
+
+    return add
+
+
+def engine_names(cell: str) -> list[str]:
+    """Return the names of the engines of `cell`, the reference first."""
+    return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
+
+
+def select(cell: str, engine: str, u: Tensor) -> Run | None:
+    """Return the function that runs `cell` on `u`, or None for the reference.
+
+    Parameters
+    ----------
+    cell
+        Name of the architecture.
+    engine
+        ``"auto"`` for the first of `PREFERENCE` that takes `u`, ``"reference"``, or a name.
+    u : (time, batch, input)
+        The input sequence; its device and type decide.
+
+    Raises
+    ------
+    ValueError
+        The engine named does not exist for this cell, or cannot take this input.
+    """
+    if engine == "reference":
+        return None
+    if engine == "auto":
+        for name in PREFERENCE:
+            candidate = _ENGINES.get((cell, name))
+            if candidate is not None and not candidate.refusal(u):
+                return candidate.run
+        return None
+    if (cell, engine) not in _ENGINES:
+        raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
+    if refusal := _ENGINES[cell, engine].refusal(u):
+        raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
+    return _ENGINES[cell, engine].run
+
+
+def register_files(package: str, paths: list[str]) -> None:
+    """Import every module of `package`, so that each registers what it defines."""
+    for module in pkgutil.iter_modules(paths):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{package}.{module.name}")
