@@ -1,0 +1,201 @@
+"""One look for every figure: colours, markers and names, and the panels that notebooks share.
+
+Architectures keep their colour and marker in all figures. The palette is Okabe and Ito's, which readers
+with any common colour vision can tell apart; markers repeat the information for print in grey.
+"""
+
+import zlib
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+COLOURS = {
+    "rnn": "#000000",
+    "lstm": "#E69F00",
+    "gru": "#56B4E9",
+    "lipschitz": "#009E73",
+    "antisymmetric": "#0072B2",
+    "exponential": "#D55E00",
+    "unicornn": "#CC79A7",
+}
+MARKERS = {
+    "rnn": "o",
+    "lstm": "s",
+    "gru": "D",
+    "lipschitz": "^",
+    "antisymmetric": "v",
+    "exponential": "P",
+    "unicornn": "X",
+}
+LABELS = {
+    "rnn": "Basic RNN",
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "lipschitz": "Lipschitz RNN",
+    "antisymmetric": "Antisymmetric RNN",
+    "exponential": "Exponential RNN",
+    "unicornn": "UnICORNN",
+    "digits": "Digits",
+    "mnist": "MNIST",
+    "fashion_mnist": "Fashion MNIST",
+    "cifar10": "CIFAR10",
+    "imdb": "IMDB",
+    "reuters": "Reuters",
+}
+# For architectures that join later: Tol's muted palette, which does not repeat a colour above.
+_MORE_COLOURS = ("#882255", "#44AA99", "#999933", "#332288", "#AA4499", "#117733")
+_MORE_MARKERS = ("p", "h", "*", "<", ">", "d", "8")
+
+ADJOINT_METRIC = r"adjoint metric  $\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
+"""Axis label of (3.6)."""
+
+
+def use_style() -> None:
+    """Set Matplotlib's defaults for every figure of the project."""
+    mpl.rcParams.update(
+        {
+            "figure.figsize": (7.0, 4.2),
+            "figure.dpi": 100,
+            "figure.constrained_layout.use": True,
+            "savefig.dpi": 160,
+            "svg.hashsalt": "lib.plotting",
+            "font.size": 11,
+            "axes.titlesize": 11,
+            "axes.labelsize": 11,
+            "legend.fontsize": 10,
+            "legend.frameon": False,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#DDDDDD",
+            "grid.linewidth": 0.6,
+            "lines.linewidth": 1.8,
+            "lines.markersize": 7,
+            "axes.prop_cycle": mpl.cycler(color=[*COLOURS.values()]),
+            "image.cmap": "viridis",
+        }
+    )
+
+
+def colour(architecture: str) -> str:
+    """Return the colour of `architecture`; one that is not listed gets its own, always the same."""
+    return COLOURS.get(architecture) or _by_name(architecture, _MORE_COLOURS)
+
+
+def marker(architecture: str) -> str:
+    """Return the marker of `architecture`; one that is not listed gets its own, always the same."""
+    return MARKERS.get(architecture) or _by_name(architecture, _MORE_MARKERS)
+
+
+def label(name: str) -> str:
+    """Return how the texts write the architecture or data set `name`; unknown names stay as they are."""
+    return LABELS.get(name, name)
+
+
+def task_label(dataset: str, order: str, noise: str) -> str:
+    """Return a task as the texts write it, such as ``MNIST, permuted × uniform``."""
+    return f"{label(dataset)}, {order}" + ("" if noise == "none" else f" × {noise}")
+
+
+def _by_name(name: str, choices: Sequence[str]) -> str:
+    # A checksum, not hash(): the same name looks the same in every process.
+    return choices[zlib.crc32(name.encode()) % len(choices)]
+
+
+def histogram(
+    ax: Axes,
+    values: np.ndarray,
+    *,
+    lines: Sequence[tuple[float, str, str]] = (),
+    bins: int = 120,
+) -> pd.DataFrame:
+    """Draw a histogram with a logarithmic count axis and say what it cannot show.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw on.
+    values
+        Any shape; infinite and undefined values have no place on the axis, so their numbers are written
+        into the figure.
+    lines
+        Vertical lines as (position, colour, label); lines of one label share an entry in the legend.
+    bins
+        Number of bins over the finite values and the lines.
+
+    Returns
+    -------
+    pandas.DataFrame
+        What was drawn: ``left``, ``right``, ``count``. The first row is -inf to -inf, the last inf to inf,
+        and undefined values have empty borders.
+    """
+    values = np.asarray(values, float).ravel()
+    finite = values[np.isfinite(values)]
+    places = np.concatenate([finite, [position for position, _, _ in lines]])
+    low, high = (places.min(), places.max()) if places.size else (-1.0, 1.0)
+    margin = 0.02 * max(high - low, 1.0)
+    counts, edges = np.histogram(finite, bins=bins, range=(low - margin, high + margin))
+    ax.stairs(counts, edges, fill=True, color="#4C78A8")
+    if counts.any():
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=0.7)
+    seen = set()
+    for position, tint, text in lines:
+        name = None if text in seen else text
+        seen.add(text)
+        ax.axvline(position, color=tint, linestyle="--", label=name)
+    special = {
+        "−∞": int(np.isneginf(values).sum()),
+        "+∞": int(np.isposinf(values).sum()),
+        "undefined": int(np.isnan(values).sum()),
+    }
+    note = ",  ".join(f"{text}: {count:,}" for text, count in special.items())
+    ax.set_title(f"in the bars: {finite.size:,}   outside the axis: {note}", loc="left")
+    infinite = [(-np.inf, -np.inf), (np.inf, np.inf), (np.nan, np.nan)]
+    rows = [(*infinite[0], special["−∞"]), *zip(edges[:-1], edges[1:], counts, strict=True)]
+    rows += [(*infinite[1], special["+∞"]), (*infinite[2], special["undefined"])]
+    return pd.DataFrame(rows, columns=["left", "right", "count"])
+
+
+def scatter_architectures(
+    ax: Axes, frame: pd.DataFrame, *, x: str = "metric", y: str = "accuracy"
+) -> None:
+    """Draw one point per row of `frame`, coloured and marked by its ``architecture``.
+
+    Rows whose `x` is not finite cannot be placed; they are drawn at the left or right edge as
+    hollow markers, and the legend says so.
+    """
+    finite = frame.loc[np.isfinite(frame[x].astype(float)), x]
+    low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
+    # The line at zero belongs to the picture: a ratio of one is a gradient neither vanished nor exploded.
+    low, high = min(low, 0.0), max(high, 0.0)
+    margin = 0.08 * max(high - low, 1.0)
+    ax.axvline(0.0, color="black", linestyle="--", linewidth=1.2)
+    for architecture, rows in frame.groupby("architecture", sort=False):
+        place = rows[x].astype(float)
+        inside = np.isfinite(place)
+        tint, shape, name = colour(architecture), marker(architecture), label(architecture)
+        if inside.any():
+            ax.scatter(
+                place[inside], rows.loc[inside, y], color=tint, marker=shape, label=name, s=64
+            )
+        for sign, text in ((-1, "−∞"), (1, "+∞")):
+            edge = np.isinf(place) & (np.sign(place) == sign)
+            if edge.any():
+                ax.scatter(
+                    np.full(edge.sum(), low - margin if sign < 0 else high + margin),
+                    rows.loc[edge, y],
+                    facecolors="none",
+                    edgecolors=tint,
+                    marker=shape,
+                    label=f"{name}, {text}",
+                    s=64,
+                )
+    ax.set_xlim(low - 2 * margin, high + 2 * margin)
+    ax.set_xlabel(ADJOINT_METRIC)
+    if frame.size and ax.get_legend_handles_labels()[0]:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)

@@ -1,0 +1,106 @@
+"""The papers' numbers as data, and ours beside them.
+
+`data/published/` holds one tidy CSV per transcribed table, named by the artefact it belongs to, and
+`sources.csv` says from which text, table and page each was taken. Nothing in the project types a
+published number anywhere else.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from lib.paths import PUBLISHED
+
+
+class PublishedError(LookupError):
+    """A published table was asked for that the project does not have."""
+
+
+def artefacts() -> pd.DataFrame:
+    """Return the list of every figure and table of results in the five texts.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``id``, ``text``, ``label``, ``what`` and ``data`` (what the artefact needs).
+    """
+    return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
+
+
+def sources() -> pd.DataFrame:
+    """Return where each transcribed file comes from: ``file``, ``text``, ``table``, ``page``, ``note``."""
+    return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
+
+
+def load_published(artefact: str) -> pd.DataFrame:
+    """Return the published numbers of one artefact as a tidy table.
+
+    Parameters
+    ----------
+    artefact
+        An ``id`` of `artefacts`, such as ``"diss-tab-1.7"``.
+
+    Raises
+    ------
+    PublishedError
+        The texts have no such artefact, or its numbers are not transcribed.
+    """
+    path = PUBLISHED / f"{artefact}.csv"
+    if path.exists():
+        # Levels such as the noise "none" are text, not missing numbers.
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    if artefact not in set(artefacts()["id"]):
+        raise PublishedError(
+            f"the texts have no artefact {artefact!r}; data/published/artefacts.csv lists them all"
+        )
+    transcribed = sorted(name.removesuffix(".csv") for name in sources()["file"])
+    raise PublishedError(
+        f"the numbers of {artefact!r} are not transcribed, expected one of {', '.join(transcribed)}; "
+        f"add data/published/{artefact}.csv and its line in sources.csv"
+    )
+
+
+def beside(
+    ours: pd.DataFrame, theirs: pd.DataFrame | None, *, on: Sequence[str], value: str
+) -> pd.DataFrame:
+    """Put our numbers beside the published ones.
+
+    Every row of `ours` is kept, in its order. Where the texts publish nothing, because the data set or
+    the architecture is not theirs, ``published`` and ``difference`` stay empty.
+
+    Parameters
+    ----------
+    ours, theirs
+        Tables with the columns `on` and `value`; `theirs` is None where nothing is published.
+    on
+        The columns that say what a row is about.
+    value
+        The column to compare.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `ours`, with `value` renamed to ``ours``, then ``published`` and ``difference``
+        (ours less published).
+
+    Raises
+    ------
+    ValueError
+        A column is missing, or a row of `theirs` is not unique in `on`.
+    """
+    on = list(on)
+    if theirs is None:
+        theirs = pd.DataFrame(columns=[*on, value], dtype=object)
+    for whose, frame in (("our", ours), ("the published", theirs)):
+        if missing := [name for name in (*on, value) if name not in frame]:
+            raise ValueError(
+                f"{whose} table has no column {missing[0]!r}; it has {', '.join(map(str, frame))}"
+            )
+    if theirs.duplicated(on).any():
+        raise ValueError(f"the published table has several rows for one value of {', '.join(on)}")
+    table = ours.rename(columns={value: "ours"}).merge(
+        theirs[[*on, value]].rename(columns={value: "published"}), on=on, how="left"
+    )
+    table["published"] = pd.to_numeric(table["published"])
+    table["difference"] = table["ours"] - table["published"]
+    return table
