@@ -166,8 +166,8 @@ def scatter_architectures(
 ) -> None:
     """Draw one point per row of `frame`, coloured and marked by its ``architecture``.
 
-    Rows whose `x` is not finite cannot be placed; they are drawn at the left or right edge as
-    hollow markers, and the legend says so.
+    Rows of infinite `x` have no place on the axis: they are drawn hollow at its left or right edge. Rows of
+    undefined `x` have none at all. The legend names both.
     """
     finite = frame.loc[np.isfinite(frame[x].astype(float)), x]
     low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
@@ -195,7 +195,9 @@ def scatter_architectures(
                     label=f"{name}, {text}",
                     s=64,
                 )
+        if place.isna().any():
+            ax.scatter([], [], color=tint, marker=shape, label=f"{name}, undefined", s=64)
     ax.set_xlim(low - 2 * margin, high + 2 * margin)
     ax.set_xlabel(ADJOINT_METRIC)
-    if frame.size and ax.get_legend_handles_labels()[0]:
+    if ax.get_legend_handles_labels()[0]:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)

@@ -104,3 +104,35 @@ def beside(
     table["published"] = pd.to_numeric(table["published"])
     table["difference"] = table["ours"] - table["published"]
     return table
+
+
+def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``.
+
+    Parameters
+    ----------
+    table
+        Columns `rows`, `columns`, ``ours`` and ``published``; one line for each combination.
+    rows, columns
+        What runs down and what runs across, in the order of appearance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Text; a dash where nothing is published.
+    """
+    text = table["ours"].map(_number) + " | " + table["published"].map(_number)
+    wide = table.assign(text=text).pivot(index=list(rows), columns=list(columns), values="text")
+    down = pd.MultiIndex.from_frame(table[list(rows)].drop_duplicates())
+    across = pd.MultiIndex.from_frame(table[list(columns)].drop_duplicates())
+    if len(rows) == 1:
+        down = down.get_level_values(0)
+    if len(columns) == 1:
+        across = across.get_level_values(0)
+    return wide.reindex(index=down, columns=across)
+
+
+def _number(value: float) -> str:
+    if pd.isna(value):
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3f}"

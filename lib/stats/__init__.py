@@ -1,0 +1,15 @@
+"""Statistics of the factorial experiment; nothing here knows how a network is trained.
+
+``attempts``
+    the results as tables: one row per attempt, per measured epoch, per finished attempt.
+``errors``
+    how often training fails numerically, with intervals (Table 1.7).
+``regimes``
+    the adjoint metric and its regimes (3.6, 3.7).
+``quartiles``
+    learning quality relative to all attempts at a task.
+``tables``
+    counts by task, architecture, quartile and regime (Tables 3.4, A4 to A7).
+``selection``
+    which attempts a figure shows, by stated rules (Figures 3.4, 3.5).
+"""

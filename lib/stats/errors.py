@@ -1,0 +1,45 @@
+"""How often training ends in a numerical error (dissertation, Table 1.7)."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from statsmodels.stats.proportion import proportion_confint
+
+CONFIDENCE = 0.95
+
+
+def error_rates(attempts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the share of attempts that diverged, among those that entered, for each group.
+
+    Parameters
+    ----------
+    attempts
+        One row per attempt with ``status``, as `lib.stats.attempts.attempts` returns it.
+    by
+        Columns that form the groups; they keep their order of appearance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `by`, then ``entered``, ``diverged``, ``missing`` (counts), ``error_rate`` and the ends ``low`` and
+        ``high`` of its 95% interval. A group in which no attempt entered has no rate.
+
+    Notes
+    -----
+    The interval is Wilson's: it stays within 0 and 1 and has a width even where no attempt failed. It treats
+    attempts as independent, which replicates of one treatment are not quite.
+    """
+    frame = attempts.assign(
+        entered=attempts["status"] != "missing",
+        diverged=attempts["status"] == "diverged",
+        missing=attempts["status"] == "missing",
+    )
+    table = frame.groupby(list(by), sort=False)[["entered", "diverged", "missing"]].sum()
+    entered = table["entered"].where(table["entered"] > 0)
+    table["error_rate"] = table["diverged"] / entered
+    low, high = proportion_confint(
+        table["diverged"], table["entered"].clip(lower=1), alpha=1 - CONFIDENCE, method="wilson"
+    )
+    table["low"] = low.where(entered.notna())
+    table["high"] = high.where(entered.notna())
+    return table.reset_index()
