@@ -46,7 +46,8 @@ class DataSection(_Section):
 class StudySection(_Section):
     """The factorial design (dissertation, Table 1.2) and how its attempts are trained.
 
-    Sizes of 0 mean "all of the data set"; `workers` of 0 means one process per core.
+    Sizes of 0 mean "all of the data set" (`probe_size`: sequences of either split measured after an
+    epoch); `workers` of 0 means one process per core.
     `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``).
     """
 
@@ -59,12 +60,15 @@ class StudySection(_Section):
     replicates: Positive
     train_size: int = Field(ge=0)
     test_size: int = Field(ge=0)
+    probe_size: int = Field(ge=0)
     batch_size: Positive
     probe_batch_size: Positive
     embedding_width: Positive
+    device: Literal["auto", "cpu", "cuda"]
     flush_denormals: bool
     scheduler: str = Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")
     workers: int = Field(ge=0)
+    attempts_per_block: Positive
 
     @field_validator(
         "architectures", "widths", "learning_rates", "training_lengths", "orders", "noises"
@@ -134,5 +138,7 @@ def _explain(name: str, error: ValidationError) -> str:
             lines.append(f"{name}: unknown parameter {key}; remove it or correct its spelling")
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{name}: {key} is {problem['input']!r}; {message[0].lower()}{message[1:]}")
+            lines.append(
+                f"{name}: {key} is {problem['input']!r}; {message[0].lower()}{message[1:]}"
+            )
     return "\n".join(lines)

@@ -71,8 +71,18 @@ _VARIABLES = {
     "accuracy": (MEASURED, "float64", "classification accuracy", "1"),
     "adjoint_first": (MEASURED, "float64", "log10 of summed norms of lambda_1", "1"),
     "adjoint_last": (MEASURED, "float64", "log10 of summed norms of lambda_T", "1"),
-    "adjoint_first_full": (MEASURED, "float64", "log10 of summed norms of lambda_1, full state", "1"),
-    "adjoint_last_full": (MEASURED, "float64", "log10 of summed norms of lambda_T, full state", "1"),
+    "adjoint_first_full": (
+        MEASURED,
+        "float64",
+        "log10 of summed norms of lambda_1, full state",
+        "1",
+    ),
+    "adjoint_last_full": (
+        MEASURED,
+        "float64",
+        "log10 of summed norms of lambda_T, full state",
+        "1",
+    ),
     "classes": (("dataset",), "int64", "number of labels", "1"),
     "examples": (("dataset", "split"), "int64", "number of sequences", "1"),
     "time_steps": (("dataset", "noise"), "int64", "length of the input sequence", "step"),
@@ -131,7 +141,9 @@ def validate(ds: xr.Dataset) -> xr.Dataset:
             "rebuild them with `make repro`"
         )
     if ds.attrs.get("profile") is None:
-        raise ResultsError("the attribute 'profile' is missing; rebuild the results with `make repro`")
+        raise ResultsError(
+            "the attribute 'profile' is missing; rebuild the results with `make repro`"
+        )
     for name, (dims, dtype, _, _) in _VARIABLES.items():
         if name not in ds:
             raise ResultsError(f"variable {name!r} is missing, expected {', '.join(_VARIABLES)}")

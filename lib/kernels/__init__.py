@@ -5,8 +5,15 @@ An engine is a function with the signature of a reference unrolling bound to its
 engine for the case at hand runs its reference, the plain PyTorch loop.
 """
 
-from lib.kernels._registry import Engine, engine_names, register, register_files, select
+from lib.kernels._registry import (
+    Engine,
+    choose,
+    engine_names,
+    register,
+    register_files,
+    select,
+)
 
 register_files(__name__, __path__)
 
-__all__ = ["Engine", "engine_names", "register", "select"]
+__all__ = ["Engine", "choose", "engine_names", "register", "select"]

@@ -24,13 +24,13 @@ class Engine:
     devices: tuple[str, ...]
     dtypes: tuple[torch.dtype, ...]
 
-    def refusal(self, u: Tensor) -> str:
-        """Return why the engine cannot take `u`, or an empty string."""
-        if u.device.type not in self.devices:
-            return f"it runs on {' or '.join(self.devices)}, the input is on {u.device.type}"
-        if u.dtype not in self.dtypes:
-            expected = " or ".join(str(dtype) for dtype in self.dtypes)
-            return f"it takes {expected}, the input is {u.dtype}"
+    def refusal(self, device: str, dtype: torch.dtype) -> str:
+        """Return why the engine cannot take such inputs, or an empty string."""
+        if device not in self.devices:
+            return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
+        if dtype not in self.dtypes:
+            expected = " or ".join(str(known) for known in self.dtypes)
+            return f"it takes {expected}, the input is {dtype}"
         return ""
 
 
@@ -55,6 +55,15 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
+def choose(cell: str, device: str, dtype: torch.dtype) -> str:
+    """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``."""
+    for name in PREFERENCE:
+        engine = _ENGINES.get((cell, name))
+        if engine is not None and not engine.refusal(device, dtype):
+            return name
+    return "reference"
+
+
 def select(cell: str, engine: str, u: Tensor) -> Run | None:
     """Return the function that runs `cell` on `u`, or None for the reference.
 
@@ -63,7 +72,7 @@ def select(cell: str, engine: str, u: Tensor) -> Run | None:
     cell
         Name of the architecture.
     engine
-        ``"auto"`` for the first of `PREFERENCE` that takes `u`, ``"reference"``, or a name.
+        ``"auto"`` (see `choose`), ``"reference"``, or a name.
     u : (time, batch, input)
         The input sequence; its device and type decide.
 
@@ -72,17 +81,13 @@ def select(cell: str, engine: str, u: Tensor) -> Run | None:
     ValueError
         The engine named does not exist for this cell, or cannot take this input.
     """
-    if engine == "reference":
-        return None
     if engine == "auto":
-        for name in PREFERENCE:
-            candidate = _ENGINES.get((cell, name))
-            if candidate is not None and not candidate.refusal(u):
-                return candidate.run
+        engine = choose(cell, u.device.type, u.dtype)
+    if engine == "reference":
         return None
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
-    if refusal := _ENGINES[cell, engine].refusal(u):
+    if refusal := _ENGINES[cell, engine].refusal(u.device.type, u.dtype):
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
     return _ENGINES[cell, engine].run
 

@@ -1,0 +1,42 @@
+"""A cell that classifies sequences: embedding of tokens, recurrence, output layer."""
+
+from torch import Tensor, nn
+
+from lib.cells import Cell
+
+
+class Classifier(nn.Module):
+    """Read the last state out linearly, as in the dissertation's (2.1) with a softmax as phi.
+
+    Parameters
+    ----------
+    cell
+        Any cell; its input size is the number of features, or the width of the embedding.
+    classes
+        Number of labels K.
+    vocabulary_size
+        Number of tokens; 0 where the inputs are numbers and need no embedding.
+    """
+
+    def __init__(self, cell: Cell, classes: int, *, vocabulary_size: int = 0) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
+        self.cell = cell
+        self.output = nn.Linear(cell.hidden_size, classes)
+
+    def drive(self, inputs: Tensor) -> Tensor:
+        """Return what the cell reads, (time, batch, input).
+
+        Parameters
+        ----------
+        inputs : (batch, time, feature) or (batch, time)
+            Numbers, or int64 tokens where there is an embedding.
+        """
+        if self.embedding is not None:
+            inputs = self.embedding(inputs)
+        return inputs.transpose(0, 1).contiguous()
+
+    def forward(self, inputs: Tensor, *, engine: str = "auto") -> Tensor:
+        """Return the logits, (batch, classes), after the last input."""
+        outputs, _ = self.cell(self.drive(inputs), engine=engine)
+        return self.output(outputs[-1])

@@ -1,0 +1,115 @@
+"""From a profile's factors to blocks of attempts."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from lib import kernels
+from lib.cells import cell_class
+from lib.params import Profile, StudySection
+from lib.tasks import load_prepared, time_steps
+from lib.train import RECIPE, Attempt, pick_device
+
+FACTORS = {
+    "architectures",
+    "widths",
+    "learning_rates",
+    "training_lengths",
+    "orders",
+    "noises",
+    "replicates",
+}
+"""Settings that span the grid."""
+SCHEDULING = {"scheduler", "workers", "attempts_per_block"}
+"""Settings that decide where attempts run and in which company, not what comes out."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Attempts that run one after the other in one worker and share a shard.
+
+    Attributes
+    ----------
+    attempts
+        They share their data set.
+    prepared, prepared_hash
+        The data set's file and the SHA-256 of its bytes.
+    work
+        Time steps times epochs of all attempts: about proportional to the time the block takes.
+    """
+
+    attempts: tuple[Attempt, ...]
+    prepared: Path
+    prepared_hash: str
+    work: int
+
+    def key(self, settings: StudySection) -> str:
+        """Return a hash of all that the block's results depend on: the name of its shard."""
+        content = {
+            "recipe": RECIPE,
+            "attempts": [asdict(attempt) for attempt in self.attempts],
+            "settings": training_settings(settings),
+            "engines": engines({attempt.architecture for attempt in self.attempts}, settings),
+            "prepared": self.prepared_hash,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+
+def engines(architectures: Iterable[str], settings: StudySection) -> dict[str, str]:
+    """Return the engine that trains each architecture here: its last digits are the results'."""
+    device = pick_device(settings.device).type
+    return {name: kernels.choose(name, device, torch.float32) for name in sorted(architectures)}
+
+
+def training_settings(settings: StudySection) -> dict:
+    """Return the settings that an attempt's results depend on beside its own levels."""
+    return settings.model_dump(mode="json", exclude=FACTORS | SCHEDULING)
+
+
+def plan_blocks(profile: Profile, prepared: Path) -> list[Block]:
+    """Return the design's attempts as blocks, those with the most work first.
+
+    Parameters
+    ----------
+    profile
+        The data sets and the factors.
+    prepared
+        Folder of the prepared data sets, one ``<dataset>.nc`` each.
+
+    Raises
+    ------
+    ValueError
+        An architecture is unknown, or a data set is not prepared.
+    """
+    study = profile.study
+    for name in study.architectures:
+        cell_class(name)
+    hashes, steps = {}, {}
+    for name in profile.data.datasets:
+        path = prepared / f"{name}.nc"
+        if not path.exists():
+            raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
+        hashes[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        data = load_prepared(path)
+        steps.update({(name, noise): time_steps(data, noise) for noise in study.noises})
+    blocks = []
+    for architecture, width, dataset, order, noise in itertools.product(
+        study.architectures, study.widths, profile.data.datasets, study.orders, study.noises
+    ):
+        attempts = [
+            Attempt(architecture, width, rate, length, dataset, order, noise, replicate)
+            for rate, length, replicate in itertools.product(
+                study.learning_rates, study.training_lengths, range(study.replicates)
+            )
+        ]
+        for start in range(0, len(attempts), study.attempts_per_block):
+            part = tuple(attempts[start : start + study.attempts_per_block])
+            work = steps[dataset, noise] * sum(attempt.training_length for attempt in part)
+            blocks.append(Block(part, prepared / f"{dataset}.nc", hashes[dataset], work))
+    # Long blocks first: the last ones to finish are then short, and no core waits for the other.
+    return sorted(blocks, key=lambda block: -block.work)

@@ -1,0 +1,121 @@
+"""Run what is missing of a study and join everything to one dataset."""
+
+from pathlib import Path
+
+import xarray as xr
+from dask.distributed import as_completed
+
+from lib import results
+from lib.cells import make_cell
+from lib.params import Profile, StudySection
+from lib.study.cluster import connect
+from lib.study.plan import Block, engines, plan_blocks, training_settings
+from lib.study.progress import Progress
+from lib.study.shards import read_shard, write_shard
+from lib.tasks import load_prepared, subsample, time_steps
+from lib.train import RECIPE, Record, train_attempt
+
+
+def run_study(
+    profile_name: str, profile: Profile, prepared: str | Path, cache: str | Path
+) -> xr.Dataset:
+    """Train every attempt of the design that has no shard yet; return all as one validated dataset.
+
+    Parameters
+    ----------
+    profile_name, profile
+        The design and its settings.
+    prepared
+        Folder with one ``<dataset>.nc`` each.
+    cache
+        Folder for the shards; created if needed.
+
+    Returns
+    -------
+    xarray.Dataset
+        Schema of `lib.results`.
+
+    Notes
+    -----
+    Progress goes to the standard error, one line a block, with an estimate of the time left. A worker
+    that dies is Dask's to replace: its block runs again, and only the driver writes shards, so nothing is
+    lost or counted twice.
+    """
+    prepared, cache = Path(prepared), Path(cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    blocks = plan_blocks(profile, prepared)
+    records = {block: read_shard(cache, block, profile.study) for block in blocks}
+    missing = [block for block, found in records.items() if found is None]
+    progress = Progress(blocks, missing, {block: block.work for block in blocks})
+    if missing:
+        with connect(profile.study) as client:
+            # Not pure: two blocks are never the same call, and results must not be looked up by value.
+            futures = {
+                client.submit(run_block, block, profile.study, pure=False, retries=2): block
+                for block in missing
+            }
+            for future in as_completed(list(futures)):
+                block = futures.pop(future)
+                records[block] = future.result()
+                write_shard(cache, block, profile.study, records[block])
+                progress.done(block, records[block])
+    return _join(profile_name, profile, prepared, records)
+
+
+def run_block(block: Block, settings: StudySection) -> list[Record]:
+    """Train a block's attempts one after the other; runs in a worker."""
+    data = subsample(load_prepared(block.prepared), settings.train_size, settings.test_size)
+    return [train_attempt(attempt, data, settings) for attempt in block.attempts]
+
+
+def _join(
+    profile_name: str, profile: Profile, prepared: Path, records: dict[Block, list[Record]]
+) -> xr.Dataset:
+    study = profile.study
+    levels = {
+        "architecture": list(study.architectures),
+        "width": list(study.widths),
+        "learning_rate": list(study.learning_rates),
+        "training_length": list(study.training_lengths),
+        "dataset": list(profile.data.datasets),
+        "order": list(study.orders),
+        "noise": list(study.noises),
+        "replicate": list(range(study.replicates)),
+        "epoch": list(range(1, max(study.training_lengths) + 1)),
+    }
+    settings = training_settings(study) | {
+        "recipe": RECIPE,
+        "engines": engines(study.architectures, study),
+    }
+    ds = results.empty(levels, profile=profile_name, settings=settings)
+    position = {
+        name: {level: i for i, level in enumerate(levels[name])} for name in results.ATTEMPT
+    }
+    for block, found in records.items():
+        for attempt, record in zip(block.attempts, found, strict=True):
+            at = tuple(position[name][getattr(attempt, name)] for name in results.ATTEMPT)
+            ds["status"].values[at] = record.status
+            ds["epochs_completed"].values[at] = record.epochs_completed
+            for name, values in zip(results.MEASUREMENTS, record.measurements, strict=True):
+                ds[name].values[at][:, : attempt.training_length] = values
+    _describe_data(ds, study, prepared)
+    return results.validate(ds)
+
+
+def _describe_data(ds: xr.Dataset, study: StudySection, prepared: Path) -> None:
+    """Fill in what follows from the data sets: labels, sizes, sequence lengths, parameter counts."""
+    for i, name in enumerate(ds["dataset"].values.tolist()):
+        data = load_prepared(prepared / f"{name}.nc")
+        subset = subsample(data, study.train_size, study.test_size)
+        ds["classes"].values[i] = data.classes
+        ds["examples"].values[i] = [
+            min(study.probe_size or len(part.labels), len(part.labels))
+            for part in (subset.train, subset.test)
+        ]
+        for j, noise in enumerate(study.noises):
+            ds["time_steps"].values[i, j] = time_steps(data, noise)
+        features = study.embedding_width if data.kind == "tokens" else data.features
+        for a, architecture in enumerate(study.architectures):
+            for w, width in enumerate(study.widths):
+                cell = make_cell(architecture, features, width)
+                ds["parameters"].values[a, w, i] = sum(p.numel() for p in cell.parameters())
