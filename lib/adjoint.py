@@ -165,20 +165,27 @@ def _norm(adjoint: State) -> Tensor:
 
 def _pull_back(cell: Cell, weights, inputs, state: State, start: int, tracker: _Tracker) -> None:
     """Carry the tracked adjoint from time start + len(inputs) back to time start."""
-    first = tuple(part.detach().requires_grad_() for part in state)
-    states = [first]
-    with torch.enable_grad():
-        for u_t in inputs:
-            states.append(cell.step(weights, states[-1], u_t))
     # The earliest state is always asked for, those inside the chunk only where they are wanted.
     asked = [0, *(k for k in range(1, len(inputs)) if start + k in tracker.wanted)]
-    outputs = [
-        (part, g) for part, g in zip(states[-1], tracker.unit, strict=True) if part.requires_grad
+    states = [tuple(part.detach().requires_grad_() for part in state)]
+    with torch.enable_grad():
+        for k, u_t in enumerate(inputs, start=1):
+            after = cell.step(weights, states[-1], u_t)
+            if k in asked:
+                # Parts of one state must not count as functions of each other (h_t of c_t, say):
+                # what is differentiated is a view of each part that only the next step reads.
+                after = tuple(part.view_as(part) for part in after)
+            states.append(after)
+    # A part that depends on nothing (a frozen state, say) pulls nothing back.
+    reached = [
+        (part, unit)
+        for part, unit in zip(states[-1], tracker.unit, strict=True)
+        if part.requires_grad
     ]
     flat = torch.autograd.grad(
-        [part for part, _ in outputs],
+        [part for part, _ in reached],
         [part for k in asked for part in states[k]],
-        [g for _, g in outputs],
+        [unit for _, unit in reached],
         allow_unused=True,
         materialize_grads=True,
     )
