@@ -10,6 +10,10 @@ from lib.params import StudySection
 from lib.paths import CACHE
 
 
+TIMEOUT = "30s"
+"""How long a remote scheduler may take to answer."""
+
+
 @contextlib.contextmanager
 def connect(settings: StudySection) -> Iterator[Client]:
     """Give a Dask client: of the scheduler at the address in the settings, or of local processes.
@@ -34,7 +38,7 @@ def connect(settings: StudySection) -> Iterator[Client]:
             yield client
         return
     try:
-        client = Client(settings.scheduler, timeout="30s")
+        client = Client(settings.scheduler, timeout=TIMEOUT)
     except OSError as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {settings.scheduler} ({error}); start one with "
