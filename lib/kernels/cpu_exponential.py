@@ -1,0 +1,94 @@
+r"""The exponential RNN on one CPU core.
+
+Forward, with the drive :math:`g_t = R u_t` of all times computed before:
+
+.. math:: a_t = B x_{t-1} + g_t, \qquad x_t = \operatorname{sign}(a_t) \odot \max(|a_t| + b, 0)
+
+Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`x_t` through everything that follows, and
+:math:`o_t` the part that arrives at the output at t (the gradient of the final state belongs to :math:`o_T`). Where a unit is
+on, the sign of x_t is that of a_t; where it is off, x_t is zero:
+
+.. math::
+    \lambda_t = o_t + B^\top \delta_{t+1}, \qquad \delta_t = \lambda_t \odot [x_t \ne 0]
+
+Then :math:`\partial L / \partial g_t = \delta_t`, :math:`\partial L / \partial b = \sum_t \delta_t \odot \operatorname{sign}(x_t)` and
+:math:`\partial L / \partial B = \sum_t \delta_t x_{t-1}^\top`, one product over the whole sequence.
+
+Stored: the outputs, which exist anyway. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import array, drive, kernel, recurrent_gradient
+from lib.kernels._registry import register
+
+
+@kernel
+def _forward(B, b, g, x0, outputs):
+    zero, one = B.dtype.type(0), B.dtype.type(1)
+    bias = b.ravel()
+    previous = x0
+    for t in range(len(g)):
+        np.dot(previous, B.T, outputs[t])
+        x, g_t = outputs[t].ravel(), g[t].ravel()
+        for i in range(x.size):
+            a = x[i] + g_t[i]
+            sign = one if a > zero else (-one if a < zero else zero)
+            size = abs(a) + bias[i]
+            size = zero if size <= zero else size  # noqa: FURB136 - so NaN passes
+            x[i] = sign * size
+        previous = outputs[t]
+
+
+@kernel
+def _backward(B, outputs, from_outputs, carried, delta, b_gradient):
+    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    zero = B.dtype.type(0)
+    back, sums = carried.ravel(), b_gradient.ravel()
+    for t in range(len(outputs) - 1, -1, -1):
+        x, o_t, delta_t = outputs[t].ravel(), from_outputs[t].ravel(), delta[t].ravel()
+        for i in range(x.size):
+            arrived = o_t[i] + back[i]
+            d = zero if x[i] == zero else arrived
+            delta_t[i] = d
+            sums[i] += -d if x[i] < zero else d
+        np.dot(delta[t], B, carried)
+
+
+class _Exponential(torch.autograd.Function):
+    @staticmethod
+    def forward(B: Tensor, b: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
+        outputs = torch.empty_like(g)
+        _forward(*(array(part) for part in (B, b, g, x0, outputs)))
+        return outputs, outputs[-1].clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        B, _, _, x0 = inputs
+        ctx.save_for_backward(B, x0, output[0])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor, from_final: Tensor) -> tuple[Tensor | None, ...]:
+        B, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
+        delta, carried = np.empty_like(outputs), array(from_final).copy()
+        b_gradient = np.zeros_like(x0)
+        _backward(B, outputs, array(from_outputs), carried, delta, b_gradient)
+        B_gradient = None
+        if ctx.needs_input_grad[0]:
+            B_gradient = torch.from_numpy(recurrent_gradient(delta, x0, outputs))
+        rest = (torch.from_numpy(part) for part in (b_gradient, delta, carried))
+        return B_gradient, *rest
+
+
+@register("numba-cpu", "exponential", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def exponential(weights, state, u):
+    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`."""
+    B, R, b = weights
+    # One bias per sequence makes the kernel's inner loop one stretch; autograd sums over them.
+    b = b.expand(u.shape[1], -1)
+    outputs, x = _Exponential.apply(B, b, drive(u, R), state[0])
+    return outputs, (x,)

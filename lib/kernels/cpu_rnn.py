@@ -1,0 +1,80 @@
+r"""The basic RNN on one CPU core.
+
+Forward, with the drive :math:`g_t = R u_t + b` of all times computed before:
+
+.. math:: x_t = \tanh(W x_{t-1} + g_t)
+
+Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`x_t` through everything that follows, and
+:math:`o_t` the part that arrives at the output at t (the gradient of the final state belongs to :math:`o_T`). Backwards from
+:math:`\lambda_{T+1} = 0, \delta_{T+1} = 0`:
+
+.. math::
+    \lambda_t = o_t + W^\top \delta_{t+1}, \qquad \delta_t = \lambda_t \odot (1 - x_t^2)
+
+Then :math:`\partial L / \partial g_t = \delta_t`, :math:`\partial L / \partial x_0 = W^\top \delta_1` and
+:math:`\partial L / \partial W = \sum_t \delta_t x_{t-1}^\top`, one product over the whole sequence.
+
+Stored: the outputs, which exist anyway. Recomputed: nothing, the slope of tanh is 1 - x_t^2.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import array, drive, kernel, recurrent_gradient, tanh
+from lib.kernels._registry import register
+
+
+@kernel
+def _forward(W, g, x0, outputs):
+    previous = x0
+    for t in range(len(g)):
+        np.dot(previous, W.T, outputs[t])
+        x, g_t = outputs[t].ravel(), g[t].ravel()
+        for i in range(x.size):
+            x[i] = tanh(x[i] + g_t[i])
+        previous = outputs[t]
+
+
+@kernel
+def _backward(W, outputs, from_outputs, carried, delta):
+    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    one = W.dtype.type(1)
+    back = carried.ravel()
+    for t in range(len(outputs) - 1, -1, -1):
+        x, o_t, delta_t = outputs[t].ravel(), from_outputs[t].ravel(), delta[t].ravel()
+        for i in range(x.size):
+            delta_t[i] = (o_t[i] + back[i]) * (one - x[i] * x[i])
+        np.dot(delta[t], W, carried)
+
+
+class _RNN(torch.autograd.Function):
+    @staticmethod
+    def forward(W: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
+        outputs = torch.empty_like(g)
+        _forward(array(W), array(g), array(x0), array(outputs))
+        return outputs, outputs[-1].clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        W, _, x0 = inputs
+        ctx.save_for_backward(W, x0, output[0])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor, from_final: Tensor) -> tuple[Tensor, ...]:
+        W, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
+        delta, carried = np.empty_like(outputs), array(from_final).copy()
+        _backward(W, outputs, array(from_outputs), carried, delta)
+        gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[0] else None
+        W_gradient = None if gradient is None else torch.from_numpy(gradient)
+        return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
+
+
+@register("numba-cpu", "rnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def rnn(weights, state, u):
+    """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
+    W, R, b = weights
+    outputs, x = _RNN.apply(W, drive(u, R, b), state[0])
+    return outputs, (x,)

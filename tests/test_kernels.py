@@ -1,0 +1,287 @@
+"""Every engine of every cell against the cell's reference, and what the CPU kernels promise.
+
+The cases come from the registry: a new engine is tested without a change here.
+"""
+
+import copy
+import importlib
+import math
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+import torch
+from numba.core.registry import CPUDispatcher
+
+from lib import kernels
+from lib.cells import cell_names, make_cell
+from lib.kernels import _cpu
+from lib.paths import ROOT
+
+ENGINES = [(cell, name) for cell in cell_names() for name in kernels.engine_names(cell)[1:]]
+CPU_KERNELS = [cell for cell, name in ENGINES if name == "numba-cpu"]
+
+# Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
+
+
+def a_case(name, T, batch, hidden, dtype=torch.float64, inputs=2):
+    """Return a cell, an input (not contiguous) and an initial state, all asking for gradients."""
+    torch.manual_seed(hidden + 100 * T)
+    cell = make_cell(name, inputs, hidden).to(dtype)
+    u = torch.randn(batch, T, inputs, dtype=dtype).transpose(0, 1).requires_grad_()
+    state = tuple(
+        (0.5 * torch.randn(batch, hidden, dtype=dtype)).requires_grad_() for _ in range(cell.states)
+    )
+    with torch.no_grad():
+        for label, parameter in cell.named_parameters():
+            if label.split(".")[0] in ("b", "c"):  # the cells' own zeros would hide an error
+                parameter += 0.1 * torch.randn_like(parameter)
+    return cell, u, state
+
+
+def everything(cell, u, state, engine, *, use=("outputs", "state")):
+    """Run forward and backward; return outputs, final state and gradients by name, in float64."""
+    outputs, final = cell(u, state, engine=engine)
+    generator = torch.Generator().manual_seed(5)
+    loss = outputs.new_zeros(())
+    for label, tensors in {"outputs": (outputs,), "state": final}.items():
+        for tensor in tensors:
+            weight = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+            if label in use:
+                loss = loss + (weight.to(tensor) * tensor).sum()
+    named = dict(cell.named_parameters()) | {"u": u}
+    named |= {f"initial state {i}": part for i, part in enumerate(state)}
+    gradients = torch.autograd.grad(loss, list(named.values()))
+    found = {"outputs": outputs} | {f"final state {i}": part for i, part in enumerate(final)}
+    found |= {f"gradient of {label}": g for label, g in zip(named, gradients, strict=True)}
+    return {label: tensor.detach().double() for label, tensor in found.items()}
+
+
+def assert_close(found, expected, tolerance):
+    """Compare by name, relative to the largest value expected."""
+    assert found.keys() == expected.keys()
+    for label, truth in expected.items():
+        scale = max(truth.abs().max().item(), 1e-30)
+        deviation = (found[label] - truth).abs().max().item() / scale
+        assert deviation <= tolerance, f"{label}: {deviation:.1e} exceeds {tolerance:.0e}"
+
+
+def doubled(cell, u, state):
+    """Return the same case in float64."""
+    u, *state = (part.detach().double().requires_grad_() for part in (u, *state))
+    return copy.deepcopy(cell).double(), u, tuple(state)
+
+
+def device_of(cell, engine):
+    """Return the device an engine runs on; skip where it needs a GPU and there is none."""
+    try:
+        kernels.select(cell, engine, torch.zeros(1, 1, 1))
+    except ValueError as refusal:
+        if not torch.cuda.is_available():
+            pytest.skip(f"no GPU here: {refusal}")
+        return "cuda"
+    return "cpu"
+
+
+def on(device, cell, u, state):
+    """Move a case, its tensors leaves again."""
+    if device == "cpu":
+        return cell, u, state
+    moved = (part.detach().to(device).requires_grad_() for part in (u, *state))
+    u, *state = moved
+    return cell.to(device), u, tuple(state)
+
+
+@pytest.mark.parametrize("hidden", [1, 33])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("T", [1, 2, 63])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize(("name", "engine"), ENGINES, ids="-".join)
+def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
+    case = a_case(name, T, batch, hidden, dtype)
+    expected = everything(*doubled(*case), "reference")
+    found = everything(*on(device_of(name, engine), *case), engine)
+    assert_close({k: v.cpu() for k, v in found.items()}, expected, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("use", ["outputs", "state"])
+@pytest.mark.parametrize(("name", "engine"), ENGINES, ids="-".join)
+def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
+    case = a_case(name, 9, 3, 5)
+    expected = everything(*doubled(*case), "reference", use=use)
+    found = everything(*on(device_of(name, engine), *case), engine, use=use)
+    assert_close({k: v.cpu() for k, v in found.items()}, expected, TOLERANCE[torch.float64])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("name", CPU_KERNELS)
+def test_bad_numbers_spread_as_in_the_reference(name, dtype, bad):
+    cell, u, state = a_case(name, 6, 3, 33, dtype)
+    with torch.no_grad():
+        u[2, 1, 0] = bad
+    expected, expected_final = cell(u, state, engine="reference")
+    outputs, final = cell(u, state, engine="numba-cpu")
+    for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
+        assert torch.equal(found.isnan(), truth.isnan())
+        assert torch.equal(found.isinf(), truth.isinf())
+
+
+@pytest.mark.parametrize("name", ["exponential", "lipschitz"])
+def test_a_network_that_diverges_does_so_in_the_kernel(name):
+    cell, u, state = a_case(name, 200, 2, 8, torch.float32)
+    weights = cell.weights()
+    matrix = weights._fields[0]  # A or B, outside any tanh
+    weights = weights._replace(**{matrix: 1e3 * weights[0]})
+    outputs, _ = kernels.select(name, "numba-cpu", u)(weights, state, u)
+    assert not outputs.sum().isfinite()
+
+
+@pytest.mark.parametrize("name", CPU_KERNELS)
+def test_second_derivative_is_refused(name):
+    cell, u, state = a_case(name, 3, 2, 4)
+    outputs, _ = cell(u, state, engine="numba-cpu")
+    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize("name", CPU_KERNELS)
+def test_frozen_weights_get_no_gradient(name):
+    cell, u, state = a_case(name, 4, 2, 3)
+    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
+    cell.requires_grad_(False)
+    cell(u, state, engine="numba-cpu")[0].sum().backward()
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(u.grad, expected)
+
+
+# ---------------------------------------------------------------------------------- activations
+
+
+def elementwise(function):
+    """Compile a loop over `function`, one of the scalar activations."""
+
+    @numba.njit(**_cpu._OPTIONS)
+    def loop(x, y):
+        for i in range(x.size):
+            y[i] = function(x[i])
+
+    def apply(x):
+        y = np.empty_like(x)
+        loop(x, y)
+        return y
+
+    return apply
+
+
+def a_range(dtype):
+    """Return numbers of both signs, dense where the activations bend, down to the smallest normals."""
+    small = np.logspace(-37.9, 2, 200_000)
+    return np.concatenate([np.linspace(-20, 20, 2_000_001), small, -small]).astype(dtype)
+
+
+def test_tanh_in_float32_is_within_its_bound():
+    x = a_range(np.float32)
+    y, truth = elementwise(_cpu.tanh)(x), np.tanh(x.astype(np.float64))
+    zero = truth == 0
+    assert np.all(y[zero] == 0)
+    assert np.max(np.abs(y[~zero] / truth[~zero] - 1)) < _cpu.TANH_ERROR
+    assert np.max(np.abs(y)) == 1
+    assert np.all(np.abs(y[np.abs(x) > 9.02]) == 1)  # and so the slope vanishes as PyTorch's does
+
+
+def test_sigmoid_in_float32_is_within_its_bound():
+    x = a_range(np.float32)
+    y, truth = elementwise(_cpu.sigmoid)(x), 1 / (1 + np.exp(-x.astype(np.float64)))
+    normal = truth > 2 * np.finfo(np.float32).tiny
+    assert np.max(np.abs(y[normal] / truth[normal] - 1)) < _cpu.SIGMOID_ERROR
+    assert np.all(np.abs(y[~normal] - truth[~normal]) < 2 * np.finfo(np.float32).tiny)
+
+
+def test_activations_keep_nan_infinity_and_denormals():
+    x = np.array([np.nan, np.inf, -np.inf, 1e-42, -1e-42, -95.0], dtype=np.float32)
+    np.testing.assert_array_equal(elementwise(_cpu.tanh)(x)[:5], [np.nan, 1, -1, *x[3:5]])
+    y = elementwise(_cpu.sigmoid)(x)
+    np.testing.assert_array_equal(y[:5], [np.nan, 1, 0, 0.5, 0.5])
+    assert 0 < y[5] < np.finfo(np.float32).tiny
+
+
+def test_activations_in_float64_are_exact():
+    x = np.linspace(-20, 20, 1001)
+    np.testing.assert_array_equal(elementwise(_cpu.tanh)(x), [math.tanh(v) for v in x])
+    np.testing.assert_allclose(elementwise(_cpu.sigmoid)(x), 1 / (1 + np.exp(-x)), rtol=1e-15)
+
+
+# ---------------------------------------------------------------------------------- compilation
+
+
+def cpu_kernels():
+    """Return every compiled function of the CPU kernels' files by name."""
+    found = {}
+    for module in pkgutil.iter_modules(kernels.__path__, "lib.kernels."):
+        members = vars(importlib.import_module(module.name)).items()
+        found |= {f"{module.name}.{k}": v for k, v in members if isinstance(v, CPUDispatcher)}
+    return found
+
+
+def test_float32_kernels_hold_no_float64_arithmetic():
+    for name in CPU_KERNELS:
+        everything(*a_case(name, 2, 2, 3, torch.float32), "numba-cpu")
+    single = [
+        (label, function, signature)
+        for label, function in cpu_kernels().items()
+        for signature in function.nopython_signatures
+        if "float32" in str(signature.args)
+    ]
+    assert len({label for label, *_ in single}) >= 2 * len({f.__module__ for _, f, _ in single})
+    for label, function, signature in single:
+        fresh = numba.njit(**_cpu._OPTIONS)(function.py_func)  # one from the cache has no LLVM code
+        fresh.compile(signature.args)
+        (module,) = fresh.inspect_llvm().values()
+        functions = re.findall(r"^define .*?^}", module, re.MULTILINE | re.DOTALL)
+        # Entry points called from Python widen scalars: they are outside the loops.
+        code = "\n".join(text for text in functions if "cpython" not in text.split("\n")[0])
+        assert " float " in code
+        wide = re.findall(r"^.*= (?:f\w+|[su]itofp)\b.*\bdouble\b.*$", code, re.MULTILINE)
+        assert not wide, f"{label}: {wide[0]}"
+
+
+def run_python(code, folder):
+    """Start a process that runs `code` with an empty cache of machine code."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(folder)}
+    command = [sys.executable, "-c", code]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=-1, stderr=-2, text=True)
+
+
+def finish(process):
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return output
+
+
+def test_nothing_is_compiled_at_import(tmp_path):
+    code = "from tests.test_kernels import cpu_kernels\n"
+    code += "print(sum(len(f.signatures) for f in cpu_kernels().values()))"
+    assert finish(run_python(code, tmp_path)).strip() == "0"
+    assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_processes_share_the_machine_code(tmp_path):
+    code = """
+import torch
+from lib.cells import make_cell
+from lib.kernels import cpu_rnn
+outputs, _ = make_cell("rnn", 2, 4)(torch.ones(3, 2, 2), engine="numba-cpu")
+outputs.sum().backward()
+print(sum(cpu_rnn._forward.stats.cache_hits.values()))
+"""
+    for process in [run_python(code, tmp_path) for _ in range(2)]:  # both may compile
+        finish(process)
+    assert finish(run_python(code, tmp_path)).strip() == "1"
