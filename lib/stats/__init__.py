@@ -10,6 +10,8 @@
     learning quality relative to all attempts at a task.
 ``tables``
     counts by task, architecture, quartile and regime (Tables 3.4, A4 to A7).
+``ranks``
+    whether two measurements order attempts the same way.
 ``selection``
     which attempts a figure shows, by stated rules (Figures 3.4, 3.5).
 """

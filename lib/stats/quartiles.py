@@ -28,7 +28,16 @@ def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``dataset``, ``order``, ``noise``, ``quartile``, ``accuracy``.
+
+    Raises
+    ------
+    ValueError
+        There are no rows to rank.
     """
+    if frame.empty:
+        raise ValueError(
+            "no attempt was measured, so there is no learning quality to rank; train more attempts"
+        )
     shares = [float(name[1:]) for name in QUARTILES]
     found = frame.groupby(list(TASK), sort=False)["accuracy"].quantile(shares)
     table = found.rename_axis([*TASK, "quartile"]).reset_index()

@@ -90,6 +90,6 @@ def own_border(frame: pd.DataFrame) -> float:
 
 
 def borders(frame: pd.DataFrame) -> dict[str, float]:
-    """Return the borders to report: ``published``, and ``own`` where these results have one."""
-    found = {"published": published_border(), "own": own_border(frame)}
+    """Return the borders to report: ``text``, and ``own`` where these results have one."""
+    found = {"text": published_border(), "own": own_border(frame)}
     return {name: border for name, border in found.items() if border > 0}

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import xarray as xr
 
+from lib.published import beside, load_published
 from lib.stats.attempts import TASK
 from lib.stats.quartiles import QUARTILES, TOP, count, quartiles
 from lib.stats.regimes import REGIMES, VANISHED, regimes
@@ -62,6 +63,49 @@ def top_quartile_by_regime(
         name: top.assign(regime=regimes(top["metric"], border)) for name, border in borders.items()
     }
     return _count(selected, {**levels, "regime": REGIMES})
+
+
+def text_design() -> dict[str, int]:
+    """Return how many ``attempts`` and ``epochs`` the text's design has for one task and architecture."""
+    levels = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
+    treatments = len(levels["width"]) * len(levels["learning_rate"]) * len(levels["replicate"])
+    return {
+        "attempts": treatments * len(levels["training_length"]),
+        "epochs": treatments * sum(int(length) for length in levels["training_length"]),
+    }
+
+
+def compare(
+    table: pd.DataFrame, theirs: pd.DataFrame, planned: pd.DataFrame, unit: str
+) -> pd.DataFrame:
+    """Put counts beside the published ones, as numbers and as shares of what each design asks.
+
+    Parameters
+    ----------
+    table
+        Counts made by `vanished_by_quartile` or `top_quartile_by_regime`.
+    theirs
+        The published counts of the same kind.
+    planned
+        Attempts and epochs of our design, from `lib.stats.attempts.planned_rows`.
+    unit
+        What a row is: ``attempts`` or ``epochs``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `table` with ``ours`` (rows by the text's border), ``published``, ``difference``, and the shares
+        ``ours_share`` and ``published_share`` of the rows that the design has for the task and architecture.
+    """
+    what = "quartile" if "quartile" in table else "regime"
+    keys = [*TASK, "architecture"]
+    counted = beside(
+        table.rename(columns={"rows_text": "count"}), theirs, on=[*keys, what], value="count"
+    )
+    design = counted[keys].merge(planned, on=keys, how="left")[unit]
+    counted["ours_share"] = counted["ours"] / design.where(design > 0)
+    counted["published_share"] = counted["published"] / text_design()[unit]
+    return counted
 
 
 def _count(selected: Mapping[str, pd.DataFrame], levels: Levels) -> pd.DataFrame:

@@ -1,0 +1,26 @@
+"""Whether two measurements order attempts the same way."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+
+def rank_correlation(
+    frame: pd.DataFrame, x: str = "metric", y: str = "accuracy"
+) -> tuple[float, int]:
+    """Return Spearman's rank correlation of two columns and the number of rows it rests on.
+
+    Rows in which either value is undefined are left out; infinite values have a rank and stay.
+
+    Returns
+    -------
+    tuple
+        The correlation, between -1 and 1, and the number of rows. The correlation is nan where fewer than
+        three rows are left or one of the columns is constant: then there is no order to compare.
+    """
+    pairs = frame[[x, y]].dropna()
+    if len(pairs) < 3 or pairs[x].nunique() < 2 or pairs[y].nunique() < 2:
+        return float("nan"), len(pairs)
+    # Ranks first: a difference of infinities inside the correlation would be undefined.
+    ranks = pairs.rank()
+    return float(spearmanr(np.asarray(ranks[x]), np.asarray(ranks[y])).statistic), len(pairs)

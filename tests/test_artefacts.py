@@ -1,0 +1,136 @@
+"""Artefacts on disk: equal figures are equal files, and a manifest means that its files are whole."""
+
+import json
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+
+from lib.artefacts import Artefacts
+from lib.paths import ROOT
+from lib.plotting import use_style
+
+
+def make(out):
+    return Artefacts(out, notebook="22_x", result_set="rebuilt", profile="quick", runs=12)
+
+
+def draw():
+    use_style()
+    figure, ax = plt.subplots()
+    ax.plot([0, 1, 2], [1, 3, 2], label="a line")
+    ax.legend()
+    return figure
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame({"architecture": ["rnn", "lstm"], "rate": [0.1, None]})
+
+
+def test_both_folders_exist_from_the_start(tmp_path):
+    made = make(tmp_path)
+    assert made.tables == tmp_path / "tables" / "rebuilt" / "22_x"
+    assert made.figures == tmp_path / "figures" / "rebuilt" / "22_x"
+    assert made.tables.is_dir() and made.figures.is_dir()
+
+
+def test_a_table_and_its_manifest(tmp_path, frame):
+    path = make(tmp_path).save_table(frame, "diss-tab-1.7", caption="Rates × runs.")
+    assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
+    manifest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    assert manifest == {
+        "artefact": "diss-tab-1.7",
+        "part": "",
+        "kind": "table",
+        "profile": "quick",
+        "runs": 12,
+        "file": path.as_posix(),
+        "caption": "Rates × runs.",
+    }
+
+
+def test_files_inside_the_repository_are_named_from_its_root(frame):
+    made = make("data/interactive")
+    path = made.save_table(frame, "own-test-of-artefacts", caption="")
+    try:
+        manifest = json.loads(path.with_suffix(".json").read_text())
+        assert manifest["file"] == path.relative_to(ROOT).as_posix()
+    finally:
+        path.unlink()
+        path.with_suffix(".json").unlink()
+        for folder in (made.tables, made.figures):
+            folder.rmdir()
+
+
+def test_a_part_stands_beside_its_artefact(tmp_path, frame):
+    path = make(tmp_path).save_table(frame, "diss-tab-1.7", part="by-task", caption="")
+    assert path.name == "diss-tab-1.7-by-task.csv"
+    manifest = json.loads(path.with_suffix(".json").read_text())
+    assert (manifest["artefact"], manifest["part"]) == ("diss-tab-1.7", "by-task")
+
+
+def test_a_named_index_is_kept(tmp_path, frame):
+    path = make(tmp_path).save_table(frame.set_index("architecture"), "diss-tab-1.7", caption="")
+    assert path.read_text().startswith("architecture,rate\n")
+
+
+def test_equal_figures_are_equal_files(tmp_path, frame):
+    contents = []
+    for name in ("one", "two"):
+        path = make(tmp_path / name).save_figure(draw(), "diss-fig-3.3", data=frame, caption="")
+        contents.append(
+            [path.with_suffix(suffix).read_bytes() for suffix in (".png", ".svg", ".csv")]
+        )
+    assert contents[0] == contents[1]
+    assert all(content for content in contents[0])
+    assert b"<dc:date>" not in contents[0][1]
+
+
+def test_a_figure_and_its_manifest(tmp_path, frame):
+    path = make(tmp_path).save_figure(draw(), "diss-fig-3.3", data=frame, caption="A line.")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    manifest = json.loads(path.with_suffix(".json").read_text())
+    assert (manifest["kind"], manifest["file"]) == ("figure", path.as_posix())
+
+
+def test_an_unknown_artefact_is_refused_with_the_nearest_name(tmp_path, frame):
+    with pytest.raises(
+        ValueError, match="unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab-3.4'"
+    ):
+        make(tmp_path).save_table(frame, "diss-tab-3.44", caption="")
+    assert list((tmp_path / "tables").rglob("*.*")) == []
+
+
+def test_artefacts_of_our_own_are_welcome(tmp_path, frame):
+    assert make(tmp_path).save_table(frame, "own-speed", caption="").exists()
+
+
+def test_nested_columns_are_refused(tmp_path, frame):
+    nested = pd.concat({"ours": frame}, axis="columns")
+    with pytest.raises(ValueError, match="expected one row of column names"):
+        make(tmp_path).save_table(nested, "diss-tab-1.7", caption="")
+
+
+def test_names_that_leave_the_folder_are_refused(tmp_path, frame):
+    with pytest.raises(ValueError, match="result_set is '../up'"):
+        Artefacts(tmp_path, notebook="22_x", result_set="../up", profile="quick", runs=0)
+    with pytest.raises(ValueError, match="is no file name"):
+        make(tmp_path).save_table(frame, "own-x", part="../up", caption="")
+    with pytest.raises(ValueError, match="runs is -1"):
+        Artefacts(tmp_path, notebook="22_x", result_set="rebuilt", profile="quick", runs=-1)
+
+
+def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, frame, monkeypatch):
+    made = make(tmp_path)
+    path = made.save_figure(draw(), "diss-fig-3.3", data=frame, caption="whole")
+    figure = draw()
+
+    def full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(figure, "savefig", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        made.save_figure(figure, "diss-fig-3.3", data=frame, caption="broken")
+    assert not path.with_suffix(".json").exists()
+    assert [file.name for file in made.figures.iterdir() if "partial" in file.name] == []

@@ -1,0 +1,114 @@
+"""Colours are apart and stable; panels lose no observation and say what they cannot draw."""
+
+import itertools
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from lib import plotting
+from lib.paths import ROOT
+
+
+@pytest.fixture
+def ax():
+    plotting.use_style()
+    figure, ax = plt.subplots()
+    yield ax
+    plt.close(figure)
+
+
+def lightness(colour):
+    """Return CIE L* of a colour, 0 black to 100 white."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    luminance = np.dot(linear, [0.2126, 0.7152, 0.0722])
+    return 116 * np.cbrt(luminance) - 16 if luminance > 0.008856 else 903.3 * luminance
+
+
+def test_seven_architectures_have_their_own_colour_and_marker():
+    assert set(plotting.COLOURS) == set(plotting.MARKERS)
+    assert len(set(plotting.COLOURS.values())) == len(set(plotting.MARKERS.values())) == 7
+    for one, two in itertools.combinations(plotting.COLOURS.values(), 2):
+        assert np.linalg.norm(np.subtract(to_rgb(one), to_rgb(two))) > 0.2
+
+
+def test_every_colour_can_be_read_on_white():
+    for tint in (*plotting.COLOURS.values(), *plotting._MORE_COLOURS):
+        assert lightness(tint) < 75
+
+
+def test_a_new_architecture_looks_the_same_in_every_process():
+    program = "from lib.plotting import colour, marker; print(colour('eighth'), marker('eighth'))"
+    seen = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={"PYTHONHASHSEED": "7", "PATH": "", "MPLCONFIGDIR": "/tmp"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert seen.stdout.split() == [plotting.colour("eighth"), plotting.marker("eighth")]
+    assert plotting.colour("eighth") not in plotting.COLOURS.values()
+    assert plotting.label("eighth") == "eighth"
+
+
+def test_importing_statistics_and_plotting_never_loads_torch():
+    program = (
+        "import sys, lib.plotting, lib.artefacts, lib.published, lib.stats.selection, lib.stats.tables, "
+        "lib.stats.errors, lib.stats.ranks; sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_task_labels_follow_the_text():
+    assert plotting.task_label("mnist", "permuted", "uniform") == "MNIST, permuted × uniform"
+    assert plotting.task_label("imdb", "sequential", "none") == "IMDB, sequential"
+
+
+def test_a_histogram_accounts_for_every_value(ax):
+    values = np.array([-50.0, -3.0, 2.0, 2.5, -np.inf, -np.inf, np.inf, np.nan])
+    lines = [(-40.35, "red", "border"), (40.35, "red", "border")]
+    drawn = plotting.histogram(ax, values, lines=lines, bins=10)
+    assert drawn["count"].sum() == len(values)
+    assert drawn.loc[drawn["left"] == -np.inf, "count"].item() == 2
+    assert drawn.loc[drawn["left"] == np.inf, "count"].item() == 1
+    assert drawn.loc[drawn["left"].isna(), "count"].item() == 1
+    assert "−∞: 2" in ax.get_title(loc="left") and "undefined: 1" in ax.get_title(loc="left")
+    assert ax.get_legend_handles_labels()[1] == ["border"]
+    assert ax.get_xlim()[0] < -50 and ax.get_xlim()[1] > 40.35
+
+
+@pytest.mark.parametrize("values", [[], [np.nan], [-np.inf, -np.inf], [1.0, 1.0]])
+def test_a_histogram_of_nothing_much_still_draws(ax, values):
+    drawn = plotting.histogram(ax, np.array(values))
+    ax.figure.canvas.draw()
+    assert drawn["count"].sum() == len(values)
+
+
+def test_a_scatter_places_infinite_metrics_at_the_edges(ax):
+    frame = pd.DataFrame(
+        {
+            "architecture": ["rnn", "lstm", "eighth", "gru"],
+            "metric": [-3.0, -np.inf, np.inf, np.nan],
+            "accuracy": [0.1, 0.2, 0.3, 0.4],
+        }
+    )
+    plotting.scatter_architectures(ax, frame)
+    ax.figure.canvas.draw()
+    names = ax.get_legend_handles_labels()[1]
+    assert names == ["Basic RNN", "LSTM, −∞", "eighth, +∞", "GRU, undefined"]
+    places = {c.get_label(): c.get_offsets()[:, 0] for c in ax.collections if len(c.get_offsets())}
+    assert places["LSTM, −∞"].item() < -3.0 < 0.0 < places["eighth, +∞"].item()
+    low, high = ax.get_xlim()
+    assert low < places["LSTM, −∞"].item() and places["eighth, +∞"].item() < high
+
+
+def test_a_scatter_of_no_attempts_still_draws(ax):
+    frame = pd.DataFrame({"architecture": [], "metric": [], "accuracy": []})
+    plotting.scatter_architectures(ax, frame)
+    ax.figure.canvas.draw()
+    assert ax.get_legend() is None
