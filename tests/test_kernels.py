@@ -24,10 +24,13 @@ from lib.kernels import _cpu
 from lib.paths import ROOT
 
 ENGINES = [(cell, name) for cell in cell_names() for name in kernels.engine_names(cell)[1:]]
+BY_NAME = [pytest.param(*pair, id="-".join(pair)) for pair in ENGINES]
 CPU_KERNELS = [cell for cell, name in ENGINES if name == "numba-cpu"]
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
+# Some recurrences amplify rounding: an engine may lose this many times what the reference loses in the same type.
+SLACK = 3
 
 
 def a_case(name, T, batch, hidden, dtype=torch.float64, inputs=2):
@@ -46,7 +49,10 @@ def a_case(name, T, batch, hidden, dtype=torch.float64, inputs=2):
 
 
 def everything(cell, u, state, engine, *, use=("outputs", "state")):
-    """Run forward and backward; return outputs, final state and gradients by name, in float64."""
+    """Run forward and backward; return outputs, final state and gradients by name, in float64.
+
+    `use` says what the loss depends on.
+    """
     outputs, final = cell(u, state, engine=engine)
     generator = torch.Generator().manual_seed(5)
     loss = outputs.new_zeros(())
@@ -63,13 +69,14 @@ def everything(cell, u, state, engine, *, use=("outputs", "state")):
     return {label: tensor.detach().double() for label, tensor in found.items()}
 
 
-def assert_close(found, expected, tolerance):
-    """Compare by name, relative to the largest value expected."""
+def deviations(found, expected):
+    """Return the largest deviations by name, relative to the largest value expected."""
     assert found.keys() == expected.keys()
-    for label, truth in expected.items():
-        scale = max(truth.abs().max().item(), 1e-30)
-        deviation = (found[label] - truth).abs().max().item() / scale
-        assert deviation <= tolerance, f"{label}: {deviation:.1e} exceeds {tolerance:.0e}"
+    scale = {label: max(truth.abs().max().item(), 1e-30) for label, truth in expected.items()}
+    return {
+        label: (found[label].cpu() - truth).abs().max().item() / scale[label]
+        for label, truth in expected.items()
+    }
 
 
 def doubled(cell, u, state):
@@ -98,25 +105,30 @@ def on(device, cell, u, state):
     return cell.to(device), u, tuple(state)
 
 
+def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
+    """Hold an engine to the reference in float64, and to what that one loses in the case's type."""
+    _, u, _ = case
+    expected = everything(*doubled(*case), "reference", use=use)
+    own = deviations(everything(*case, "reference", use=use), expected)
+    found = deviations(everything(*on(device_of(name, engine), *case), engine, use=use), expected)
+    for label, deviation in found.items():
+        allowed = max(TOLERANCE[u.dtype], SLACK * own[label])
+        assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"
+
+
 @pytest.mark.parametrize("hidden", [1, 33])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("T", [1, 2, 63])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize(("name", "engine"), ENGINES, ids="-".join)
+@pytest.mark.parametrize(("name", "engine"), BY_NAME)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
-    case = a_case(name, T, batch, hidden, dtype)
-    expected = everything(*doubled(*case), "reference")
-    found = everything(*on(device_of(name, engine), *case), engine)
-    assert_close({k: v.cpu() for k, v in found.items()}, expected, TOLERANCE[dtype])
+    assert_engine_agrees(a_case(name, T, batch, hidden, dtype), name, engine)
 
 
-@pytest.mark.parametrize("use", ["outputs", "state"])
-@pytest.mark.parametrize(("name", "engine"), ENGINES, ids="-".join)
+@pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
+@pytest.mark.parametrize(("name", "engine"), BY_NAME)
 def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
-    case = a_case(name, 9, 3, 5)
-    expected = everything(*doubled(*case), "reference", use=use)
-    found = everything(*on(device_of(name, engine), *case), engine, use=use)
-    assert_close({k: v.cpu() for k, v in found.items()}, expected, TOLERANCE[torch.float64])
+    assert_engine_agrees(a_case(name, 9, 3, 5), name, engine, use=use)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

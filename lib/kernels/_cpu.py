@@ -58,6 +58,16 @@ def array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
 
 
+def gradient_array(gradient: Tensor | None, like: np.ndarray) -> np.ndarray:
+    """Return a gradient that arrived as an array, zeros shaped like `like` where none did.
+
+    Kernels' functions leave absent gradients absent: PyTorch would fill memory with zeros for them. Their
+    buffers are NumPy's, which asks the system for huge pages; to get a sequence of PyTorch's
+    memory page by page takes longer than the recurrence.
+    """
+    return np.zeros(like.shape, like.dtype) if gradient is None else array(gradient)
+
+
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     """Return R u_t + b for all times at once, contiguous (time, batch, hidden)."""
     return F.linear(u, R, b).contiguous()

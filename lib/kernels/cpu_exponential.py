@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, kernel, recurrent_gradient
+from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient
 from lib.kernels._registry import register
 
 
@@ -61,22 +61,27 @@ def _backward(B, outputs, from_outputs, carried, delta, b_gradient):
 class _Exponential(torch.autograd.Function):
     @staticmethod
     def forward(B: Tensor, b: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.empty_like(g)
-        _forward(*(array(part) for part in (B, b, g, x0, outputs)))
-        return outputs, outputs[-1].clone()
+        B, b, g, x0 = (array(part) for part in (B, b, g, x0))
+        outputs = np.empty_like(g)
+        _forward(B, b, g, x0, outputs)
+        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
         B, _, _, x0 = inputs
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(B, x0, output[0])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, from_outputs: Tensor, from_final: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(
+        ctx, from_outputs: Tensor | None, from_final: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         B, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        delta, carried = np.empty_like(outputs), array(from_final).copy()
+        from_outputs = gradient_array(from_outputs, outputs)
+        delta, carried = np.empty_like(outputs), gradient_array(from_final, x0).copy()
         b_gradient = np.zeros_like(x0)
-        _backward(B, outputs, array(from_outputs), carried, delta, b_gradient)
+        _backward(B, outputs, from_outputs, carried, delta, b_gradient)
         B_gradient = None
         if ctx.needs_input_grad[0]:
             B_gradient = torch.from_numpy(recurrent_gradient(delta, x0, outputs))

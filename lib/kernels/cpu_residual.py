@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
 from lib.kernels._registry import register
 
 
@@ -67,27 +67,28 @@ class _Residual(torch.autograd.Function):
     def forward(
         A: Tensor | None, W: Tensor, epsilon: float, g: Tensor, x0: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        outputs, y = torch.empty_like(g), torch.empty_like(g)
-        states = (array(part) for part in (g, x0, outputs, y))
-        _forward(*_arguments(A, W, epsilon), *states)
-        return outputs, outputs[-1].clone(), y
+        g, x0 = array(g), array(x0)
+        outputs, y = np.empty_like(g), np.empty_like(g)
+        _forward(*_arguments(A, W, epsilon), g, x0, outputs, y)
+        return tuple(torch.from_numpy(part) for part in (outputs, outputs[-1].copy(), y))
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
         A, W, ctx.epsilon, _, x0 = inputs
         outputs, _, y = output
         ctx.mark_non_differentiable(y)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(A, W, x0, outputs, y)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, from_outputs: Tensor, from_final: Tensor, _) -> tuple[Tensor | None, ...]:
+    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None, _) -> tuple:
         A, W, *states = ctx.saved_tensors
         x0, outputs, y = (array(part) for part in states)
         lambdas, delta = np.empty_like(y), np.empty_like(y)
-        carried = array(from_final).copy()
-        arguments = _arguments(A, W, ctx.epsilon)
-        _backward(*arguments, y, array(from_outputs), carried, lambdas, delta)
+        from_outputs = gradient_array(from_outputs, outputs)
+        carried = gradient_array(from_final, x0).copy()
+        _backward(*_arguments(A, W, ctx.epsilon), y, from_outputs, carried, lambdas, delta)
         A_gradient = W_gradient = None
         if ctx.needs_input_grad[0]:
             A_gradient = ctx.epsilon * torch.from_numpy(recurrent_gradient(lambdas, x0, outputs))

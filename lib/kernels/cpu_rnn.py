@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
 from lib.kernels._registry import register
 
 
@@ -52,21 +52,26 @@ def _backward(W, outputs, from_outputs, carried, delta):
 class _RNN(torch.autograd.Function):
     @staticmethod
     def forward(W: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.empty_like(g)
-        _forward(array(W), array(g), array(x0), array(outputs))
-        return outputs, outputs[-1].clone()
+        W, g, x0 = array(W), array(g), array(x0)
+        outputs = np.empty_like(g)
+        _forward(W, g, x0, outputs)
+        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
         W, _, x0 = inputs
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(W, x0, output[0])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, from_outputs: Tensor, from_final: Tensor) -> tuple[Tensor, ...]:
+    def backward(
+        ctx, from_outputs: Tensor | None, from_final: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
         W, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        delta, carried = np.empty_like(outputs), array(from_final).copy()
-        _backward(W, outputs, array(from_outputs), carried, delta)
+        from_outputs = gradient_array(from_outputs, outputs)
+        delta, carried = np.empty_like(outputs), gradient_array(from_final, x0).copy()
+        _backward(W, outputs, from_outputs, carried, delta)
         gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[0] else None
         W_gradient = None if gradient is None else torch.from_numpy(gradient)
         return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
