@@ -9,7 +9,6 @@ from dask.distributed import Client, LocalCluster
 from lib.params import StudySection
 from lib.paths import CACHE
 
-
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
 

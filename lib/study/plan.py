@@ -95,7 +95,7 @@ def plan_blocks(profile: Profile, prepared: Path) -> list[Block]:
         if not path.exists():
             raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
         hashes[name] = hashlib.sha256(path.read_bytes()).hexdigest()
-        data = load_prepared(path)
+        data = load_prepared(path, study.train_size, study.test_size)
         steps.update({(name, noise): time_steps(data, noise) for noise in study.noises})
     blocks = []
     for architecture, width, dataset, order, noise in itertools.product(

@@ -1,5 +1,6 @@
 """Run what is missing of a study and join everything to one dataset."""
 
+from functools import lru_cache
 from pathlib import Path
 
 import xarray as xr
@@ -12,7 +13,7 @@ from lib.study.cluster import connect
 from lib.study.plan import Block, engines, plan_blocks, training_settings
 from lib.study.progress import Progress
 from lib.study.shards import read_shard, write_shard
-from lib.tasks import load_prepared, subsample, time_steps
+from lib.tasks import TaskData, load_prepared, time_steps
 from lib.train import RECIPE, Record, train_attempt
 
 
@@ -64,8 +65,14 @@ def run_study(
 
 def run_block(block: Block, settings: StudySection) -> list[Record]:
     """Train a block's attempts one after the other; runs in a worker."""
-    data = subsample(load_prepared(block.prepared), settings.train_size, settings.test_size)
+    data = _load(block.prepared, block.prepared_hash, settings.train_size, settings.test_size)
     return [train_attempt(attempt, data, settings) for attempt in block.attempts]
+
+
+@lru_cache(maxsize=1)
+def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> TaskData:
+    """Read a data set once for the blocks that follow each other; the hash tells a changed file."""
+    return load_prepared(path, train_size, test_size)
 
 
 def _join(
@@ -105,12 +112,11 @@ def _join(
 def _describe_data(ds: xr.Dataset, study: StudySection, prepared: Path) -> None:
     """Fill in what follows from the data sets: labels, sizes, sequence lengths, parameter counts."""
     for i, name in enumerate(ds["dataset"].values.tolist()):
-        data = load_prepared(prepared / f"{name}.nc")
-        subset = subsample(data, study.train_size, study.test_size)
+        data = load_prepared(prepared / f"{name}.nc", study.train_size, study.test_size)
         ds["classes"].values[i] = data.classes
         ds["examples"].values[i] = [
             min(study.probe_size or len(part.labels), len(part.labels))
-            for part in (subset.train, subset.test)
+            for part in (data.train, data.test)
         ]
         for j, noise in enumerate(study.noises):
             ds["time_steps"].values[i, j] = time_steps(data, noise)

@@ -1,0 +1,81 @@
+"""IMDB: A. Maas et al. 2011, 25,000 + 25,000 film reviews, half of them favourable.
+
+Free for research with citation; the reviews belong to their authors, and nothing of them is committed.
+"""
+
+import gzip
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from lib.tasks.prepared import prepared_dataset
+from lib.tasks.sources._fetch import from_mirror, from_publisher, mirror
+from lib.tasks.sources._registry import source
+from lib.tasks.sources._text import VOCABULARY_SIZE, encode
+
+URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
+ARCHIVE = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
+MIRRORED = {
+    "imdb/aclImdb_train.txt.gz": "c691f51f7d261c9e1668b5179b7f529ec18b9fd12d81840c1045bed27155ccaf",
+    "imdb/aclImdb_test.txt.gz": "e0dbe478be6030ba4b73dd26d022def6adc631d127cd29bced6f61c31ab32443",
+}
+CLASSES = ("neg", "pos")
+
+Reviews = list[tuple[str, str]]
+"""(name, text) of reviews; a name is <class>/<id>_<rating>."""
+
+
+@source
+def imdb() -> xr.Dataset:
+    """Return the reviews as 500 tokens, the official split; class 1 is favourable."""
+    if mirror() is not None:
+        train, test = (_from_lines(from_mirror(*item)) for item in MIRRORED.items())
+    else:
+        train, test = _from_archive(from_publisher(URL, ARCHIVE, "imdb"))
+    # One order whatever the container: by class, then by number.
+    train, test = (sorted(part, key=_class_and_number) for part in (train, test))
+    tokens = encode([text for _, text in train], [text for _, text in test])
+    return prepared_dataset(
+        "imdb",
+        (tokens[0], _labels(train)),
+        (tokens[1], _labels(test)),
+        kind="tokens",
+        source="Maas et al.: Learning word vectors for sentiment analysis, ACL 2011",
+        classes=len(CLASSES),
+        valid_max=VOCABULARY_SIZE - 1,
+        vocabulary_size=VOCABULARY_SIZE,
+    )
+
+
+def _from_lines(path: Path) -> Reviews:
+    """Read one review a line: its name, a tab, its text (which may hold further tabs)."""
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        return [_without_breaks(*line.rstrip("\n").split("\t", 1)) for line in file]
+
+
+def _from_archive(path: Path) -> tuple[Reviews, Reviews]:
+    """Read the labelled reviews straight from the archive: nothing is extracted."""
+    parts: dict[str, Reviews] = {"train": [], "test": []}
+    with tarfile.open(path) as tar:
+        for member in tar:
+            pieces = member.name.split("/")
+            if member.isfile() and len(pieces) == 4 and pieces[2] in CLASSES:
+                text = tar.extractfile(member).read().decode("utf-8")
+                name = f"{pieces[2]}/{pieces[3].removesuffix('.txt')}"
+                parts[pieces[1]].append(_without_breaks(name, text))
+    return parts["train"], parts["test"]
+
+
+def _without_breaks(name: str, text: str) -> tuple[str, str]:
+    return name, text.replace("<br />", " ")
+
+
+def _class_and_number(review: tuple[str, str]) -> tuple[str, int]:
+    label, rest = review[0].split("/")
+    return label, int(rest.split("_")[0])
+
+
+def _labels(reviews: Reviews) -> np.ndarray:
+    return np.array([CLASSES.index(name.split("/")[0]) for name, _ in reviews])
