@@ -63,7 +63,7 @@ class Artefacts:
     ) -> Path:
         """Write `frame` as CSV and return its path.
 
-        A named index becomes columns, the default numbering is left out. With `part` the table is a
+        A named index becomes columns, a mere numbering is left out. With `part` the table is a
         companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file.
 
         Raises
@@ -144,8 +144,8 @@ def _stem(artefact: str, part: str) -> str:
 def _write_csv(frame: pd.DataFrame, path: Path) -> None:
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
-    numbered = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    _whole(path, lambda partial: frame.to_csv(partial, index=not numbered, lineterminator="\n"))
+    named = any(name is not None for name in frame.index.names)
+    _whole(path, lambda partial: frame.to_csv(partial, index=named, lineterminator="\n"))
 
 
 def _whole(path: Path, write: Callable[[Path], object]) -> None:

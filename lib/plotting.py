@@ -111,6 +111,7 @@ def histogram(
     values: np.ndarray,
     *,
     lines: Sequence[tuple[float, str, str]] = (),
+    window: float | None = None,
     bins: int = 120,
 ) -> pd.DataFrame:
     """Draw a histogram with a logarithmic count axis and say what it cannot show.
@@ -124,41 +125,54 @@ def histogram(
         into the figure.
     lines
         Vertical lines as (position, colour, label); lines of one label share an entry in the legend.
+    window
+        Half width of the axis around zero; None shows all finite values and all lines.
     bins
-        Number of bins over the finite values and the lines.
+        Number of bins.
 
     Returns
     -------
     pandas.DataFrame
-        What was drawn: ``left``, ``right``, ``count``. The first row is -inf to -inf, the last inf to inf,
-        and undefined values have empty borders.
+        Where each value went: ``what`` (bin, beyond the axis, infinite, undefined), ``left``, ``right`` and
+        ``count``. Its counts add up to the number of values.
     """
     values = np.asarray(values, float).ravel()
     finite = values[np.isfinite(values)]
-    places = np.concatenate([finite, [position for position, _, _ in lines]])
-    low, high = (places.min(), places.max()) if places.size else (-1.0, 1.0)
-    margin = 0.02 * max(high - low, 1.0)
-    counts, edges = np.histogram(finite, bins=bins, range=(low - margin, high + margin))
+    low, high = (-window, window) if window else _reach(finite, [line[0] for line in lines])
+    counts, edges = np.histogram(finite, bins=bins, range=(low, high))
     ax.stairs(counts, edges, fill=True, color="#4C78A8")
+    ax.set_xlim(low, high)
     if counts.any():
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.7)
     seen = set()
     for position, tint, text in lines:
-        name = None if text in seen else text
+        ax.axvline(position, color=tint, linestyle="--", label=None if text in seen else text)
         seen.add(text)
-        ax.axvline(position, color=tint, linestyle="--", label=name)
-    special = {
-        "−∞": int(np.isneginf(values).sum()),
-        "+∞": int(np.isposinf(values).sum()),
-        "undefined": int(np.isnan(values).sum()),
-    }
-    note = ",  ".join(f"{text}: {count:,}" for text, count in special.items())
-    ax.set_title(f"in the bars: {finite.size:,}   outside the axis: {note}", loc="left")
-    infinite = [(-np.inf, -np.inf), (np.inf, np.inf), (np.nan, np.nan)]
-    rows = [(*infinite[0], special["−∞"]), *zip(edges[:-1], edges[1:], counts, strict=True)]
-    rows += [(*infinite[1], special["+∞"]), (*infinite[2], special["undefined"])]
-    return pd.DataFrame(rows, columns=["left", "right", "count"])
+    rows = [("bin", *row) for row in zip(edges[:-1], edges[1:], counts, strict=True)]
+    rows += [
+        ("beyond", -np.inf, low, (finite < low).sum()),
+        ("beyond", high, np.inf, (finite > high).sum()),
+        ("infinite", -np.inf, -np.inf, np.isneginf(values).sum()),
+        ("infinite", np.inf, np.inf, np.isposinf(values).sum()),
+        ("undefined", np.nan, np.nan, np.isnan(values).sum()),
+    ]
+    left, right, *special = (f"{row[-1]:,}" for row in rows[-5:])
+    beyond = f"{left} left, {right} right, " if window else ""
+    ax.set_title(
+        f"{counts.sum():,} in the bars; off the axis: {beyond}"
+        "{} at −∞, {} at +∞, {} undefined".format(*special),
+        loc="left",
+    )
+    return pd.DataFrame(rows, columns=["what", "left", "right", "count"])
+
+
+def _reach(finite: np.ndarray, positions: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of an axis that shows all values and lines, with a margin."""
+    places = np.concatenate([finite, positions])
+    low, high = (places.min(), places.max()) if places.size else (-1.0, 1.0)
+    margin = 0.02 * max(high - low, 1.0)
+    return low - margin, high + margin
 
 
 def scatter_architectures(

@@ -74,12 +74,23 @@ def test_a_histogram_accounts_for_every_value(ax):
     lines = [(-40.35, "red", "border"), (40.35, "red", "border")]
     drawn = plotting.histogram(ax, values, lines=lines, bins=10)
     assert drawn["count"].sum() == len(values)
-    assert drawn.loc[drawn["left"] == -np.inf, "count"].item() == 2
-    assert drawn.loc[drawn["left"] == np.inf, "count"].item() == 1
-    assert drawn.loc[drawn["left"].isna(), "count"].item() == 1
-    assert "−∞: 2" in ax.get_title(loc="left") and "undefined: 1" in ax.get_title(loc="left")
+    off = drawn[drawn["what"] != "bin"].set_index(["what", "left"])["count"]
+    assert off["infinite", -np.inf] == 2
+    assert off["infinite", np.inf] == 1
+    assert drawn.loc[drawn["what"] == "undefined", "count"].item() == 1
+    assert "4 in the bars" in ax.get_title(loc="left")
+    assert "2 at −∞, 1 at +∞, 1 undefined" in ax.get_title(loc="left")
     assert ax.get_legend_handles_labels()[1] == ["border"]
     assert ax.get_xlim()[0] < -50 and ax.get_xlim()[1] > 40.35
+
+
+def test_a_window_counts_what_lies_beyond_it(ax):
+    values = np.array([-900.0, -800.0, -3.0, 3.0, 70.0, -np.inf])
+    drawn = plotting.histogram(ax, values, window=60.0)
+    assert drawn["count"].sum() == len(values)
+    assert drawn.loc[drawn["what"] == "beyond", "count"].tolist() == [2, 1]
+    assert "off the axis: 2 left, 1 right, 1 at −∞" in ax.get_title(loc="left")
+    assert ax.get_xlim() == (-60.0, 60.0)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan], [-np.inf, -np.inf], [1.0, 1.0]])

@@ -253,6 +253,65 @@ def test_compare_gives_shares_of_each_design(ds, evaluation):
     assert table["ours_share"].dropna().between(0, 1).all()
 
 
+def test_table_3_4_sums_table_a5_and_is_published_for_the_five_data_sets_alone(ds, evaluation):
+    planned = attempts.planned_rows(ds)
+    counted = tables.vanished_by_quartile(
+        evaluation, tables.task_levels(ds), {"text": 40.35, "own": 5.0}
+    )
+    compared = tables.compare(counted, load_published("diss-tab-A5"), planned, "attempts")
+    table = tables.by_task_type(compared, planned)
+    assert table["quartile"].tolist() == [
+        name for name in quartiles.QUARTILES[::-1] for _ in range(6)
+    ]
+    assert table["ours"].sum() == counted["rows_text"].sum()
+    assert table["rows_own"].sum() == counted["rows_own"].sum()
+    assert table["entered"].sum() == planned["attempts"].sum() * 4
+    assert table["published"].isna().all()
+    imdb = load_published("diss-tab-A5").query(
+        "dataset == 'imdb' and architecture in ('rnn', 'lstm')"
+    )
+    assert table["published_A5"].sum() == imdb["count"].sum()
+
+
+def test_table_3_4_of_the_text_s_data_sets_has_the_published_counts():
+    five = load_published("diss-tab-A5")["dataset"].unique().tolist()
+    ds = make_results(dataset=five, replicate=[0])
+    planned = attempts.planned_rows(ds)
+    counted = tables.vanished_by_quartile(
+        attempts.terminal(ds), tables.task_levels(ds), {"text": 40.35}
+    )
+    compared = tables.compare(counted, load_published("diss-tab-A5"), planned, "attempts")
+    table = tables.by_task_type(compared, planned)
+    assert table["published"].sum() == load_published("diss-tab-3.4")["count"].sum()
+    first = table.iloc[0]
+    assert first["published_share"] == pytest.approx(first["published"] / 7000)
+
+
+def test_sentences_about_tables():
+    frame = pd.DataFrame(
+        {
+            "order": ["sequential", "permuted", "permuted"],
+            "noise": ["none", "none", "none"],
+            "quartile": ["Q1.00", "Q1.00", "Q0.25"],
+            "count": [3, 0, 9],
+        }
+    )
+    assert tables.task_types_above_zero(frame, "count", ["Q1.00"]) == "1 of 2"
+    regime = pd.DataFrame({"regime": ["stable", "vanished"], "count": [750, 250]})
+    assert tables.vanished_share(regime, "count") == "25.0% of 1,000"
+    assert tables.vanished_share(regime.assign(count=0), "count") == "none of 0"
+
+
+def test_regime_shares_add_up_for_every_architecture(training):
+    table = regimes.regime_shares(training, {"text": 40.35, "own": 5.0})
+    sums = table.groupby(["border", "architecture"])[["epochs", "share"]].sum()
+    assert len(sums) == 2 * training["architecture"].nunique()
+    assert sums["share"].to_numpy() == pytest.approx(1)
+    assert sums.loc["own", "epochs"].sum() == len(training)
+    vanished = table.query("border == 'text' and regime == 'vanished'")["epochs"].sum()
+    assert vanished == (training["metric"] <= -40.35).sum()
+
+
 # selection
 
 

@@ -93,3 +93,23 @@ def borders(frame: pd.DataFrame) -> dict[str, float]:
     """Return the borders to report: ``text``, and ``own`` where these results have one."""
     found = {"text": published_border(), "own": own_border(frame)}
     return {name: border for name, border in found.items() if border > 0}
+
+
+def regime_shares(frame: pd.DataFrame, borders: dict[str, float]) -> pd.DataFrame:
+    """Return the share of each architecture's rows in each regime, by each border.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``border`` (its name), ``architecture``, ``regime``, ``epochs`` (rows) and ``share``.
+    """
+    names = frame["architecture"].drop_duplicates()
+    index = pd.MultiIndex.from_product([names, REGIMES], names=["architecture", "regime"])
+    tables = {}
+    for name, border in borders.items():
+        marked = frame.assign(regime=regimes(frame["metric"], border))
+        found = marked.groupby(["architecture", "regime"]).size().reindex(index, fill_value=0)
+        tables[name] = found.rename("epochs")
+    table = pd.concat(tables, names=["border"]).reset_index()
+    total = table.groupby(["border", "architecture"])["epochs"].transform("sum")
+    return table.assign(share=table["epochs"] / total)

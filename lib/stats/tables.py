@@ -14,6 +14,8 @@ from lib.stats.attempts import TASK
 from lib.stats.quartiles import QUARTILES, TOP, count, quartiles
 from lib.stats.regimes import REGIMES, VANISHED, regimes
 
+TASK_TYPE = ["order", "noise", "quartile"]
+"""What a cell of Table 3.4 is about; it sums over data sets."""
 Levels = Mapping[str, Sequence]
 
 
@@ -106,6 +108,61 @@ def compare(
     counted["ours_share"] = counted["ours"] / design.where(design > 0)
     counted["published_share"] = counted["published"] / text_design()[unit]
     return counted
+
+
+def by_task_type(table: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
+    """Sum Table A5 over data sets and architectures: Table 3.4.
+
+    Parameters
+    ----------
+    table
+        Table A5 made by `compare`.
+    planned
+        Attempts of our design, from `lib.stats.attempts.planned_rows`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Best quartile first: ``order``, ``noise``, ``quartile``, ``ours``, ``published`` (Table 3.4),
+        ``difference``, ``rows_<border>`` for further borders, ``published_A5`` (sums of the published Table A5
+        over the data sets that both have), ``entered``, ``ours_share`` and ``published_share``. Table 3.4 is a
+        sum over the text's five data sets, so ``published`` is empty where ours are others.
+    """
+    own = [name for name in table if name.startswith("rows_")]
+    sums = table.groupby(TASK_TYPE, sort=False)[["ours", "published", *own]].sum(min_count=1)
+    sums = sums.rename(columns={"ours": "count", "published": "published_A5"}).reset_index()
+    same_data = set(table["dataset"]) == set(load_published("diss-tab-A5")["dataset"])
+    theirs = load_published("diss-tab-3.4") if same_data else None
+    sums = beside(sums, theirs, on=TASK_TYPE, value="count")
+    entered = planned.groupby(["order", "noise"], sort=False)["attempts"].sum().rename("entered")
+    sums = sums.merge(entered.reset_index(), on=["order", "noise"], how="left")
+    sums["ours_share"] = sums["ours"] / sums["entered"].where(sums["entered"] > 0)
+    levels = load_published("diss-tab-3.2").groupby("factor").size()
+    attempts = text_design()["attempts"] * levels["dataset"] * levels["architecture"]
+    sums["published_share"] = sums["published"] / attempts
+    return best_first(sums)
+
+
+def best_first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `table` with the top quartile first, as Table 3.4 prints it."""
+    place = {name: -position for position, name in enumerate(QUARTILES)}
+    return table.sort_values(
+        "quartile", key=lambda names: names.map(place), kind="stable", ignore_index=True
+    )
+
+
+def task_types_above_zero(table: pd.DataFrame, column: str, wanted: Sequence[str]) -> str:
+    """Return in how many task types `column` counts anything in the quartiles `wanted`, as ``3 of 6``."""
+    rows = table[table["quartile"].isin(wanted)]
+    sums = rows.groupby(["order", "noise"])[column].sum()
+    return f"{int((sums > 0).sum())} of {len(sums)}"
+
+
+def vanished_share(table: pd.DataFrame, column: str) -> str:
+    """Return the share of vanished rows in Table A6 or A7, as ``8.8% of 1,000``."""
+    total = table[column].sum()
+    vanished = table.loc[table["regime"] == VANISHED, column].sum()
+    return f"{vanished / total:.1%} of {total:,.0f}" if total else "none of 0"
 
 
 def _count(selected: Mapping[str, pd.DataFrame], levels: Levels) -> pd.DataFrame:
