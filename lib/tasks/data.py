@@ -62,7 +62,11 @@ class TaskData:
 
     @property
     def noise_range(self) -> tuple[float, float]:
-        """Range of the inputs, from which noise is drawn: [0, 1) or the ids of words, [low, high)."""
+        """Range of the inputs, from which noise is drawn: [0, 1) or the ids of words, [low, high).
+
+        Filling, the start of a text and unknown words stand for no input of their own, so noise is none
+        of them.
+        """
         return (0.0, 1.0) if self.kind == "pixels" else (FIRST_WORD, self.vocabulary_size)
 
 
@@ -74,8 +78,9 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
     path
         The file ``<dataset>.nc``.
     train_size, test_size
-        Sequences to keep; 0 keeps all. The choice and its order depend on the data set's name and its labels
-        alone, so that all attempts see the same sequences; a prefix of them is again in proportion.
+        Sequences to keep; 0 keeps all. The choice and its order depend on the data set's name and its
+        labels alone, so that all attempts see the same sequences; a prefix of them is again in
+        proportion (files sorted by class would otherwise show a probe of the first few one class only).
 
     Raises
     ------
@@ -109,13 +114,11 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
 
 
 def _in_proportion(which: str, labels: np.ndarray, size: int) -> np.ndarray:
-    """Return the indices of `size` sequences, labels in proportion; 0 stands for all, in their order."""
+    """Return the indices of `size` sequences, labels in proportion; 0 stands for all."""
     if size < 0 or size > len(labels):
         raise ValueError(
             f"{which}: {size} sequences asked for, there are {len(labels)}; use 0 for all of them"
         )
-    if size == 0:
-        return np.arange(len(labels))
     seed = int.from_bytes(hashlib.sha256(which.encode()).digest()[:8], "big")
     shuffled = np.random.default_rng(seed).permutation(len(labels))
     # The k-th of n sequences with one label gets the place (k + 1/2) / n; small places come first.
@@ -123,4 +126,4 @@ def _in_proportion(which: str, labels: np.ndarray, size: int) -> np.ndarray:
     for label in np.unique(labels):
         members = np.flatnonzero(labels[shuffled] == label)
         place[members] = (np.arange(len(members)) + 0.5) / len(members)
-    return shuffled[np.argsort(place, kind="stable")[:size]]
+    return shuffled[np.argsort(place, kind="stable")[: size or len(labels)]]

@@ -8,7 +8,7 @@ import xarray as xr
 
 SCHEMA = "prepared/1"
 PAD, START, UNKNOWN, FIRST_WORD = 0, 1, 2, 3
-"""Ids of tokens: filling, start of a text, a word outside the vocabulary, the most frequent word."""
+"""Ids of tokens: filling, start of a text, a word not in the vocabulary, the most frequent word."""
 
 _ATTRIBUTES = (
     "dataset",
@@ -116,6 +116,8 @@ def validate_prepared(ds: xr.Dataset) -> xr.Dataset:
         if name not in ds.attrs:
             raise PreparedError(f"the attribute {name!r} is missing; run notebook 00 again")
     name, kind = ds.attrs["dataset"], ds.attrs["kind"]
+    if kind not in ("pixels", "tokens"):
+        raise PreparedError(f"{name}: expected the kind 'pixels' or 'tokens', got {kind!r}")
     expected = {
         "inputs": (
             (("sample", "time", "feature"), np.uint8)
@@ -135,11 +137,19 @@ def validate_prepared(ds: xr.Dataset) -> xr.Dataset:
             )
         if not {"long_name", "units"} <= set(ds[variable].attrs):
             raise PreparedError(f"{name}: {variable} lacks 'long_name' or 'units'")
+    if "valid_max" not in ds["inputs"].attrs:
+        raise PreparedError(f"{name}: inputs lacks 'valid_max', the largest value it can take")
     _validate_values(ds, name)
     return ds
 
 
 def _validate_values(ds: xr.Dataset, name: str) -> None:
+    # First, so that the minima below are those of something.
+    for flag, split in enumerate(("train", "test")):
+        if not (ds["split"] == flag).any():
+            raise PreparedError(f"{name}: the {split} part is empty")
+    if not ds["split"].isin((0, 1)).all():
+        raise PreparedError(f"{name}: expected the split to be 0 (train) or 1 (test)")
     labels, classes = ds["label"].values, int(ds.attrs["classes"])
     if labels.min() < 0 or labels.max() >= classes:
         raise PreparedError(
@@ -150,13 +160,18 @@ def _validate_values(ds: xr.Dataset, name: str) -> None:
         raise PreparedError(
             f"{name}: expected inputs 0..{largest}, got {inputs.min()}..{inputs.max()}"
         )
-    for flag, split in enumerate(("train", "test")):
-        if not (ds["split"] == flag).any():
-            raise PreparedError(f"{name}: the {split} part is empty")
 
 
 def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
-    """Write `ds` to ``<folder>/<dataset>.nc``, whole or not at all."""
+    """Write `ds` to ``<folder>/<dataset>.nc``, whole or not at all.
+
+    Raises
+    ------
+    PreparedError
+        `ds` does not follow the schema.
+    OSError
+        The file cannot be written, for instance because the disk is full.
+    """
     validate_prepared(ds)
     path = Path(folder) / f"{ds.attrs['dataset']}.nc"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,6 +180,8 @@ def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
     try:
         ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
         partial.replace(path)
+    except (OSError, RuntimeError) as error:  # the netCDF library reports a full disk as either
+        raise OSError(f"{path} could not be written ({error}); make room and run again") from None
     finally:
         partial.unlink(missing_ok=True)
     return path

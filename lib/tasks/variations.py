@@ -1,6 +1,8 @@
 """The six variations of a data set: two orders, three places for noise.
 
-Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins them afterwards.
+Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins them
+afterwards and is "generated uniformly from the range of the original input values" (section 3.3, item
+6): pixels of any brightness, and any word of the vocabulary (see `TaskData.noise_range`).
 """
 
 from dataclasses import replace
@@ -9,6 +11,8 @@ import numpy as np
 
 from lib.params import NOISES, ORDERS
 from lib.tasks.data import Sequences, TaskData
+
+ROWS = 4096
 
 
 def time_steps(data: TaskData, noise: str) -> int:
@@ -39,11 +43,12 @@ def vary(data: TaskData, order: str, noise: str, rng: np.random.Generator) -> Ta
     _check("order", order, ORDERS)
     _check("noise", noise, NOISES)
     length = data.train.inputs.shape[1]
-    permutation = rng.permutation(length) if order == "permuted" else np.arange(length)
+    permutation = rng.permutation(length) if order == "permuted" else None
     places = noise_places(length, data.noise_inputs, noise)
 
     def varied(part: Sequences) -> Sequences:
-        return replace(part, inputs=_with_noise(part.inputs[:, permutation], places, data, rng))
+        inputs = part.inputs if permutation is None else part.inputs[:, permutation]
+        return replace(part, inputs=_with_noise(inputs, places, data, rng))
 
     return replace(data, train=varied(data.train), test=varied(data.test))
 
@@ -51,8 +56,8 @@ def vary(data: TaskData, order: str, noise: str, rng: np.random.Generator) -> Ta
 def noise_places(length: int, noise_inputs: int, noise: str) -> np.ndarray:
     """Return for each place of the task's sequence whether it holds noise, (T,) bool.
 
-    Spread evenly, input i is followed by floor(i n / T) - floor((i - 1) n / T) noise inputs: two each for the 1,000 and
-    500 of Table 1.3.
+    Spread evenly, input i of T is followed by floor(i n / T) - floor((i - 1) n / T) of n noise inputs:
+    two each for the 500 and 1,000 of Table 1.3.
 
     >>> noise_places(2, 4, "uniform").astype(int).tolist()
     [0, 1, 1, 0, 1, 1]
@@ -73,14 +78,16 @@ def _with_noise(
     """Return `inputs` where `places` is false and fresh noise where it is true."""
     if not places.any():
         return inputs
-    shape = (len(inputs), int(places.sum()), *inputs.shape[2:])
     varied = np.empty((len(inputs), len(places), *inputs.shape[2:]), inputs.dtype)
     varied[:, ~places] = inputs
-    if data.kind == "tokens":
-        varied[:, places] = rng.integers(*data.noise_range, shape)
-    else:
-        # float32 throughout: noise in double would double the memory of the largest tasks.
-        varied[:, places] = rng.random(shape, dtype=np.float32)
+    # A few rows at a time: noise for the largest tasks would need the memory of the data once more.
+    for start in range(0, len(inputs), ROWS):
+        rows = varied[start : start + ROWS]
+        shape = (len(rows), int(places.sum()), *inputs.shape[2:])
+        if data.kind == "tokens":
+            rows[:, places] = rng.integers(*data.noise_range, shape)
+        else:
+            rows[:, places] = rng.random(shape, dtype=np.float32)
     return varied
 
 

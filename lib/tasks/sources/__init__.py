@@ -1,7 +1,8 @@
 """The data sets, one per file; the files fill the registry themselves.
 
-Bytes come from the publisher, or from the folder named by the environment variable ``LTD_DATA_MIRROR``. Either way a
-file counts only with its checksum.
+Bytes come from the publisher, or from the folder named by the environment variable
+``LTD_DATA_MIRROR``. Either way a file counts only with its checksum. A further data set is one more
+file in this folder, with a function marked `source`.
 """
 
 import importlib
@@ -28,6 +29,8 @@ def prepare(name: str, folder: str | Path) -> Path:
     ------
     ValueError
         There is no such data set, or a file has the wrong checksum.
+    OSError
+        A file cannot be downloaded, or there is no room for it.
     """
     if name not in SOURCES:
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")

@@ -7,14 +7,19 @@ import zlib
 from pathlib import Path
 
 import pooch
+from requests import RequestException
 
-from lib.paths import DATA
+from lib.paths import DATA, resolve
 
 MIRROR = "LTD_DATA_MIRROR"
 
 
 class ChecksumError(ValueError):
     """A file is not the one that was expected."""
+
+
+class DownloadError(OSError):
+    """A file could not be fetched, or not be kept."""
 
 
 def mirror() -> Path | None:
@@ -29,15 +34,21 @@ def mirror() -> Path | None:
     if not value:
         return None
     # Relative paths count from the repository, as notebooks and stages run there.
-    folder = Path(value)
-    folder = folder if folder.is_absolute() else DATA.parent / folder
+    folder = resolve(value)
     if not folder.is_dir():
         raise ValueError(f"{MIRROR} is {value!r}, which is not a folder; correct or unset it")
     return folder
 
 
 def from_mirror(path: str, sha256: str | None) -> Path:
-    """Return a file of the mirror, its SHA-256 checked (by the caller, on the content, if it is None).
+    """Return a file of the mirror, its SHA-256 checked.
+
+    Parameters
+    ----------
+    path
+        The file's place in the mirror.
+    sha256
+        What is expected; None leaves the check to the caller, on the unpacked content.
 
     Raises
     ------
@@ -54,12 +65,61 @@ def from_mirror(path: str, sha256: str | None) -> Path:
     return file
 
 
+def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
+    """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
+
+    Parameters
+    ----------
+    url
+        Address at the publisher's.
+    sha256
+        What is expected; None where the publisher states none and the caller checks the content.
+    folder
+        Folder below ``data/raw``.
+
+    Raises
+    ------
+    ChecksumError
+        What came is not what was expected; it has been removed again.
+    DownloadError
+        The publisher cannot be reached, or there is no room for the file.
+    """
+    target = DATA / "raw" / folder
+    name = url.rsplit("/", 1)[1]
+
+    def download(address: str, partial: Path, pooch_: object) -> None:
+        pooch.HTTPDownloader(timeout=60)(address, partial, pooch_)
+        if sha256 is not None:  # here and not by pooch, so that the sentence is the mirror's
+            check(Path(partial).read_bytes(), sha256, name)
+
+    try:
+        # pooch hands over a temporary name and moves the file only after the function above.
+        return Path(pooch.retrieve(url, sha256, fname=name, path=target, downloader=download))
+    except RequestException as error:
+        raise DownloadError(
+            f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "
+            f"set {MIRROR} to a folder that holds the files"
+        ) from None
+    except OSError as error:
+        raise DownloadError(
+            f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
+        ) from None
+
+
+def fetch(path: str, sha256: str, url: str) -> Path:
+    """Return a file that the mirror holds under `path` and the publisher, equal, under `url`."""
+    if mirror() is not None:
+        return from_mirror(path, sha256)
+    return from_publisher(url, sha256, path.rsplit("/", 1)[0])
+
+
 def check(content: bytes, sha256: str, name: str) -> None:
     """Raise `ChecksumError`, naming the file and both hashes, unless the content has the SHA-256."""
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise ChecksumError(
-            f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: replace it"
+            f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
+            "replace it, or run again to download it again"
         )
 
 
@@ -71,45 +131,3 @@ def unpacked(path: Path) -> bytes:
         raise ChecksumError(
             f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
         ) from None
-
-
-def from_publisher(url: str, known_hash: str | None, folder: str) -> Path:
-    """Download a file to ``data/raw/<folder>`` unless it is there, its checksum checked.
-
-    Parameters
-    ----------
-    url
-        Address at the publisher's.
-    known_hash
-        SHA-256; None where the publisher states none and the caller checks the content.
-    folder
-        Folder below ``data/raw``.
-
-    Raises
-    ------
-    ChecksumError
-        What came is not what was expected; it has been removed again.
-    ConnectionError
-        The publisher cannot be reached.
-    """
-    target = DATA / "raw" / folder
-    name = url.rsplit("/", 1)[1]
-    try:
-        # pooch downloads to a temporary name and moves the file only when its checksum is right.
-        return Path(pooch.retrieve(url, known_hash, fname=name, path=target, progressbar=False))
-    except ValueError as error:
-        raise ChecksumError(
-            f"{name} from the publisher: {' '.join(str(error).split())}; nothing was kept, try again"
-        ) from None
-    except OSError as error:
-        raise ConnectionError(
-            f"{name} could not be downloaded ({type(error).__name__}); set {MIRROR} to a folder that holds "
-            "the files, or try again with a network"
-        ) from None
-
-
-def fetch(path: str, sha256: str, url: str) -> Path:
-    """Return a file that the mirror holds under `path` and the publisher under `url`, byte for byte."""
-    if mirror() is not None:
-        return from_mirror(path, sha256)
-    return from_publisher(url, sha256, path.rsplit("/", 1)[0])

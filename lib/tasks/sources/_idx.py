@@ -1,12 +1,16 @@
 """The idx format of MNIST and Fashion MNIST."""
 
-import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from lib.tasks.sources._fetch import unpacked
+
 MAGIC = {1: 0x00000801, 3: 0x00000803}
 """Magic numbers of unsigned bytes with one or three dimensions."""
+
+Part = tuple[np.ndarray, np.ndarray]
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -17,7 +21,7 @@ def read_idx(path: Path) -> np.ndarray:
     ValueError
         The file is no idx file, or holds less or more than its header says.
     """
-    content = gzip.decompress(path.read_bytes())
+    content = unpacked(path)
     dimensions = content[3] if len(content) > 3 else 0
     if MAGIC.get(dimensions) != int.from_bytes(content[:4], "big"):
         raise ValueError(f"{path.name} is no idx file of bytes with one or three dimensions")
@@ -30,6 +34,17 @@ def read_idx(path: Path) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
 
 
-def images_as_sequences(images: np.ndarray) -> np.ndarray:
-    """Return images (n, rows, columns) as sequences of pixels (n, T, 1), row by row."""
-    return images.reshape(len(images), -1, 1)
+def read_parts(fetch_file: Callable[[str], Path]) -> list[Part]:
+    """Return training and test part as sequences of pixels (n, T, 1), row by row, and labels (n,).
+
+    Parameters
+    ----------
+    fetch_file
+        Gives the path of a file, from the name that it has in both data sets.
+    """
+    parts = []
+    for prefix in ("train", "t10k"):
+        images = read_idx(fetch_file(f"{prefix}-images-idx3-ubyte.gz"))
+        labels = read_idx(fetch_file(f"{prefix}-labels-idx1-ubyte.gz"))
+        parts.append((images.reshape(len(images), -1, 1), labels))
+    return parts

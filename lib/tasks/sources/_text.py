@@ -31,9 +31,10 @@ def encode(train: list[str], test: list[str]) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     tuple of int16 arrays
-        Ids below 10,000: filling, start, unknown word, then words by frequency (ties by spelling). A text keeps its
-        last 500 tokens, a shorter one is filled in front, so that what is read last is always text. This is the
-        convention of the widely used Keras encodings of these two data sets.
+        Ids below 10,000: filling, start, unknown word, then words by frequency (ties by spelling). A
+        text keeps its last 500 tokens, a shorter one is filled in front, so that what is read last is
+        always text. This is the convention of the widely used Keras encodings of these two data sets,
+        except that Keras leaves the id 3 unused.
     """
     tokenised = [[words(text) for text in part] for part in (train, test)]
     counts = Counter(word for text in tokenised[0] for word in text)

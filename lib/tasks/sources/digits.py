@@ -1,8 +1,8 @@
 """scikit-learn's handwritten digits: real data that needs no network.
 
-1,797 images of 8 x 8 pixels with 17 levels of grey, from E. Alpaydin and C. Kaynak, *Optical Recognition of
-Handwritten Digits*, UCI, 1998 (the test part of that set). There is no official split: every fourth image is for
-testing, in the order of the file, in which writers follow each other.
+1,797 images of 8 x 8 pixels with 17 levels of grey, from E. Alpaydin and C. Kaynak, *Optical
+Recognition of Handwritten Digits*, UCI, 1998 (the test part of that set). There is no official split:
+every fourth image is for testing, in the order of the file, in which writers follow each other.
 """
 
 import numpy as np

@@ -18,8 +18,12 @@ from lib.tasks.sources._text import VOCABULARY_SIZE, encode
 URL = "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz"
 ARCHIVE = "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe"
 MIRRORED = {
-    "imdb/aclImdb_train.txt.gz": "c691f51f7d261c9e1668b5179b7f529ec18b9fd12d81840c1045bed27155ccaf",
-    "imdb/aclImdb_test.txt.gz": "e0dbe478be6030ba4b73dd26d022def6adc631d127cd29bced6f61c31ab32443",
+    "imdb/aclImdb_train.txt.gz": (
+        "c691f51f7d261c9e1668b5179b7f529ec18b9fd12d81840c1045bed27155ccaf"
+    ),
+    "imdb/aclImdb_test.txt.gz": (
+        "e0dbe478be6030ba4b73dd26d022def6adc631d127cd29bced6f61c31ab32443"
+    ),
 }
 CLASSES = ("neg", "pos")
 

@@ -4,7 +4,7 @@ import xarray as xr
 
 from lib.tasks.prepared import prepared_dataset
 from lib.tasks.sources._fetch import fetch
-from lib.tasks.sources._idx import images_as_sequences, read_idx
+from lib.tasks.sources._idx import read_parts
 from lib.tasks.sources._registry import source
 
 URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -19,16 +19,11 @@ SHA256 = {
 @source
 def mnist() -> xr.Dataset:
     """Return MNIST as sequences of 784 pixels, the official split."""
-    files = {name: fetch(f"mnist/{name}", sha, URL + name) for name, sha in SHA256.items()}
-
-    def part(prefix: str):
-        images = read_idx(files[f"{prefix}-images-idx3-ubyte.gz"])
-        return images_as_sequences(images), read_idx(files[f"{prefix}-labels-idx1-ubyte.gz"])
-
+    train, test = read_parts(lambda name: fetch(f"mnist/{name}", SHA256[name], URL + name))
     return prepared_dataset(
         "mnist",
-        part("train"),
-        part("t10k"),
+        train,
+        test,
         kind="pixels",
         source="LeCun, Cortes, Burges: The MNIST database of handwritten digits",
         classes=10,

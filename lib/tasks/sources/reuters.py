@@ -1,7 +1,7 @@
 """Reuters-21578, Distribution 1.0: news of 1987 by topic, after D. D. Lewis.
 
-The 46 classes known from Keras follow from the files: documents with a topic, the first topic as the label, topics with
-at least 15 documents. For research purposes only; nothing of it is committed.
+The 46 classes known from Keras follow from the files: documents with a topic, the first topic as the
+label, topics with at least 15 documents. For research purposes only; nothing of it is committed.
 """
 
 import html
@@ -9,14 +9,24 @@ import io
 import re
 import tarfile
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
 
 import numpy as np
 import xarray as xr
 
 from lib.tasks.prepared import prepared_dataset
-from lib.tasks.sources._fetch import check, from_mirror, from_publisher, mirror, unpacked
+from lib.tasks.sources._fetch import (
+    ChecksumError,
+    check,
+    from_mirror,
+    from_publisher,
+    mirror,
+    unpacked,
+)
 from lib.tasks.sources._registry import source
 from lib.tasks.sources._text import VOCABULARY_SIZE, encode
 
@@ -52,7 +62,9 @@ SHA256 = (
 
 FEWEST = 15
 EVERY = 4
-"""The dissertation measures on at least 2,800 sequences: a quarter of the 11,228 documents is 2,807."""
+"""The text measures on at least 2,800 sequences (3.5): a quarter of 11,228 documents is 2,807."""
+LARGEST = 2**26
+"""Bytes that a file in the publisher's archive may have; the largest has an eighth of it."""
 
 _DOCUMENT = re.compile(r"<REUTERS(.*?)</REUTERS>", re.DOTALL)
 _TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
@@ -71,7 +83,7 @@ def reuters() -> xr.Dataset:
     topics = sorted(topic for topic, count in counts.items() if count >= FEWEST)
     kept = [(topics.index(topic), text) for topic, text in documents if topic in topics]
     labels = np.array([label for label, _ in kept])
-    # In the order of topic and then time, every fourth document is for testing: all topics, all months.
+    # By topic and then time, every fourth document is for testing: all topics, all months.
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
     texts = np.array([text for _, text in kept], dtype=object)
@@ -103,18 +115,47 @@ def parse(content: str) -> Iterator[tuple[str, str]]:
 def _files() -> Iterator[str]:
     names = [f"reut2-{i:03}.sgm" for i in range(len(SHA256))]
     if mirror() is None:
-        contents = _from_archive(names)
+        contents = _from_archive(from_publisher(URL, None, "reuters"), names)
     else:
-        contents = (unpacked(from_mirror(f"reuters/{name}.gz", None)) for name in names)
+        contents = [unpacked(from_mirror(f"reuters/{name}.gz", None)) for name in names]
+        _check_all(contents, names)
+    return (content.decode("latin-1") for content in contents)
+
+
+def _from_archive(path: Path, names: list[str]) -> list[bytes]:
+    """Read the files from the tar inside the publisher's zip: nothing is extracted.
+
+    Raises
+    ------
+    ChecksumError
+        The archive is not the expected one; it has been removed, so that the next run downloads it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inner = io.BytesIO(_bounded(archive.open("reuters21578.tar.gz")))
+        with tarfile.open(fileobj=inner) as tar:
+            contents = [_bounded(tar.extractfile(name)) for name in names]
+        _check_all(contents, names)
+    except ChecksumError:
+        path.unlink()
+        raise
+    except (zipfile.BadZipFile, tarfile.TarError, KeyError, EOFError, OSError, zlib.error) as error:
+        path.unlink()
+        raise ChecksumError(
+            f"{path.name}: expected a zip with reuters21578.tar.gz in it, found something else ({error}); "
+            "it is cut or altered and has been removed: run again to download it again"
+        ) from None
+    return contents
+
+
+def _bounded(member: IO[bytes] | None) -> bytes:
+    """Read a file of an archive whose checksum is not known yet: never more than it can hold."""
+    content = b"" if member is None else member.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise tarfile.ReadError(f"a file in it holds more than {LARGEST} bytes")
+    return content
+
+
+def _check_all(contents: list[bytes], names: list[str]) -> None:
     for name, content, sha256 in zip(names, contents, SHA256, strict=True):
         check(content, sha256, name)
-        yield content.decode("latin-1")
-
-
-def _from_archive(names: list[str]) -> Iterator[bytes]:
-    """Read the files from the tar inside the publisher's zip: nothing is extracted."""
-    with zipfile.ZipFile(from_publisher(URL, None, "reuters")) as archive:
-        inner = io.BytesIO(archive.read("reuters21578.tar.gz"))
-    with tarfile.open(fileobj=inner) as tar:
-        for name in names:
-            yield tar.extractfile(name).read()
