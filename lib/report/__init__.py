@@ -1,0 +1,17 @@
+"""The report: a static site of what the pipeline produced, built by Sphinx and myst-nb with execution off.
+
+``inputs``
+    reads manifests, executed notebooks and the provenance of stored results.
+``coverage``
+    counts which of the published artefacts were rebuilt (notebook 90 writes the table).
+``tables``
+    data frames as HTML, ours beside theirs.
+``notebooks``
+    puts an executed notebook into the site under a title that says whose results it shows.
+``pages``
+    writes the pages of the site from templates.
+``build``
+    runs Sphinx in a temporary folder and puts the finished site in place.
+
+`python -m lib.report` builds the site. Nothing here names a notebook or an artefact: a new one appears by itself.
+"""

@@ -1,0 +1,117 @@
+"""Run Sphinx in a temporary folder and put the finished site in place of the old one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from lib.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
+from lib.report.pages import write_pages
+
+HERE = Path(__file__).parent
+# What pages with formulas ask for; the rest of MathJax (other input and output formats, speech) stays behind.
+_MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
+# Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
+_RECORDS = (".buildinfo", ".doctrees", "objects.inv")
+
+
+def build(data: Path, out: Path) -> Path:
+    """Build the site from the folder `data` into the folder `out` and return its front page.
+
+    Equal inputs give equal bytes. The site is built beside `out` and moved there whole: when anything
+    fails, the old site stays as it was.
+
+    Raises
+    ------
+    ReportError
+        An input is missing or damaged, or Sphinx refused a page.
+    """
+    inputs = load_inputs(data)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
+    try:
+        site = work / "site"
+        write_pages(inputs, work / "source")
+        _run_sphinx(work / "source", site, work / "doctrees")
+        _prune(site)
+        _copy_files(inputs, site)
+        _swap(site, out, work / "old")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return out / "index.html"
+
+
+def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
+    # A process of its own: Sphinx and docutils keep global state, and the order of sets must not vary.
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "--builder",
+        "html",
+        "--quiet",
+        "--no-color",
+    ]
+    command += [
+        "--fail-on-warning",
+        "--conf-dir",
+        str(HERE),
+        "--doctree-dir",
+        str(doctrees),
+    ]
+    done = subprocess.run(
+        [*command, str(source), str(site)],
+        env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0"},
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        told = [line for line in lines if "WARNING" in line or "ERROR" in line or "Error" in line]
+        reason = (told or lines or ["no message"])[0].replace(f"{source}{os.sep}", "")
+        raise ReportError(
+            f"Sphinx refused to build the report: {reason.strip()}; correct that page's notebook or caption "
+            "and build again (the old report was left as it was)"
+        )
+
+
+def _prune(site: Path) -> None:
+    """Remove what no page asks for and what would differ between two equal builds."""
+    for name in _RECORDS:
+        path = site / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    mathjax = site / "_static" / "mathjax"
+    for path in sorted(mathjax.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
+            path.unlink()
+
+
+def _copy_files(inputs: Inputs, site: Path) -> None:
+    """Copy the files of every artefact under their own names, so that links to them stay the same."""
+    for item in inputs.artefacts:
+        folder = site / item.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        for suffix in SUFFIXES[item.kind]:
+            shutil.copyfile(item.path(suffix), folder / (item.name + suffix))
+    shutil.copyfile(inputs.coverage_file, site / "files" / "coverage.csv")
+
+
+def _swap(site: Path, out: Path, old: Path) -> None:
+    if out.exists():
+        out.rename(old)
+    try:
+        site.rename(out)
+    except OSError:
+        if old.exists():
+            old.rename(out)
+        raise

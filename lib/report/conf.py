@@ -1,0 +1,56 @@
+"""Sphinx's settings for the report; `lib.report.build` names the folders.
+
+The site must work from a disk without a network: no script, font or style comes from elsewhere.
+"""
+
+project = "Recurrent networks and long time dependencies"
+html_title = "Long time dependencies"
+language = "en"
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.mathjax",
+    # Carries MathJax 3 and its fonts, and points sphinx.ext.mathjax to them instead of to a server.
+    "sphinx-mathjax-offline",
+]
+# The menu would fetch parts of MathJax that are left out of the site.
+mathjax3_config = {"options": {"enableMenu": False}}
+
+nb_execution_mode = "off"
+nb_merge_streams = True
+# Readers come for the argument; the code is one click away (`lib.report.notebooks` folds it).
+nb_code_prompt_show = "code"
+nb_code_prompt_hide = "hide the code"
+nb_render_markdown_format = "myst"
+# Widgets need scripts from a server; a notebook's HTML or text says the same.
+nb_ipywidgets_js = {}
+nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+# Prose in notebooks may jump from # to ###, and a cell may hold what Pygments cannot colour; readers lose nothing.
+# Everything else that Sphinx warns of fails the build.
+suppress_warnings = ["myst.header", "misc.highlighting_failure"]
+
+html_theme = "furo"
+html_favicon = "static/favicon.svg"
+html_static_path = ["static"]
+html_css_files = ["report.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_show_copyright = False
+html_last_updated_fmt = None
+html_use_index = False
+html_theme_options = {
+    "sidebar_hide_name": False,
+    "navigation_with_keys": True,
+    "light_css_variables": {
+        "color-brand-primary": "#00568f",
+        "color-brand-content": "#00568f",
+        "color-brand-visited": "#00568f",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#6cb8ea",
+        "color-brand-content": "#6cb8ea",
+        "color-brand-visited": "#6cb8ea",
+    },
+}

@@ -1,0 +1,277 @@
+"""Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
+
+import ast
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+
+SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv")}
+"""The files of each kind of artefact, beside its manifest; the first is the one to show."""
+RESULT_SETS = {"rebuilt": "this run", "reference": "stored reference"}
+"""How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
+NO_PROFILE = "none"
+"""Profile of an artefact that needs neither data nor training."""
+
+_FIELDS = {
+    "artefact": str,
+    "part": str,
+    "kind": str,
+    "profile": str,
+    "runs": int,
+    "file": str,
+    "caption": str,
+}
+
+
+class ReportError(RuntimeError):
+    """The report cannot be built; the message says what is missing and what to do."""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One figure or table that a notebook made from one set of results: a manifest and its place."""
+
+    artefact: str
+    part: str
+    kind: str
+    profile: str
+    runs: int
+    file: str
+    caption: str
+    result_set: str
+    notebook: str
+    manifest: Path
+
+    @property
+    def name(self) -> str:
+        """File name without suffix."""
+        return self.manifest.stem
+
+    @property
+    def folder(self) -> str:
+        """Folder of its files inside the site."""
+        return f"files/{self.kind}s/{self.result_set}/{self.notebook}"
+
+    def path(self, suffix: str) -> Path:
+        """Return the file of this artefact that ends in `suffix`."""
+        return self.manifest.with_name(self.name + suffix)
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run."""
+
+    path: Path
+    result_set: str
+    title: str
+    profile: str
+
+    @property
+    def name(self) -> str:
+        """File name without suffix, such as ``22_numerical_errors``."""
+        return self.path.stem
+
+    @property
+    def of_this_run(self) -> bool:
+        """Whether it shows what this run produced, and not stored results."""
+        return self.result_set in ("", "rebuilt")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything the site is made of."""
+
+    artefacts: tuple[Artefact, ...]
+    notebooks: tuple[Notebook, ...]
+    coverage: pd.DataFrame
+    coverage_file: Path
+    provenance: dict[str, dict]
+
+    def result_sets(self) -> list[str]:
+        """Return the labels of the sets of results, this run first."""
+        return sorted({item.result_set for item in self.artefacts}, key=_place)
+
+    def profiles(self, result_set: str) -> str:
+        """Return the profile of a set of results, or of several joined by commas."""
+        found = {item.profile for item in self.artefacts if item.result_set == result_set}
+        return ", ".join(sorted(found - {NO_PROFILE})) or NO_PROFILE
+
+    def describe(self, result_set: str) -> str:
+        """Return a reader's name for a set of results, such as ``this run (quick)``."""
+        name = RESULT_SETS.get(result_set, result_set)
+        profile = self.profiles(result_set)
+        return name if profile == NO_PROFILE else f"{name} ({profile})"
+
+    def runs(self, result_set: str) -> int:
+        """Return how many training attempts entered the artefacts of `result_set`."""
+        found = [item.runs for item in self.artefacts if item.result_set == result_set]
+        return max(found, default=0)
+
+
+def load_inputs(data: Path) -> Inputs:
+    """Read everything below the folder `data`.
+
+    Raises
+    ------
+    ReportError
+        Nothing was executed yet, the coverage table is missing, or a manifest is damaged.
+    """
+    notebooks = load_notebooks(data / "executed")
+    if not notebooks:
+        raise ReportError(
+            f"no executed notebook in {data / 'executed'}; run `make repro` first, the report shows what it produced"
+        )
+    table = data / "tables" / "coverage.csv"
+    if not table.exists():
+        raise ReportError(f"no coverage table {table}; run `make repro`, its notebook 90 writes it")
+    return Inputs(
+        artefacts=load_artefacts(data),
+        notebooks=notebooks,
+        coverage=pd.read_csv(table, keep_default_na=False, dtype={"runs": int}),
+        coverage_file=table,
+        provenance=load_provenance(data / "reference"),
+    )
+
+
+def load_artefacts(data: Path) -> tuple[Artefact, ...]:
+    """Return every artefact with a manifest in ``tables/`` and ``figures/`` of the folder `data`.
+
+    Raises
+    ------
+    ReportError
+        `data` does not exist, a manifest is damaged, or a file it promises is missing.
+    """
+    if not data.is_dir():
+        raise ReportError(f"no folder {data}; expected the one that holds tables/ and figures/")
+    # A manifest is written last, so files without one are half-written and are not shown.
+    manifests = [*data.glob("tables/*/*/*.json"), *data.glob("figures/*/*/*.json")]
+    found = [_load_manifest(path) for path in manifests]
+    return tuple(
+        sorted(
+            found,
+            key=lambda item: (
+                _place(item.result_set),
+                item.notebook,
+                item.name,
+                item.kind,
+            ),
+        )
+    )
+
+
+def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
+    """Return the executed notebooks below a folder, by name and set of results.
+
+    The set of results is the notebook's parameter ``result_set``; where it has none, the notebook belongs to the
+    run itself.
+    """
+    found = []
+    for path in executed.rglob("*.ipynb"):
+        if any(part.startswith(".") for part in path.relative_to(executed).parts):
+            continue
+        try:
+            notebook = nbformat.read(path, as_version=4)
+        except (OSError, ValueError) as error:
+            raise ReportError(
+                f"cannot read the executed notebook {path} ({error}); run `make repro` again"
+            ) from None
+        parameters = read_parameters(notebook)
+        found.append(
+            Notebook(
+                path=path,
+                result_set=str(parameters.get("result_set", "")),
+                title=_title(notebook) or path.stem,
+                profile=str(parameters.get("profile", "")),
+            )
+        )
+    found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))
+    seen: dict[tuple[str, str], Path] = {}
+    for item in found:
+        first = seen.setdefault((item.result_set, item.name), item.path)
+        if first != item.path:
+            raise ReportError(
+                f"{first} and {item.path} show the same notebook and the same results; delete one of them"
+            )
+    return tuple(found)
+
+
+def load_provenance(reference: Path) -> dict[str, dict]:
+    """Return the content of each ``<name>/provenance.json`` below a folder of stored results."""
+    found = {}
+    for path in sorted(reference.glob("*/provenance.json")):
+        found[path.parent.name] = _read_json(path)
+    return found
+
+
+def read_parameters(notebook: nbformat.NotebookNode) -> dict:
+    """Return the scalars that the cells tagged ``parameters`` and ``injected-parameters`` assign.
+
+    Injected ones win, as they do when the notebook runs. The cells are parsed, not executed.
+    """
+    values = {}
+    for tag in ("parameters", "injected-parameters"):
+        for cell in notebook.cells:
+            if tag in cell.metadata.get("tags", []):
+                values.update(_assignments(cell.source))
+    return values
+
+
+def _assignments(source: str) -> Iterable[tuple[str, object]]:
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            try:
+                yield node.targets[0].id, ast.literal_eval(node.value)
+            except ValueError:  # an expression, not a scalar; nothing the site asks for is one
+                continue
+
+
+def _title(notebook: nbformat.NotebookNode) -> str:
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for line in cell.source.splitlines():
+                if line.startswith("# "):
+                    return line[2:].strip()
+    return ""
+
+
+def _load_manifest(path: Path) -> Artefact:
+    content = {"part": "", **_read_json(path)}
+    for field, kind in _FIELDS.items():
+        if not isinstance(content.get(field), kind):
+            raise ReportError(
+                f"{path}: {field} is {content.get(field)!r}, expected {kind.__name__}; "
+                "delete the file and run its notebook again"
+            )
+    if content["kind"] not in SUFFIXES:
+        raise ReportError(f"{path}: kind is {content['kind']!r}, expected table or figure")
+    found = Artefact(
+        **{field: content[field] for field in _FIELDS},
+        result_set=path.parts[-3],
+        notebook=path.parts[-2],
+        manifest=path,
+    )
+    for suffix in SUFFIXES[found.kind]:
+        if not found.path(suffix).exists():
+            raise ReportError(
+                f"{path} promises {found.path(suffix).name}, which is not there; run its notebook again"
+            )
+    return found
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReportError(f"{path} is not readable as JSON ({error}); write it again") from None
+    if not isinstance(content, dict):
+        raise ReportError(f"{path} holds a {type(content).__name__}, expected an object with names")
+    return content
+
+
+def _place(result_set: str) -> tuple[int, str]:
+    known = ["", *RESULT_SETS]
+    return (known.index(result_set) if result_set in known else len(known), result_set)

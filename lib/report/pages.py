@@ -1,0 +1,283 @@
+"""Write the pages of the site: MyST Markdown from templates, filled with what the pipeline produced."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup, escape
+
+from lib import published
+from lib.plotting import label
+from lib.report import notebooks, tables
+from lib.report.coverage import summarise
+from lib.report.inputs import (
+    NO_PROFILE,
+    RESULT_SETS,
+    Artefact,
+    Inputs,
+    Notebook,
+    ReportError,
+)
+
+TEXTS = {
+    "dissertation": "Dissertation",
+    "unicornn": "UnICORNN",
+    "lem": "LEM",
+    "irnn": "iRNN",
+}
+"""How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """All files of one kind that belong to one artefact, with what the texts say of it."""
+
+    id: str
+    text: str
+    label: str
+    what: str
+    items: tuple[Artefact, ...]
+
+    @property
+    def title(self) -> str:
+        """Heading of the artefact, such as ``Table 1.7 · numerical error rate by architecture``."""
+        return f"{self.label} · {self.what}" if self.what else self.label
+
+    def by_result_set(self) -> dict[str, list[Artefact]]:
+        """Return the items by set of results, the main file before its companions."""
+        found: dict[str, list[Artefact]] = {}
+        for item in sorted(self.items, key=lambda item: item.part):
+            found.setdefault(item.result_set, []).append(item)
+        return {name: found[name] for name in dict.fromkeys(item.result_set for item in self.items)}
+
+
+def write_pages(inputs: Inputs, source: Path) -> None:
+    """Write every page of the site as a source file for Sphinx below the folder `source`.
+
+    Raises
+    ------
+    ReportError
+        The coverage table does not fit the list of published artefacts or the manifests.
+    """
+    listed = published.artefacts()
+    site = _Site(inputs, source)
+    figures = group_artefacts(inputs.artefacts, "figure", listed)
+    table_groups = group_artefacts(inputs.artefacts, "table", listed)
+    summary = summarise(inputs.coverage, listed)
+
+    for notebook in inputs.notebooks:
+        notebooks.write_notebook(notebook, source, described=site.describe(notebook))
+    site.write("figures", groups=figures)
+    site.write("tables", groups=table_groups, sources=_sources())
+    for group in table_groups:
+        site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
+    site.write("coverage", texts=_texts(inputs, listed), summary=summary, show=_summary_html)
+    site.write("reference", render=provenance_html)
+    site.write(
+        "index",
+        summary=summary,
+        figures=figures,
+        groups=table_groups,
+        questions=questions(inputs.notebooks),
+        artefacts_of=_artefacts_of(
+            inputs.artefacts, {row.id: row.label for row in listed.itertuples()}
+        ),
+    )
+
+
+class _Site:
+    """The templates' common ground: links from the page being written to everything else."""
+
+    def __init__(self, inputs: Inputs, source: Path) -> None:
+        self.inputs = inputs
+        self.source = source
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.environment.filters["part"] = lambda part: part.replace("-", " ").capitalize()
+
+    def write(self, template: str, page: str | None = None, **content: object) -> None:
+        page = page or template
+        path = self.source / f"{page}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        up = "../" * page.count("/")
+        text = self.environment.get_template(f"{template}.md.jinja").render(
+            inputs=self.inputs,
+            up=up,
+            text_name=lambda text: TEXTS.get(text, text),
+            files=lambda item: f"{up}{item.folder}/{item.name}",
+            notebook_of=lambda item: self._notebook_of(item, up),
+            describe=self.describe,
+            short_name=notebooks.short_name,
+            page_name=notebooks.page_name,
+            badge=badge,
+            scale=scale,
+            table=_table,
+            markdown=Markup,
+            **content,
+        )
+        path.write_text(text, encoding="utf-8")
+
+    def describe(self, notebook: Notebook) -> str:
+        return self.inputs.describe(notebook.result_set or next(iter(RESULT_SETS)))
+
+    def _notebook_of(self, item: Artefact, up: str) -> Markup:
+        for notebook in self.inputs.notebooks:
+            if notebook.name == item.notebook and notebook.result_set == item.result_set:
+                link = f"{up}{notebooks.page_name(notebook)}.html"
+                return Markup('<a href="{}">notebook</a>').format(link)
+        return Markup("")
+
+
+def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) -> list[Group]:
+    """Return the artefacts of one kind by id, in the order of the texts; those no text publishes go last."""
+    by_id: dict[str, list[Artefact]] = {}
+    for item in found:
+        if item.kind == kind:
+            by_id.setdefault(item.artefact, []).append(item)
+    known = listed.set_index("id")
+    order = [name for name in known.index if name in by_id]
+    order += sorted(set(by_id) - set(order))
+    return [
+        Group(name, *known.loc[name, ["text", "label", "what"]], items=tuple(by_id[name]))
+        if name in known.index
+        else Group(
+            name,
+            "",
+            name.removeprefix("own-").replace("-", " "),
+            "",
+            tuple(by_id[name]),
+        )
+        for name in order
+    ]
+
+
+def questions(found: Iterable[Notebook]) -> list[tuple[str, list[Notebook]]]:
+    """Return each notebook's title with its executed copies, in the order of the notebooks' numbers."""
+    by_name: dict[str, list[Notebook]] = {}
+    for notebook in found:
+        by_name.setdefault(notebook.name, []).append(notebook)
+    return [(copies[0].title, copies) for copies in by_name.values()]
+
+
+def badge(item: Artefact) -> Markup:
+    """Return whose results an artefact shows, and at which profile, as a coloured label."""
+    who = RESULT_SETS.get(item.result_set, item.result_set)
+    text = who if item.profile == NO_PROFILE else f"{who} ({item.profile})"
+    return Markup('<span class="chip {}">{}</span>').format(item.result_set, text)
+
+
+def scale(item: Artefact) -> str:
+    """Return the number of runs in words."""
+    return f"{item.runs:,} runs" if item.runs else "no training needed"
+
+
+def provenance_html(content: object) -> Markup:
+    """Return a provenance record, nested as it may be, as nested lists of names and values."""
+    if isinstance(content, dict):
+        rows = [
+            Markup("<dt>{}</dt><dd>{}</dd>").format(
+                str(name).replace("_", " "), provenance_html(value)
+            )
+            for name, value in content.items()
+        ]
+        return Markup('<dl class="record">{}</dl>').format(Markup("").join(rows))
+    if isinstance(content, list):
+        return Markup(", ").join(provenance_html(value) for value in content)
+    return escape(" ".join(str(content).split()))
+
+
+@dataclass(frozen=True)
+class _Covered:
+    """One published artefact on the coverage page."""
+
+    id: str
+    label: str
+    what: str
+    needs: str
+    results: tuple[tuple[Markup, str, str], ...]
+    """Of each set of results its label, its number of runs in words, and the page to see it."""
+
+
+def _texts(inputs: Inputs, listed: pd.DataFrame) -> dict[str, list[_Covered]]:
+    """Return the artefacts of each text, each with what it was rebuilt from."""
+    by_file = {item.file: item for item in inputs.artefacts}
+    rows = inputs.coverage.groupby("id", sort=False)
+    found: dict[str, list[_Covered]] = {}
+    for entry in listed.itertuples():
+        results = []
+        for row in rows.get_group(entry.id).itertuples():
+            if row.profile and row.file not in by_file:
+                raise ReportError(
+                    f"{inputs.coverage_file} names {row.file}, which no manifest does; run notebook 90 again"
+                )
+            if row.profile:
+                item = by_file[row.file]
+                results.append((badge(item), scale(item), _page_of(item)))
+        found.setdefault(entry.text, []).append(
+            _Covered(entry.id, entry.label, entry.what, _needs(entry.data), tuple(results))
+        )
+    return found
+
+
+def _needs(data: str) -> str:
+    """Return what an artefact needs in words; `data` lists the names, parted by blanks."""
+    names = [label(name).replace("_", " ") for name in data.split()]
+    return ", ".join("the factorial experiment" if name == "factorial" else name for name in names)
+
+
+def _page_of(item: Artefact) -> str:
+    if item.kind == "table":
+        return f"tables/{item.artefact}.html#{item.result_set}"
+    return f"figures.html#{item.artefact}"
+
+
+def _artefacts_of(
+    found: Iterable[Artefact], labels: dict[str, str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Return for each notebook the labels and pages of the artefacts it makes."""
+    links: dict[str, dict[str, str]] = {}
+    for item in found:
+        if not item.part:
+            name = labels.get(item.artefact, item.artefact.removeprefix("own-"))
+            page = _page_of(item).partition("#")[0] if item.kind == "table" else _page_of(item)
+            links.setdefault(item.notebook, {}).setdefault(name, page)
+    return {notebook: list(pages.items()) for notebook, pages in links.items()}
+
+
+def _sources() -> dict[str, str]:
+    """Return where the published numbers of each artefact were taken from."""
+    return {
+        row.file.removesuffix(".csv"): f"{row.table}, page {row.page}"
+        + (f" ({row.note})" if row.note else "")
+        for row in published.sources().itertuples()
+    }
+
+
+def _summary_html(summary: pd.DataFrame) -> Markup:
+    total = summary.sum().rename("all texts")
+    table = pd.concat([summary.rename(index=TEXTS), total.to_frame().T])
+    table = table.rename(columns={NO_PROFILE: "needs no data"})
+    return tables.to_html(table.rename_axis("text").reset_index())
+
+
+def _table(item: Artefact) -> dict:
+    """Return one table for the template: its HTML, and how ours and theirs are set in it."""
+    frame = tables.read_table(item.path(".csv"))
+    compact = tables.beside_html(frame)
+    pair = tables.pair_columns(frame)
+    return {
+        "html": compact or tables.to_html(frame),
+        "compact": compact is not None,
+        "shares": compact is not None and pair[0].endswith("_share"),
+        "compared": pair is not None and bool(frame[pair[1]].notna().any()),
+        "compares": pair is not None,
+        "rows": len(frame),
+        "columns": [name.replace("_", " ") for name in frame],
+    }
