@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
-from dask.distributed import Client
+from dask.distributed import Client, LocalCluster
 
 from lib import results
 from lib.params import load_profile
@@ -42,7 +43,22 @@ def _profile(**study):
 
 
 @pytest.fixture(scope="session")
+def scheduler():
+    """Address of a cluster that the tests share: starting one takes longer than a small study."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="session")
+def profile(scheduler):
+    return _profile(scheduler=scheduler)
+
+
+@pytest.fixture(scope="session")
 def whole(prepared, tmp_path_factory):
+    """A small study, run uninterrupted in local processes."""
     return run_study("smoke", _profile(), prepared, tmp_path_factory.mktemp("cache"))
 
 
@@ -63,20 +79,21 @@ def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
     assert results.save(whole, tmp_path / "b.nc").read_bytes() == first
 
 
-def test_blocks_are_a_matter_of_scheduling_alone(whole, prepared, tmp_path):
-    _same(run_study("smoke", _profile(attempts_per_block=8, workers=2), prepared, tmp_path), whole)
+def test_blocks_are_a_matter_of_scheduling_alone(whole, scheduler, prepared, tmp_path):
+    one_block = _profile(attempts_per_block=8, scheduler=scheduler)
+    _same(run_study("smoke", one_block, prepared, tmp_path), whole)
 
 
-def test_a_finished_study_runs_nothing(whole, prepared, tmp_path, monkeypatch):
-    run_study("smoke", _profile(), prepared, tmp_path)
+def test_a_finished_study_runs_nothing(whole, profile, prepared, tmp_path, monkeypatch):
+    run_study("smoke", profile, prepared, tmp_path)
     monkeypatch.setattr("lib.study.run.connect", lambda settings: pytest.fail("connected again"))
-    _same(run_study("smoke", _profile(), prepared, tmp_path), whole)
+    _same(run_study("smoke", profile, prepared, tmp_path), whole)
 
 
-def test_an_extended_study_runs_only_what_is_new(prepared, tmp_path):
-    run_study("smoke", _profile(), prepared, tmp_path)
+def test_an_extended_study_runs_only_what_is_new(profile, scheduler, prepared, tmp_path):
+    run_study("smoke", profile, prepared, tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    extended = run_study("smoke", _profile(replicates=3), prepared, tmp_path)
+    extended = run_study("smoke", _profile(replicates=3, scheduler=scheduler), prepared, tmp_path)
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
     assert extended.sizes["replicate"] == 3
     assert {name: after[name] for name in before} == before
@@ -84,12 +101,12 @@ def test_an_extended_study_runs_only_what_is_new(prepared, tmp_path):
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 not a zip", None])
-def test_a_damaged_shard_is_run_again(whole, prepared, tmp_path, damage, capsys):
-    run_study("smoke", _profile(), prepared, tmp_path)
-    shard = sorted(tmp_path.glob("*.npz"))[0]
+def test_a_damaged_shard_is_run_again(whole, profile, prepared, tmp_path, damage, capsys):
+    run_study("smoke", profile, prepared, tmp_path)
+    shard = min(tmp_path.glob("*.npz"))
     content = shard.read_bytes()
     shard.write_bytes(content[: len(content) // 2] if damage is None else damage)
-    _same(run_study("smoke", _profile(), prepared, tmp_path), whole)
+    _same(run_study("smoke", profile, prepared, tmp_path), whole)
     assert f"shard {shard.name} cannot be read" in capsys.readouterr().err
 
 
@@ -149,7 +166,8 @@ from pathlib import Path
 from lib.params import load_profile
 from lib.study import run_study
 profile = load_profile("smoke")
-study = profile.study.model_copy(update={"workers": 2, "attempts_per_block": 2})
+small = {"architectures": ("rnn", "gru"), "workers": 2, "attempts_per_block": 1}
+study = profile.study.model_copy(update=small)
 ds = run_study("smoke", profile.model_copy(update={"study": study}), sys.argv[1], sys.argv[2])
 from lib.results import save
 save(ds, Path(sys.argv[3]))
@@ -208,7 +226,6 @@ def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, pre
             address = client.scheduler.address
         cache = tmp_path / "cache"
         profile = _profile(scheduler=address)
-        import threading
 
         def kill_one():
             while len(list(cache.glob("*.npz"))) < 2:
