@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 COLOURS = {
     "rnn": "#000000",
@@ -181,7 +182,7 @@ def scatter_architectures(
     """Draw one point per row of `frame`, coloured and marked by its ``architecture``.
 
     Rows of infinite `x` have no place on the axis: they are drawn hollow at its left or right edge. Rows of
-    undefined `x` have none at all. The legend names both.
+    undefined `x` have none at all. The names for the legend (`legend_below`) tell both.
     """
     finite = frame.loc[np.isfinite(frame[x].astype(float)), x]
     low, high = (finite.min(), finite.max()) if len(finite) else (-1.0, 1.0)
@@ -195,7 +196,13 @@ def scatter_architectures(
         tint, shape, name = colour(architecture), marker(architecture), label(architecture)
         if inside.any():
             ax.scatter(
-                place[inside], rows.loc[inside, y], color=tint, marker=shape, label=name, s=64
+                place[inside],
+                rows.loc[inside, y],
+                color=tint,
+                edgecolors="white",
+                marker=shape,
+                label=name,
+                s=72,
             )
         for sign, text in ((-1, "−∞"), (1, "+∞")):
             edge = np.isinf(place) & (np.sign(place) == sign)
@@ -213,5 +220,18 @@ def scatter_architectures(
             ax.scatter([], [], color=tint, marker=shape, label=f"{name}, undefined", s=64)
     ax.set_xlim(low - 2 * margin, high + 2 * margin)
     ax.set_xlabel(ADJOINT_METRIC)
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
+
+
+def legend_below(figure: Figure, *, ncols: int = 4) -> None:
+    """Give all panels of `figure` one legend below them; a name shared by panels appears once."""
+    entries = {}
+    for ax in figure.axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            entries.setdefault(name, handle)
+    if entries:
+        figure.legend(
+            list(entries.values()),
+            list(entries),
+            loc="outside lower center",
+            ncols=min(ncols, len(entries)),
+        )

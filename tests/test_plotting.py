@@ -121,5 +121,20 @@ def test_a_scatter_places_infinite_metrics_at_the_edges(ax):
 def test_a_scatter_of_no_attempts_still_draws(ax):
     frame = pd.DataFrame({"architecture": [], "metric": [], "accuracy": []})
     plotting.scatter_architectures(ax, frame)
+    plotting.legend_below(ax.figure)
     ax.figure.canvas.draw()
-    assert ax.get_legend() is None
+    assert ax.figure.legends == []
+
+
+def test_one_legend_serves_all_panels():
+    plotting.use_style()
+    figure, axes = plt.subplots(1, 2)
+    for ax, names in zip(axes, (["rnn", "lstm"], ["lstm", "gru"]), strict=True):
+        frame = pd.DataFrame(
+            {"architecture": names, "metric": [-1.0, -2.0], "accuracy": [0.1, 0.2]}
+        )
+        plotting.scatter_architectures(ax, frame)
+    plotting.legend_below(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["Basic RNN", "LSTM", "GRU"]
+    plt.close(figure)

@@ -40,6 +40,7 @@ def error_rates(attempts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     low, high = proportion_confint(
         table["diverged"], table["entered"].clip(lower=1), alpha=1 - CONFIDENCE, method="wilson"
     )
-    table["low"] = low.where(entered.notna())
-    table["high"] = high.where(entered.notna())
+    # Rounding may leave an end of 1e-18 where the formula has 0: then no rate of 0 would lie inside.
+    table["low"] = low.mask(table["diverged"] == 0, 0.0).where(entered.notna())
+    table["high"] = high.mask(table["diverged"] == entered, 1.0).where(entered.notna())
     return table.reset_index()
