@@ -3,7 +3,7 @@
 Free for research with citation; the reviews belong to their authors, and nothing of them is committed.
 """
 
-import gzip
+import re
 import tarfile
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from lib.tasks.prepared import prepared_dataset
-from lib.tasks.sources._fetch import from_mirror, from_publisher, mirror
+from lib.tasks.sources._fetch import from_mirror, from_publisher, mirror, unpacked
 from lib.tasks.sources._registry import source
 from lib.tasks.sources._text import VOCABULARY_SIZE, encode
 
@@ -26,6 +26,7 @@ MIRRORED = {
     ),
 }
 CLASSES = ("neg", "pos")
+_MEMBER = re.compile(r"aclImdb/(?P<part>train|test)/(?P<name>(neg|pos)/\d+_\d+)\.txt")
 
 Reviews = list[tuple[str, str]]
 """(name, text) of reviews; a name is <class>/<id>_<rating>."""
@@ -55,8 +56,8 @@ def imdb() -> xr.Dataset:
 
 def _from_lines(path: Path) -> Reviews:
     """Read one review a line: its name, a tab, its text (which may hold further tabs)."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        return [_without_breaks(*line.rstrip("\n").split("\t", 1)) for line in file]
+    lines = unpacked(path).decode("utf-8").removesuffix("\n").split("\n")
+    return [_without_breaks(*line.split("\t", 1)) for line in lines]
 
 
 def _from_archive(path: Path) -> tuple[Reviews, Reviews]:
@@ -64,11 +65,9 @@ def _from_archive(path: Path) -> tuple[Reviews, Reviews]:
     parts: dict[str, Reviews] = {"train": [], "test": []}
     with tarfile.open(path) as tar:
         for member in tar:
-            pieces = member.name.split("/")
-            if member.isfile() and len(pieces) == 4 and pieces[2] in CLASSES:
+            if member.isfile() and (found := _MEMBER.fullmatch(member.name)):
                 text = tar.extractfile(member).read().decode("utf-8")
-                name = f"{pieces[2]}/{pieces[3].removesuffix('.txt')}"
-                parts[pieces[1]].append(_without_breaks(name, text))
+                parts[found["part"]].append(_without_breaks(found["name"], text))
     return parts["train"], parts["test"]
 
 
