@@ -95,7 +95,7 @@ def recurrent_gradient(delta: np.ndarray, x0: np.ndarray, outputs: np.ndarray) -
 # ---------------------------------------------------------------------------------- activations
 
 _f4, _i4 = np.float32, np.int32
-_ZERO, _HALF, _ONE, _TWO = _f4(0), _f4(0.5), _f4(1), _f4(2)
+_ZERO, _ONE, _TWO = _f4(0), _f4(1), _f4(2)
 _LOG2_E = _f4(1 / math.log(2))
 _LN2_HIGH = _f4(0.693145751953125)  # few enough digits that n times it is exact
 _LN2_LOW = _f4(math.log(2) - 0.693145751953125)
