@@ -200,9 +200,11 @@ def scatter_architectures(
                 rows.loc[inside, y],
                 color=tint,
                 edgecolors="white",
+                linewidths=0.5,
+                alpha=0.8,  # points of different architectures often coincide
                 marker=shape,
                 label=name,
-                s=72,
+                s=100,
             )
         for sign, text in ((-1, "−∞"), (1, "+∞")):
             edge = np.isinf(place) & (np.sign(place) == sign)
@@ -214,10 +216,10 @@ def scatter_architectures(
                     edgecolors=tint,
                     marker=shape,
                     label=f"{name}, {text}",
-                    s=64,
+                    s=100,
                 )
         if place.isna().any():
-            ax.scatter([], [], color=tint, marker=shape, label=f"{name}, undefined", s=64)
+            ax.scatter([], [], color=tint, marker=shape, label=f"{name}, undefined", s=100)
     ax.set_xlim(low - 2 * margin, high + 2 * margin)
     ax.set_xlabel(ADJOINT_METRIC)
 

@@ -416,6 +416,17 @@ def test_a_single_usable_replicate_makes_no_treatment(metrics):
     assert reason.startswith("no treatment has two")
 
 
+def test_replicates_of_equal_accuracy_are_not_shown():
+    frame = pd.concat(
+        [
+            replicates("rnn", [-1.0, -90.0]).assign(accuracy=0.1),
+            replicates("rnn", [-1.0, -2.0], width=8),
+        ]
+    )
+    rows, _ = selection.choose_treatment(frame, *TEXT_EXAMPLE, 40.35)
+    assert set(rows["width"]) == {8}
+
+
 # ranks
 
 

@@ -69,8 +69,8 @@ def choose_treatment(
 ) -> tuple[pd.DataFrame, str]:
     """Return the replicates of one treatment that spread most in the adjoint metric.
 
-    Candidates are treatments with at least two completed replicates of finite metric. Those with
-    replicates both inside and outside the vanishing regime go first, as in the text; among them the
+    Candidates are treatments with at least two completed replicates of finite metric whose accuracies are not
+    all equal: equal ones have no order to compare. Those with replicates both inside and outside the vanishing regime go first, as in the text; among them the
     largest spread (maximum less minimum) of the metric wins. The candidates are sought in the text's
     architecture and task, then in its architecture, order and noise, then in its architecture, then everywhere.
 
@@ -98,8 +98,9 @@ def choose_treatment(
         low=("finite", "min"),
         high=("finite", "max"),
         vanished=("vanished", "mean"),
+        accuracies=("accuracy", "nunique"),
     ).reset_index()
-    table = table[table["replicates"] >= 2]
+    table = table[(table["replicates"] >= 2) & (table["accuracies"] >= 2)]
     table["spread"] = table["high"] - table["low"]
     table["mixed"] = table["vanished"].between(0, 1, inclusive="neither")
     dataset, order, noise = task
@@ -125,7 +126,7 @@ def choose_treatment(
                 "replicates in both regimes" if best["mixed"] else "all replicates in one regime"
             )
             return rows.reset_index(drop=True), f"{scope}; largest spread of the metric; {regime}"
-    return frame.iloc[:0], "no treatment has two completed replicates of finite metric"
+    return frame.iloc[:0], "no treatment has two replicates of finite metric and different accuracy"
 
 
 def _task(counts: pd.DataFrame) -> dict[str, str]:
