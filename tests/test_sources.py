@@ -1,0 +1,585 @@
+"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of them.
+
+Downloads are real ones, from a server on the loopback interface; the publishers are never asked.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import textwrap
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib.params import PROFILES, load_profile
+from lib.paths import ROOT
+from lib.tasks import load_prepared
+from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
+from lib.tasks.sources import _fetch, _text, cifar10, imdb, mnist, prepare, reuters, source_names
+from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
+from lib.tasks.sources._idx import read_idx
+
+
+def _sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def mirror(tmp_path, monkeypatch):
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    monkeypatch.setenv(MIRROR, str(folder))
+    return folder
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    """The folder that takes the place of data/raw; no mirror is set."""
+    monkeypatch.delenv(MIRROR, raising=False)
+    monkeypatch.setattr(_fetch, "DATA", tmp_path / "data")
+    return tmp_path / "data" / "raw"
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def publisher(tmp_path, monkeypatch):
+    """A publisher's folder and its address; requests counts what was asked for."""
+    folder = tmp_path / "publisher"
+    folder.mkdir()
+    asked = []
+
+    class Handler(_Quiet):
+        def do_GET(self):
+            asked.append(self.path)
+            super().do_GET()
+
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield folder, f"http://127.0.0.1:{server.server_port}/", asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _files(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+# ------------------------------------------------------------------------------- the registry
+
+
+def test_every_file_is_a_data_set_and_every_profile_finds_its_own():
+    folder = ROOT / "lib" / "tasks" / "sources"
+    assert source_names() == sorted(p.stem for p in folder.glob("[!_]*.py"))
+    for profile in PROFILES:
+        assert set(load_profile(profile).data.datasets) <= set(source_names())
+
+
+def test_an_unknown_data_set_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="unknown dataset 'mnits'; known: cifar10, digits, "):
+        prepare("mnits", tmp_path)
+
+
+# ------------------------------------------------------------------------------- downloads
+
+
+def test_a_download_is_kept_and_not_repeated(raw, publisher):
+    folder, address, asked = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    for _ in range(2):
+        path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+        assert path.read_bytes() == b"content"
+    assert asked == ["/a.gz"]
+    assert _files(raw) == ["toy/a.gz"]
+
+
+@pytest.mark.parametrize("content", [b"cont", b"altered"], ids=["truncated", "altered"])
+def test_a_wrong_download_is_named_and_not_kept(raw, publisher, content):
+    folder, address, _ = publisher
+    (folder / "a.gz").write_bytes(content)
+    with pytest.raises(ChecksumError) as error:
+        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+    sentence = str(error.value)
+    assert sentence.startswith(f"a.gz: expected SHA-256 {_sha256(b'content')}, ")
+    assert f"found {_sha256(content)}; " in sentence
+    assert "download it again" in sentence
+    assert _files(raw) == []
+
+
+def test_a_file_altered_on_disk_is_downloaded_again(raw, publisher):
+    folder, address, _ = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+    path.write_bytes(b"con")
+    assert from_publisher(address + "a.gz", _sha256(b"content"), "toy").read_bytes() == b"content"
+
+
+def test_a_file_the_publisher_does_not_have(raw, publisher):
+    with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
+        from_publisher(publisher[1] + "b.gz", "0" * 64, "toy")
+    assert _files(raw) == []
+
+
+def test_a_publisher_out_of_reach(raw, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with pytest.raises(DownloadError, match=f"ConnectionError.*set {MIRROR} to a folder"):
+        from_publisher("http://127.0.0.1:9/a.gz", "0" * 64, "toy")
+    assert _files(raw) == []
+
+
+# Files larger than a limit fail to grow, as on a full disk. In a process of its own: the limit is the process's.
+_FULL = """
+    import resource, signal, sys
+    from pathlib import Path
+    import numpy as np
+    from lib.tasks.prepared import prepared_dataset, save_prepared
+    from lib.tasks.sources import _fetch
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    folder = Path(sys.argv[1])
+    _fetch.DATA = folder
+    part = np.random.default_rng(0).integers(0, 256, (100, 784, 1)), np.arange(100) % 2
+    ds = prepared_dataset("noise", part, part, kind="pixels", source="", classes=2, valid_max=255)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+    try:
+        {action}
+    except OSError as error:
+        print(error)
+"""
+
+
+def _on_a_full_disk(action, folder, *arguments):
+    script = textwrap.dedent(_FULL).replace("{action}", action)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder), *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_a_full_disk_leaves_no_prepared_file(tmp_path):
+    said = _on_a_full_disk("save_prepared(ds, folder)", tmp_path)
+    assert re.search(r"noise.nc could not be written \(.*\); make room and run again", said)
+    assert _files(tmp_path) == []
+
+
+def test_a_full_disk_leaves_no_download(tmp_path, publisher):
+    folder, address, _ = publisher
+    content = bytes(100_000)
+    (folder / "a.gz").write_bytes(content)
+    target = tmp_path / "full"
+    said = _on_a_full_disk(
+        "_fetch.from_publisher(sys.argv[2], sys.argv[3], 'toy')",
+        target,
+        address + "a.gz",
+        _sha256(content),
+    )
+    assert re.search(r"a.gz could not be kept in .* \(File too large\); make room", said)
+    assert _files(target) == []
+
+
+# ------------------------------------------------------------------------------- mirrors
+
+
+def test_a_mirror_that_is_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(MIRROR, str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=f"{MIRROR} is '.*nowhere', which is not a folder"):
+        prepare("mnist", tmp_path)
+
+
+def test_a_file_missing_in_the_mirror(mirror, tmp_path):
+    with pytest.raises(FileNotFoundError, match="the mirror has no mnist/train-images"):
+        prepare("mnist", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+FIRST_FILES = {
+    "mnist": "mnist/train-images-idx3-ubyte.gz",
+    "fashion_mnist": "fashion_mnist/train-images-idx3-ubyte.gz",
+    "cifar10": "cifar10/cifar10_train_jpeg.npz",
+    "imdb": "imdb/aclImdb_train.txt.gz",
+}
+
+
+@pytest.mark.parametrize("name", FIRST_FILES)
+def test_an_altered_file_in_the_mirror_is_named(name, mirror, tmp_path):
+    path = mirror / FIRST_FILES[name]
+    path.parent.mkdir()
+    path.write_bytes(b"altered")
+    with pytest.raises(ChecksumError) as error:
+        prepare(name, tmp_path / "out")
+    assert str(error.value).startswith(f"{FIRST_FILES[name]}: expected SHA-256 ")
+    assert _sha256(b"altered") in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def _reuters_mirror(mirror, contents):
+    (mirror / "reuters").mkdir()
+    for i in range(22):
+        packed = gzip.compress(contents(i), mtime=0)
+        (mirror / "reuters" / f"reut2-{i:03}.sgm.gz").write_bytes(packed)
+
+
+def test_an_altered_text_in_the_mirror_is_named(mirror, tmp_path):
+    _reuters_mirror(mirror, lambda i: b"altered")
+    with pytest.raises(ChecksumError, match="reut2-000.sgm: expected SHA-256 0ec5.*, found"):
+        prepare("reuters", tmp_path / "out")
+
+
+def test_a_truncated_text_in_the_mirror_is_named(mirror, tmp_path):
+    _reuters_mirror(mirror, lambda i: b"text " * 100)
+    path = mirror / "reuters" / "reut2-000.sgm.gz"
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(ChecksumError, match="reut2-000.sgm.gz cannot be unpacked .* replace it"):
+        prepare("reuters", tmp_path / "out")
+
+
+# ------------------------------------------------------------------------------- images
+
+
+def _idx(array):
+    header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
+    return gzip.compress(header + array.astype(np.uint8).tobytes(), mtime=0)
+
+
+def test_idx_images_become_rows_of_pixels(mirror, tmp_path, monkeypatch):
+    images = np.arange(12).reshape(2, 2, 3) * 20
+    contents = {
+        name: _idx(images if "images" in name else np.array([1, 0])) for name in mnist.SHA256
+    }
+    (mirror / "mnist").mkdir()
+    for name, content in contents.items():
+        (mirror / "mnist" / name).write_bytes(content)
+    monkeypatch.setattr(mnist, "SHA256", {n: _sha256(c) for n, c in contents.items()})
+    ds = load_file(prepare("mnist", tmp_path))
+    assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
+    assert ds["label"].values.tolist() == [1, 0, 1, 0]
+    assert ds["split"].values.tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        (b"", "is no idx file"),
+        (b"\0\0\x0d\x01\0\0\0\0", "is no idx file"),
+        (b"\0\0\x08\x01\0\0\0\x05abc", "expected 5 values, got 3"),
+    ],
+)
+def test_what_is_no_idx_file_is_refused(content, sentence, tmp_path):
+    path = tmp_path / "labels.gz"
+    path.write_bytes(gzip.compress(content))
+    with pytest.raises(ValueError, match=sentence):
+        read_idx(path)
+
+
+def test_a_truncated_gzip_file_is_refused(tmp_path):
+    path = tmp_path / "labels.gz"
+    path.write_bytes(_idx(np.arange(50))[:30])
+    with pytest.raises(ChecksumError, match="labels.gz cannot be unpacked"):
+        read_idx(path)
+
+
+def _tar(path, members):
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            if content is None:  # a link out of the archive
+                info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
+                tar.addfile(info)
+            else:
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+
+
+def _served(module, publisher, monkeypatch, name):
+    """Let a data set's publisher be the local one."""
+    folder, address, _ = publisher
+    monkeypatch.setattr(module, "URL", address + name)
+    if hasattr(module, "ARCHIVE"):
+        monkeypatch.setattr(module, "ARCHIVE", _sha256((folder / name).read_bytes()))
+
+
+def test_cifar10_from_the_publisher(raw, publisher, tmp_path, monkeypatch):
+    planes = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
+    members = [
+        (name, bytes([i]) + planes[i].tobytes())
+        for i, name in enumerate([*cifar10.TRAIN, *cifar10.TEST])
+    ]
+    _tar(publisher[0] / "c.tar.gz", [("../evil", b"x"), *members])
+    _served(cifar10, publisher, monkeypatch, "c.tar.gz")
+    ds = load_file(prepare("cifar10", tmp_path / "out"))
+    assert ds["inputs"].shape == (6, 1024, 3)
+    assert ds["label"].values.tolist() == [0, 1, 2, 3, 4, 5]
+    # Row 2, column 5 of the third image: red, green, blue.
+    assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[2, :, 2, 5].tolist()
+    assert ds.attrs["substitute"] == ""
+    assert _files(raw) == ["cifar10/c.tar.gz"]
+    assert not (raw / "evil").exists() and not (raw.parent / "evil").exists()
+
+
+def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path, monkeypatch):
+    hashes = {}
+    (mirror / "cifar10").mkdir()
+    for path in cifar10.MIRRORED:
+        streams = []
+        for grey in (0, 255):
+            stream = io.BytesIO()
+            Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
+            streams.append(stream.getvalue())
+        np.savez(
+            mirror / path,
+            jpeg=np.frombuffer(b"".join(streams), np.uint8),
+            offsets=np.cumsum([0, *map(len, streams)]),
+            labels=np.array([3, 7], np.uint8),
+        )
+        hashes[path] = _sha256((mirror / path).read_bytes())
+    monkeypatch.setattr(cifar10, "MIRRORED", hashes)
+    ds = load_file(prepare("cifar10", tmp_path))
+    assert ds["label"].values.tolist() == [3, 7, 3, 7]
+    assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
+    assert "JPEG" in ds.attrs["substitute"]
+
+
+def test_a_pickle_in_the_mirror_is_not_loaded(mirror, tmp_path, monkeypatch):
+    (mirror / "cifar10").mkdir()
+    path = mirror / "cifar10" / "cifar10_train_jpeg.npz"
+    np.savez(path, jpeg=np.array([{}], object), offsets=np.array([0]), labels=np.array([0]))
+    hashes = dict.fromkeys(cifar10.MIRRORED, _sha256(path.read_bytes()))
+    monkeypatch.setattr(cifar10, "MIRRORED", hashes)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        prepare("cifar10", tmp_path)
+
+
+def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
+    data = load_prepared(prepare("digits", tmp_path))
+    assert len(data.train.labels) + len(data.test.labels) == 1797
+    assert data.train.inputs.shape[1:] == (64, 1)
+    assert data.noise_inputs == round(1000 * 64 / 784)
+    for part in (data.train, data.test):
+        shares = np.bincount(part.labels, minlength=10) / len(part.labels)
+        assert np.abs(shares - 0.1).max() < 0.02
+    assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
+
+
+def test_preparing_twice_gives_the_same_bytes(tmp_path):
+    first, second = (prepare("digits", tmp_path / name).read_bytes() for name in "ab")
+    assert first == second
+
+
+# ------------------------------------------------------------------------------- texts
+
+
+def test_words_are_numbered_by_their_frequency_in_the_training_part():
+    train, test = _text.encode(["b a b", "b c a"], ["a z z z b"])
+    b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
+    assert train.shape == (2, 500) and train.dtype == np.int16
+    assert train[0, -4:].tolist() == [START, b, a, b]
+    assert train[1, -4:].tolist() == [START, b, c, a]
+    assert (train[:, :-4] == PAD).all()
+    assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
+
+
+def test_a_long_text_keeps_its_end():
+    text = " ".join(f"w{i}" for i in range(600))
+    train, _ = _text.encode([text, "w599 w599", "w100 w100"], ["w0"])
+    assert train[0].min() >= FIRST_WORD, "a long text has neither filling nor a start"
+    assert train[0, -1] == train[1, -1] and train[0, 0] == train[2, -1]
+
+
+def test_the_vocabulary_has_ten_thousand_ids():
+    common = " ".join(f"word{i} word{i}" for i in range(10_000 - FIRST_WORD))
+    train, _ = _text.encode([common, "rare word0"], ["word1"])
+    assert train.max() == 9_999
+    assert train[1, -2:].tolist() == [UNKNOWN, FIRST_WORD]
+
+
+REVIEWS = {
+    "train": {"neg/0_2": "Bad.<br />Very\tbad", "neg/10_1": "Awful", "pos/2_9": "Très good"},
+    "test": {"neg/0_3": "bad", "pos/0_8": "good"},
+}
+
+
+def _imdb_mirror(mirror, monkeypatch):
+    (mirror / "imdb").mkdir()
+    hashes = {}
+    for path, reviews in zip(imdb.MIRRORED, REVIEWS.values(), strict=True):
+        lines = "".join(f"{name}\t{text}\n" for name, text in reviews.items())
+        (mirror / path).write_bytes(gzip.compress(lines.encode(), mtime=0))
+        hashes[path] = _sha256((mirror / path).read_bytes())
+    monkeypatch.setattr(imdb, "MIRRORED", hashes)
+
+
+def test_imdb_is_the_same_from_mirror_and_publisher(
+    tmp_path, publisher, mirror, monkeypatch, request
+):
+    _imdb_mirror(mirror, monkeypatch)
+    mirrored = prepare("imdb", tmp_path / "mirrored")
+    request.getfixturevalue("raw")
+    members = [
+        (f"aclImdb/{part}/{name}.txt", text.encode())
+        for part, reviews in REVIEWS.items()
+        for name, text in reversed(reviews.items())
+    ]
+    hostile = [
+        ("aclImdb/train/pos/7_9.txt", None),
+        ("../../pos/8_9.txt", b"evil"),
+        ("aclImdb/train/../pos/9_9.txt", b"evil"),
+        ("aclImdb/train/unsup/0_0.txt", b"no label"),
+        ("aclImdb/train/labeledBow.feat", b"1 2:3"),
+    ]
+    _tar(publisher[0] / "i.tar.gz", hostile + members)
+    _served(imdb, publisher, monkeypatch, "i.tar.gz")
+    before = _files(tmp_path)
+    published = prepare("imdb", tmp_path / "published")
+    assert published.read_bytes() == mirrored.read_bytes()
+    new = sorted(set(_files(tmp_path)) - set(before))
+    assert new == ["data/raw/imdb/i.tar.gz", "published/imdb.nc"]
+    ds = load_file(published)
+    assert ds["label"].values.tolist() == [0, 0, 1, 0, 1]
+    bad = ds["inputs"].values[0, -1]
+    assert ds["inputs"].values[0, -4:].tolist() == [START, bad, ds["inputs"].values[0, -2], bad]
+
+
+def _document(number, topics, title, body):
+    topics = "".join(f"<D>{topic}</D>" for topic in topics)
+    text = f"<TITLE>{title}</TITLE>\n<BODY>{body}\n&#3;</BODY>" if title else f"&#2;\n{body}\n&#3;"
+    return (
+        f'<REUTERS TOPICS="YES" NEWID="{number}">\n<TOPICS>{topics}</TOPICS>\n'
+        f"<PLACES><D>usa</D></PLACES>\n<TEXT>{text}</TEXT>\n</REUTERS>\n"
+    )
+
+
+def test_a_document_is_its_first_topic_title_and_body():
+    content = (
+        '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
+        + _document(1, ["grain", "wheat"], "WHEAT UP", "Up 3 pct &lt;X> said")
+        + _document(2, [], "NO TOPIC", "at all")
+        + _document(3, ["earn"], "", "unprocessed text")
+    )
+    (grain, wheat), (earn, bare) = reuters.parse(content)
+    assert (grain, earn) == ("grain", "earn")
+    assert _text.words(wheat) == ["wheat", "up", "up", "3", "pct", "x", "said"]
+    assert _text.words(bare) == ["unprocessed", "text"]
+
+
+SGML = [
+    "".join(
+        _document(100 * i + k, ["acq" if k % 3 else "earn"], f"caf\xe9 {i}", f"text {k}")
+        for k in range(12)
+    ).encode("latin-1")
+    for i in range(22)
+]
+
+
+@pytest.fixture
+def small_reuters(monkeypatch):
+    monkeypatch.setattr(reuters, "SHA256", tuple(map(_sha256, SGML)))
+
+
+def _reuters_archive(path, members):
+    _tar(path.with_suffix(".tar.gz"), members)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(path.with_suffix(".tar.gz"), "reuters21578.tar.gz")
+
+
+def _sgml_members(contents=SGML):
+    return [(f"reut2-{i:03}.sgm", content) for i, content in enumerate(contents)]
+
+
+def test_reuters_is_the_same_from_mirror_and_publisher(
+    small_reuters, mirror, publisher, tmp_path, monkeypatch, request
+):
+    _reuters_mirror(mirror, SGML.__getitem__)
+    mirrored = prepare("reuters", tmp_path / "mirrored")
+    request.getfixturevalue("raw")
+    _reuters_archive(publisher[0] / "r.zip", [("../evil", b"x"), *_sgml_members()])
+    _served(reuters, publisher, monkeypatch, "r.zip")
+    assert prepare("reuters", tmp_path / "b").read_bytes() == mirrored.read_bytes()
+    assert not list(tmp_path.rglob("evil"))
+    ds = load_file(mirrored)
+    labels, test = ds["label"].values, ds["split"].values == 1
+    assert np.bincount(labels).tolist() == [176, 88]
+    assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
+
+
+@pytest.mark.parametrize(
+    "members, sentence",
+    [
+        (_sgml_members([b"altered", *SGML[1:]]), "reut2-000.sgm: expected SHA-256"),
+        (_sgml_members([None, *SGML[1:]]), "r.zip: expected a zip .* has been removed: run again"),
+        (_sgml_members(SGML[:5]), "r.zip: expected a zip .* has been removed: run again"),
+        (_sgml_members([bytes(2**26 + 1), *SGML[1:]]), "holds more than 67108864 bytes"),
+    ],
+    ids=["altered", "link", "incomplete", "bomb"],
+)
+def test_another_reuters_archive_is_refused_and_removed(
+    small_reuters, raw, publisher, tmp_path, monkeypatch, members, sentence
+):
+    _reuters_archive(publisher[0] / "r.zip", members)
+    _served(reuters, publisher, monkeypatch, "r.zip")
+    with pytest.raises(ChecksumError, match=sentence):
+        prepare("reuters", tmp_path / "out")
+    assert _files(raw) == [] and not (tmp_path / "out").exists()
+
+
+def test_a_truncated_reuters_archive_is_refused_and_removed(
+    small_reuters, raw, publisher, tmp_path, monkeypatch
+):
+    path = publisher[0] / "r.zip"
+    _reuters_archive(path, _sgml_members())
+    path.write_bytes(path.read_bytes()[:-30])
+    _served(reuters, publisher, monkeypatch, "r.zip")
+    with pytest.raises(ChecksumError, match="r.zip: expected a zip .* has been removed"):
+        prepare("reuters", tmp_path / "out")
+    assert _files(raw) == []
+
+
+# ------------------------------------------------------------------------------- the real files
+
+REAL = pytest.mark.skipif(
+    not os.environ.get(MIRROR), reason=f"{MIRROR} is not set, so the real files are not at hand"
+)
+EXPECTED = {  # training, test, shape of an input sequence, classes, frequency of the rarest class
+    "mnist": (60_000, 10_000, (784, 1), 10, 6_313),
+    "fashion_mnist": (60_000, 10_000, (784, 1), 10, 7_000),
+    "cifar10": (50_000, 10_000, (1024, 3), 10, 6_000),
+    "imdb": (25_000, 25_000, (500,), 2, 25_000),
+    # The dissertation's smallest test part has about 2,800 sequences (3.5).
+    "reuters": (8_421, 2_807, (500,), 46, 15),
+}
+
+
+@REAL
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_real_data_are_what_their_publishers_say(name, tmp_path):
+    ds = load_file(prepare(name, tmp_path))
+    train, test, shape, classes, rarest = EXPECTED[name]
+    split = ds["split"].values
+    assert ((split == 0).sum(), (split == 1).sum()) == (train, test)
+    assert ds["inputs"].shape[1:] == shape
+    assert ds.attrs["classes"] == classes
+    assert np.bincount(ds["label"].values).min() == rarest
+    assert ds["inputs"].values.max() == ds["inputs"].attrs["valid_max"]
+    assert ds["inputs"].values.min() == 0
+    assert bool(ds.attrs["substitute"]) == (name == "cifar10")
