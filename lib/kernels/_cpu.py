@@ -1,6 +1,6 @@
 r"""What the CPU kernels share: how they are compiled, and activations that the compiler can vectorise.
 
-The C library's tanh is called once per element and takes three quarters of a step. In float32 the activations
+The C library's tanh is a call per element, which stops vectorisation. In float32 the activations
 here are arithmetic without branches or calls, which becomes SIMD code. With :math:`n = \operatorname{round}(v / \ln 2)`
 and :math:`r = v - n \ln 2`, a Taylor polynomial of degree 7 gives :math:`e^r - 1` for :math:`|r| \le \ln(2) / 2`, and
 
@@ -61,9 +61,9 @@ def array(tensor: Tensor) -> np.ndarray:
 def gradient_array(gradient: Tensor | None, like: np.ndarray) -> np.ndarray:
     """Return a gradient that arrived as an array, zeros shaped like `like` where none did.
 
-    Kernels' functions leave absent gradients absent: PyTorch would fill memory with zeros for them. Their
-    buffers are NumPy's, which asks the system for huge pages; to get a sequence of PyTorch's
-    memory page by page takes longer than the recurrence.
+    The autograd functions leave absent gradients absent: PyTorch would fill memory with zeros for them.
+    Their buffers are NumPy's, which asks the system for huge pages; fresh memory from PyTorch comes page
+    by page, at a cost that shows beside the recurrence.
     """
     return np.zeros(like.shape, like.dtype) if gradient is None else array(gradient)
 
