@@ -1,0 +1,339 @@
+"""`python -m lib.run`: what it refuses, what it keeps, and what it leaves behind when it is killed."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+
+from lib.cleaning import clean
+from lib.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
+from lib.paths import ROOT
+
+PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
+
+
+def _notebook(path, *code, parameters=PARAMETERS, tags=("parameters",)):
+    cells = [
+        nbformat.v4.new_markdown_cell("# Does it run?", id="title"),
+        nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": list(tags)}),
+        *(nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(code)),
+        nbformat.v4.new_code_cell("assert True", id="checks"),
+        nbformat.v4.new_code_cell("print('versions')", id="versions"),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, path)
+    return path
+
+
+def _run(notebook, output, *arguments, **options):
+    command = [sys.executable, "-m", "lib.run", str(notebook), str(output), *arguments]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, **options
+    )
+
+
+def _outputs(path):
+    return [cell.get("outputs", []) for cell in nbformat.read(path, as_version=4).cells]
+
+
+# ---- parameters -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "value"),
+    [
+        ("true", False, True),
+        ("-3", 1, -3),
+        ("1e-3", 0.1, 0.001),
+        (".5", 0.1, 0.5),
+        ("2", 0.1, 2.0),
+        ("no", "x", "no"),
+        ("1", "x", "1"),
+        ("", "x", ""),
+    ],
+)
+def test_a_value_takes_the_type_of_the_default(text, default, value):
+    converted = convert("p", text, default)
+    assert converted == value
+    assert type(converted) is type(default)
+
+
+@pytest.mark.parametrize(
+    ("text", "default"),
+    [
+        ("yes", False),
+        ("True", False),
+        ("1", False),
+        ("3.0", 1),
+        ("1_000", 1),
+        ("", 1),
+        ("inf", 0.1),
+        ("1e999", 0.1),
+        ("fast", 0.1),
+    ],
+)
+def test_a_value_of_another_type_is_refused(text, default):
+    with pytest.raises(
+        NotebookError, match=rf"parameter p is {text!r}; expected .* default {default!r}"
+    ):
+        convert("p", text, default)
+
+
+@pytest.mark.parametrize(
+    ("cell", "complaint"),
+    [
+        ("import os", "expected only lines such as"),
+        ("a, b = 1, 2", "expected only lines such as"),
+        ("a = [1]", "expected one truth value, number or text"),
+        ("a = None", "expected one truth value, number or text"),
+        ("a = 1 + n", "expected one truth value, number or text"),
+        ("a =", "is not Python"),
+    ],
+)
+def test_parameters_are_flat_scalars(tmp_path, cell, complaint):
+    with pytest.raises(NotebookError, match=complaint):
+        read_parameters(_notebook(tmp_path / "a.ipynb", parameters=cell))
+
+
+def test_parameters_are_read_with_their_types(tmp_path):
+    found = read_parameters(
+        _notebook(tmp_path / "a.ipynb", parameters=f"{PARAMETERS}\nlow: int = -1")
+    )
+    assert found == {"count": 1, "rate": 0.1, "flag": False, "name": "x", "low": -1}
+    assert [type(value) for value in found.values()] == [int, float, bool, str, int]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["-p", "cuont", "1"], "has no parameter 'cuont'; it has count, rate, flag, name"),
+        (["-p", "count", "many"], "parameter count is 'many'; expected a whole number"),
+        (["-p", "count", "1", "-p", "count", "2"], "parameter count is given twice"),
+    ],
+)
+def test_wrong_parameters_are_refused_before_anything_runs(tmp_path, arguments, complaint):
+    notebook = _notebook(tmp_path / "a.ipynb", f"open({str(tmp_path / 'ran')!r}, 'w')")
+    done = _run(notebook, tmp_path / "out.ipynb", *arguments)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ipynb"]
+
+
+def test_a_notebook_without_parameters_cell_a_missing_one_and_a_broken_one_are_refused(tmp_path):
+    untagged = _notebook(tmp_path / "untagged.ipynb", tags=())
+    broken = tmp_path / "broken.ipynb"
+    broken.write_text('{"cells": [', encoding="utf-8")
+    cases = [
+        (untagged, "has no cell tagged 'parameters'"),
+        (tmp_path / "missing.ipynb", "no notebook at"),
+        (broken, "is not a Jupyter notebook"),
+    ]
+    for notebook, complaint in cases:
+        done = _run(notebook, tmp_path / "out.ipynb")
+        assert done.returncode == 2, notebook
+        assert complaint in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+# ---- the executed copy ------------------------------------------------------------------------------------------
+
+_VARIES = (
+    "import sys, time\nfor i in range(20):\n    print(i, flush=True); time.sleep(0.01)\n"
+    "print(time.time(), file=sys.stderr)",
+    "import numpy as np, xarray as xr\nxr.Dataset({'a': ('x', np.arange(3))})",
+    "import pandas as pd\npd.DataFrame({'a': [1]}).style",
+    "object()",
+    "print({'b', 'a', 'c', 'd', 'e'})",
+    "import os; print(os.getcwd() + '/data')",
+    "print(count, rate, flag, name)",
+)
+
+
+@pytest.mark.notebook
+def test_equal_inputs_give_equal_bytes_and_the_values_arrive(tmp_path):
+    notebook = _notebook(tmp_path / "a.ipynb", *_VARIES)
+    given = ["-p", "count", "3", "-p", "rate", "1e-5", "-p", "flag", "true", "-p", "name", "no"]
+    first, second = (_run(notebook, tmp_path / f"{i}.ipynb", *given) for i in "12")
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    content = (tmp_path / "1.ipynb").read_bytes()
+    assert content == (tmp_path / "2.ipynb").read_bytes()
+    assert str(ROOT).encode() not in content
+    assert b"3 1e-05 True no" in content
+    # Shown live: both streams; kept: stdout alone.
+    assert "3 1e-05 True no" in first.stdout
+    streams = [output for outputs in _outputs(tmp_path / "1.ipynb") for output in outputs]
+    assert {output.name for output in streams if output.output_type == "stream"} == {"stdout"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.ipynb", "2.ipynb", "a.ipynb"]
+    nbformat.validate(nbformat.read(tmp_path / "1.ipynb", as_version=4))
+
+
+def test_cleaning_renames_random_ids_consistently_and_merges_chunks():
+    one, two = "3f2b7c9e-0000-4abc-8def-0123456789ab", "aaaaaaaa-0000-4abc-8def-0123456789ab"
+    html = f'<i id="x-{one}"></i><b for="x-{one}"></b><i id="{two}"></i><td id="T_0a1b2_row0"></td>'
+    outputs = [
+        nbformat.v4.new_output("stream", name="stdout", text="a"),
+        nbformat.v4.new_output("stream", name="stderr", text="10 s left"),
+        nbformat.v4.new_output("stream", name="stdout", text="b"),
+        nbformat.v4.new_output("display_data", data={"text/html": html, "image/png": "T_0a1b2"}),
+        nbformat.v4.new_output("stream", name="stdout", text="c"),
+    ]
+    cell = nbformat.v4.new_code_cell("1", outputs=outputs, metadata={"papermill": {"duration": 1}})
+    notebook = nbformat.v4.new_notebook(cells=[cell], metadata={"papermill": {"start_time": "now"}})
+    cell = clean(notebook).cells[0]
+    stream, display, last = cell.outputs
+    assert (stream.text, last.text) == ("ab", "c")
+    assert display.data["image/png"] == "T_0a1b2"
+    ids = [display.data["text/html"].split('"')[i] for i in (1, 3, 5, 7)]
+    assert ids[0] == ids[1] != f"x-{one}"
+    assert ids[2] not in (two, ids[0].removeprefix("x-"))
+    assert ids[3] == "T_00000_row0"
+    assert "papermill" not in cell.metadata
+    assert "papermill" not in notebook.metadata
+
+
+@pytest.mark.notebook
+def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_path):
+    notebook = _notebook(tmp_path / "a.ipynb", "print('before')", "1 / 0", "print('after')")
+    done = _run(notebook, tmp_path / "out.ipynb")
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stderr
+    assert "out.failed.ipynb" in done.stderr.splitlines()[-1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ipynb", "out.failed.ipynb"]
+    outputs = _outputs(tmp_path / "out.failed.ipynb")
+    kinds = [output.output_type for cell in outputs for output in cell]
+    assert kinds == ["stream", "error"]
+    # Mended and run again, the remains of the failure are gone.
+    _notebook(tmp_path / "a.ipynb", "print('before')")
+    assert _run(notebook, tmp_path / "out.ipynb").returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ipynb", "out.ipynb"]
+
+
+@pytest.mark.notebook
+def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path):
+    notebook = _notebook(tmp_path / "dies.ipynb", "import os; os.kill(os.getpid(), 9)")
+    done = _run(notebook, tmp_path / "out.ipynb")
+    assert done.returncode == 1
+    assert "the kernel of dies.ipynb died" in done.stderr
+    assert not (tmp_path / "out.ipynb").exists()
+
+    notebook = _notebook(tmp_path / "large.ipynb", "print('x' * 300_000)")
+    full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # noqa: E731
+    done = _run(notebook, tmp_path / "full.ipynb", preexec_fn=full)
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr.splitlines()[-1]
+    assert not (tmp_path / "full.ipynb").exists()
+
+
+# ---- killed -----------------------------------------------------------------------------------------------------
+
+# A kernel with a child of its own, as Dask's workers are, both writing as fast as they can.
+_HEARTBEAT = """
+import subprocess, sys, time
+beat = "import time\\nwhile True:\\n    open({path!r}, 'a').write('x'); time.sleep(0.01)"
+subprocess.Popen([sys.executable, "-c", beat.format(path=child)], start_new_session=True)
+while True:
+    open(kernel, "a").write("x"); time.sleep(0.01)
+"""
+
+
+def _heartbeat(tmp_path):
+    beats = [tmp_path / "kernel", tmp_path / "child"]
+    parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}"
+    return _notebook(tmp_path / "beat.ipynb", _HEARTBEAT, parameters=parameters), beats
+
+
+def _until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.05)
+
+
+def _assert_silent(beats):
+    """The files stop growing within 5 s, and stay as they are for another two."""
+
+    def sizes():
+        return [path.stat().st_size for path in beats]
+
+    def still():
+        before = sizes()
+        time.sleep(0.5)
+        return sizes() == before
+
+    _until(still, 5, "the kernel and its child to end")
+    before = sizes()
+    time.sleep(2)
+    assert sizes() == before
+
+
+@pytest.mark.notebook
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how):
+    notebook, beats = _heartbeat(tmp_path)
+    command = [sys.executable, "-m", "lib.run", str(notebook), str(tmp_path / "out.ipynb")]
+    run = subprocess.Popen(command, cwd=ROOT)
+    try:
+        _until(lambda: all(path.exists() for path in beats), 60, "both heartbeats")
+        run.send_signal(how)
+        _assert_silent(beats)  # before the run's body is collected: it may stay a zombie for long
+    finally:
+        run.kill()
+        run.wait()
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+@pytest.mark.notebook
+def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
+    notebook, beats = _heartbeat(tmp_path)
+    # What DVC does (dvc.stage.run): a shell in an environment that names the stage. `; true` keeps the shell.
+    stage = {**os.environ, "DVC_STAGE": "beat"}
+    shell = f"{sys.executable} -m lib.run {notebook} {tmp_path / 'out.ipynb'}; true"
+    dvc = f"import subprocess; subprocess.Popen({['/bin/sh', '-c', shell]!r}, env={stage!r}).communicate()"
+    parent = subprocess.Popen([sys.executable, "-c", dvc], cwd=ROOT)
+    try:
+        _until(lambda: all(path.exists() for path in beats), 60, "both heartbeats")
+    finally:
+        parent.kill()
+        parent.wait()
+    _assert_silent(beats)
+    assert not (tmp_path / "out.ipynb").exists()
+
+
+# ---- how notebooks are built ------------------------------------------------------------------------------------
+
+
+def test_a_notebook_of_the_right_build_passes_and_others_are_told(tmp_path):
+    assert check_notebook(_notebook(tmp_path / "good.ipynb", "print(1)")) == []
+
+    def spoil(change):
+        path = _notebook(tmp_path / "bad.ipynb", "print(1)", "print(2)")
+        notebook = nbformat.read(path, as_version=4)
+        change(notebook)
+        nbformat.write(notebook, path)
+        return "\n".join(check_notebook(path))
+
+    def run_backwards(notebook):
+        for count, cell in enumerate(reversed(notebook.cells[1:]), start=1):
+            cell.execution_count = count
+
+    assert "not a title that asks" in spoil(lambda nb: nb.cells[0].update(source="# A title"))
+    assert "second cell" in spoil(lambda nb: nb.cells.insert(1, nb.cells.pop(2)))
+    assert "'checks' and 'versions'" in spoil(lambda nb: nb.cells.pop())
+    assert "kernel is not python3" in spoil(lambda nb: nb.metadata.kernelspec.update(name="r"))
+    assert "out of order" in spoil(run_backwards)
+
+
+def test_outputs_and_execution_counts_are_noticed(tmp_path):
+    path = _notebook(tmp_path / "a.ipynb", "print(1)")
+    assert is_stripped(path)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[2].execution_count = 1
+    nbformat.write(notebook, path)
+    assert not is_stripped(path)
