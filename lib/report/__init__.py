@@ -4,7 +4,7 @@
     reads manifests, executed notebooks and the provenance of stored results.
 ``coverage``
     counts which of the published artefacts were rebuilt (notebook 90 writes the table).
-``tables``
+``numbers``, ``tables``
     data frames as HTML, ours beside theirs.
 ``notebooks``
     puts an executed notebook into the site under a title that says whose results it shows.

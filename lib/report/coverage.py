@@ -1,6 +1,8 @@
 """Count which of the published figures and tables were rebuilt, from what, and which are missing."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pandas as pd
 
@@ -69,3 +71,15 @@ def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     for profile in rebuilt["profile"].drop_duplicates():
         table[profile] = count(rebuilt[rebuilt["profile"] == profile])
     return table.reindex(order).fillna(0).astype(int).rename_axis("text")
+
+
+def save_coverage(coverage: pd.DataFrame, path: Path) -> Path:
+    """Write the coverage table as CSV, whole or not at all, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
+    try:
+        coverage.to_csv(partial, index=False, lineterminator="\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path

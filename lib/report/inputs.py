@@ -68,7 +68,6 @@ class Notebook:
     path: Path
     result_set: str
     title: str
-    profile: str
 
     @property
     def name(self) -> str:
@@ -185,7 +184,6 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
                 path=path,
                 result_set=str(parameters.get("result_set", "")),
                 title=_title(notebook) or path.stem,
-                profile=str(parameters.get("profile", "")),
             )
         )
     found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))

@@ -229,7 +229,8 @@ def _texts(inputs: Inputs, listed: pd.DataFrame) -> dict[str, list[_Covered]]:
 def _needs(data: str) -> str:
     """Return what an artefact needs in words; `data` lists the names, parted by blanks."""
     names = [label(name).replace("_", " ") for name in data.split()]
-    return ", ".join("the factorial experiment" if name == "factorial" else name for name in names)
+    in_words = {"factorial": "the factorial experiment", "synthetic": "synthetic data"}
+    return ", ".join(in_words.get(name, name) for name in names)
 
 
 def _page_of(item: Artefact) -> str:

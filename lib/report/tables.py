@@ -1,19 +1,18 @@
-"""Data frames as HTML tables for reading: few digits, aligned, ours beside theirs."""
+"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pandas as pd
 from markupsafe import Markup, escape
 
-from lib.plotting import label
+from lib.report.numbers import DASH, formatter, percent
 
-DASH = "–"
-_NAMES = ("architecture", "dataset")
-"""Columns whose values the texts write in their own way."""
+_PAIRS = (("ours_share", "published_share"), ("ours", "published"))
+_HALF = 0.5
 
 
-def read_table(path) -> pd.DataFrame:
+def read_table(path: Path) -> pd.DataFrame:
     """Read a table of the pipeline; levels such as the noise ``none`` stay text."""
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
@@ -21,31 +20,28 @@ def read_table(path) -> pd.DataFrame:
 def to_html(table: pd.DataFrame) -> Markup:
     """Return all columns of `table` as an HTML table.
 
-    Numbers share their decimals within a column. Leading columns that repeat the row above are dimmed, so that
-    groups stand out.
+    Leading text columns that repeat the row above are dimmed, so that groups stand out.
     """
-    shown = {name: _formatter(table[name]) for name in table}
-    numeric = {name: pd.api.types.is_numeric_dtype(table[name]) for name in table}
-    head = "".join(
-        f'<th scope="col"{_css("number" if numeric[name] else "", _role(name))}>{_heading(name)}</th>'
-        for name in table
-    )
+    text = [formatter(table[name]) for name in table]
+    numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table]
+    css = [
+        [kind for kind in ("number" if number else "", name) if kind in ("number", *_PAIRS[-1])]
+        for name, number in zip(table, numeric, strict=True)
+    ]
+    groups = numeric.index(True) if True in numeric else len(numeric)
     body = []
-    above: tuple = ()
-    for row in table.itertuples(index=False, name=None):
-        cells = []
-        repeats = True
-        for position, (name, value) in enumerate(zip(table, row, strict=True)):
-            repeats = repeats and bool(above) and above[position] == value and not numeric[name]
-            css = _css(
-                "number" if numeric[name] else "",
-                _role(name),
-                "again" if repeats else "",
+    for row, repeats in _rows(table, groups):
+        cells = zip(row, text, css, repeats, strict=True)
+        body.append(
+            "".join(
+                _cell("td", write(value), *names, "again" if again else "")
+                for value, write, names, again in cells
             )
-            cells.append(f"<td{css}>{shown[name](value)}</td>")
-        body.append(f"<tr>{''.join(cells)}</tr>")
-        above = row
-    return _table(f"<tr>{head}</tr>", body)
+        )
+    head = "".join(
+        _cell("th", _heading(name), *names) for name, names in zip(table, css, strict=True)
+    )
+    return _table(head, body)
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
@@ -53,10 +49,7 @@ def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
 
     Counts from experiments of different size do not compare; where a table carries shares too, those do.
     """
-    for pair in (("ours_share", "published_share"), ("ours", "published")):
-        if set(pair) <= set(table):
-            return pair
-    return None
+    return next((pair for pair in _PAIRS if set(pair) <= set(table)), None)
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
@@ -68,94 +61,77 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 def beside_html(table: pd.DataFrame) -> Markup | None:
     """Return a compact table whose cells hold our number and the published one.
 
-    The last key column runs across. None where `table` compares nothing, has a single key, or keys that do not
-    tell its rows apart; `to_html` shows those.
+    The last key column runs across. None where that is no reading aid: `table` compares nothing, has a single
+    key, keys that do not tell its rows apart, or so few rows that most cells would be empty. `to_html` shows
+    those.
     """
     pair, keys = pair_columns(table), key_columns(table)
     if pair is None or len(keys) < 2 or table.duplicated(keys).any():
         return None
     down, across = keys[:-1], keys[-1]
-    both = pd.concat([table[name] for name in pair])
-    text = _percent if pair[0].endswith("_share") else _formatter(both)
-    ours, theirs = (dict(zip(_rows(table, keys), table[name], strict=True)) for name in pair)
-    levels = list(dict.fromkeys(table[across]))
-    column = _formatter(table[across])
-    name_of = {key: _formatter(table[key]) for key in down}
-    compared = table[pair[1]].notna().any()
+    lines = table[down].drop_duplicates()
+    levels = table[across].drop_duplicates()
+    if len(table) < _HALF * len(lines) * len(levels):
+        return None
 
-    head = "".join(f'<th scope="col">{_heading(key)}</th>' for key in down)
-    head += "".join(
-        f'<th scope="col" class="number">{_heading(across)} {column(level)}</th>'
-        for level in levels
+    write = (
+        percent if pair[0].endswith("_share") else formatter(pd.concat([table[n] for n in pair]))
     )
+    compared = table[pair[1]].notna().any()
+    cells = {
+        tuple(row[:-2]): _pair(write(row[-2]), write(row[-1]) if compared else "")
+        for row in table[[*keys, *pair]].itertuples(index=False, name=None)
+    }
+    names = [formatter(table[key]) for key in down]
+    level_name = formatter(levels)
     body = []
-    above: tuple = ()
-    for row in dict.fromkeys(_rows(table, down)):
-        cells = []
-        repeats = True
-        for position, (key, value) in enumerate(zip(down, row, strict=True)):
-            repeats = repeats and bool(above) and above[position] == value
-            cells.append(f"<td{_css('again' if repeats else '')}>{name_of[key](value)}</td>")
-        for level in levels:
-            left = text(ours.get((*row, level), math.nan))
-            right = text(theirs.get((*row, level), math.nan))
-            theirs_cell = f'<span class="theirs">{right}</span>' if compared else ""
-            cells.append(f'<td class="pair"><span class="ours">{left}</span>{theirs_cell}</td>')
-        body.append(f"<tr>{''.join(cells)}</tr>")
+    for row, repeats in _rows(lines, len(down)):
+        about = "".join(
+            _cell("td", name(value), "again" if again else "")
+            for name, value, again in zip(names, row, repeats, strict=True)
+        )
+        body.append(about + "".join(cells.get((*row, level), _pair(DASH)) for level in levels))
+    head = "".join(_cell("th", _heading(key)) for key in down)
+    head += "".join(
+        _cell("th", f"{_heading(across)} {level_name(level)}", "number") for level in levels
+    )
+    return _table(head, body)
+
+
+def _pair(ours: str, theirs: str = "") -> str:
+    if theirs in ("", DASH) and ours == DASH:
+        return _cell("td", DASH, "pair", "again")
+    beside = f'<span class="theirs">{theirs}</span>' if theirs else ""
+    return _cell("td", f'<span class="ours">{ours}</span>{beside}', "pair")
+
+
+def _rows(table: pd.DataFrame, groups: int) -> Iterable[tuple[tuple, list[bool]]]:
+    """Yield each row with what repeats the row above: of the first `groups` columns, as far as they are equal."""
+    above: Sequence | None = None
+    for row in table.itertuples(index=False, name=None):
+        same = above is not None
+        repeats = []
+        for position, value in enumerate(row):
+            same = same and position < groups and above[position] == value
+            repeats.append(same)
+        yield row, repeats
         above = row
-    return _table(f"<tr>{head}</tr>", body)
 
 
-def _rows(table: pd.DataFrame, columns: list[str]) -> list[tuple]:
-    return list(table[columns].itertuples(index=False, name=None))
-
-
-def _table(head: str, body: list[str]) -> Markup:
-    rows = "\n".join(body)
+def _table(head: str, body: Iterable[str]) -> Markup:
+    rows = "\n".join(f"<tr>{row}</tr>" for row in body)
     return Markup(
         '<div class="scroll" tabindex="0" role="region" aria-label="table">\n'
-        f'<table class="data">\n<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>'
+        f'<table class="data">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>'
     )
+
+
+def _cell(tag: str, content: str, *css: str) -> str:
+    names = " ".join(name for name in css if name)
+    scope = ' scope="col"' if tag == "th" else ""
+    style = f' class="{names}"' if names else ""
+    return f"<{tag}{scope}{style}>{content}</{tag}>"
 
 
 def _heading(name: str) -> str:
     return str(escape(str(name).replace("_", " ")))
-
-
-def _role(name: str) -> str:
-    return str(name) if name in ("ours", "published") else ""
-
-
-def _css(*names: str) -> str:
-    found = " ".join(name for name in names if name)
-    return f' class="{found}"' if found else ""
-
-
-def _percent(value: float) -> str:
-    return DASH if pd.isna(value) else f"{100 * value:.1f}%"
-
-
-def _formatter(column: pd.Series) -> Callable[[object], str]:
-    """Return how to write the values of `column`: the same decimals for all, enough for about four digits."""
-    if pd.api.types.is_bool_dtype(column):
-        return lambda value: "yes" if value else "no"
-    if not pd.api.types.is_numeric_dtype(column):
-        name = label if column.name in _NAMES else str
-        return lambda value: DASH if pd.isna(value) else str(escape(" ".join(name(value).split())))
-    finite = column[column.map(lambda value: math.isfinite(value) if pd.notna(value) else False)]
-    size = finite.abs()
-    if (finite % 1 == 0).all():
-        return lambda value: _special(value) or f"{value:,.0f}"
-    if size[size > 0].min() < 1e-3:
-        # Learning rates and the like: fixed decimals would print zeros.
-        return lambda value: _special(value) or f"{value:.4g}"
-    decimals = min(3, max(1, 3 - math.floor(math.log10(size.max()))))
-    return lambda value: _special(value) or f"{value:,.{decimals}f}"
-
-
-def _special(value: float) -> str:
-    if pd.isna(value):
-        return DASH
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return ""

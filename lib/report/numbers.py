@@ -1,0 +1,55 @@
+"""Write the values of a table's column for reading: equal decimals in a column, names as the texts have them."""
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+from markupsafe import escape
+
+from lib.plotting import label
+
+DASH = "–"
+"""Stands for a missing value."""
+_NAMES = ("architecture", "dataset")
+"""Columns whose levels the texts write in their own way."""
+_DECIMALS = 3
+
+
+def formatter(column: pd.Series) -> Callable[[object], str]:
+    """Return a function that writes the values of `column` as HTML text.
+
+    Whole numbers get thousands separators, others up to three decimals, the same for the whole column. Levels
+    such as the learning rates 0.1 and 0.00001 are written as they are.
+    """
+    if pd.api.types.is_bool_dtype(column):
+        return lambda value: "yes" if value else "no"
+    if not pd.api.types.is_numeric_dtype(column):
+        name = label if column.name in _NAMES else str
+        return lambda value: DASH if pd.isna(value) else str(escape(" ".join(name(value).split())))
+    finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
+    if (finite % 1 == 0).all():
+        return lambda value: _special(value) or f"{value:,.0f}"
+    smallest, largest = finite[finite > 0].min(), finite.max()
+    if smallest < 10**-_DECIMALS and all(float(f"{value:.1g}") == value for value in finite):
+        return lambda value: _special(value) or f"{value:.10f}".rstrip("0").rstrip(".")
+    decimals = min(_DECIMALS, max(1, _DECIMALS - math.floor(math.log10(largest))))
+    return lambda value: _special(value) or _fixed(value, decimals)
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
+    return DASH if pd.isna(value) else f"{100 * value:.1f}%"
+
+
+def _fixed(value: float, decimals: int) -> str:
+    # A small number is not zero: where the decimals would hide it, its magnitude is shown.
+    hidden = value != 0 and round(value, decimals) == 0
+    return f"{value:.0e}" if hidden else f"{value:,.{decimals}f}"
+
+
+def _special(value: float) -> str:
+    if pd.isna(value):
+        return DASH
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return ""

@@ -1,0 +1,102 @@
+"""A small `data` folder as the pipeline leaves it, for tests of the report: figures, tables, executed notebooks."""
+
+import io
+import json
+from base64 import b64encode
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+from matplotlib.figure import Figure
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from lib.artefacts import Artefacts
+from lib.published import artefacts
+from lib.report.coverage import count_coverage, save_coverage
+from lib.report.inputs import load_artefacts
+
+FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
+
+
+def fabricate(data: Path) -> Path:
+    """Fill the folder `data` with two sets of results and return it."""
+    for result_set, profile, runs in (("rebuilt", "quick", 12), ("reference", "real", 3456)):
+        made = Artefacts(
+            data, notebook="22_errors", result_set=result_set, profile=profile, runs=runs
+        )
+        made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
+        made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="The same by task.")
+        made.save_figure(
+            drawing(), "diss-fig-3.3", data=error_rates(), caption="A line, and a < b & c."
+        )
+        write_notebook(data / "executed" / result_set / "22_errors.ipynb", result_set=result_set)
+    write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
+    reference = data / "reference" / "real"
+    reference.mkdir(parents=True)
+    record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}
+    (reference / "provenance.json").write_text(json.dumps(record))
+    count(data)
+    return data
+
+
+def count(data: Path) -> None:
+    """Write the coverage table of `data`, as notebook 90 does."""
+    save_coverage(
+        count_coverage(load_artefacts(data), artefacts()), data / "tables" / "coverage.csv"
+    )
+
+
+def error_rates() -> pd.DataFrame:
+    """Return a table with one key column, ours and published."""
+    return pd.DataFrame(
+        {
+            "architecture": ["rnn", "lstm"],
+            "ours": [0.125, 0.25],
+            "published": [0.12, None],
+            "difference": [0.005, None],
+        }
+    )
+
+
+def counts() -> pd.DataFrame:
+    """Return a table with three key columns, the last of which can run across."""
+    keys = [
+        (noise, cell, q) for noise in ("none", "post") for cell in ("rnn", "gru") for q in (1, 2)
+    ]
+    table = pd.DataFrame(keys, columns=["noise", "architecture", "quartile"])
+    return table.assign(ours=range(1000, 1008), published=range(2000, 2008))
+
+
+def drawing() -> Figure:
+    """Return a small figure."""
+    figure = Figure(figsize=(2, 1))
+    figure.subplots().plot([0, 1], [1, 0])
+    return figure
+
+
+def write_notebook(
+    path: Path, *, title: str = "Does it fail?", more: str = "", **injected: str
+) -> None:
+    """Write an executed notebook with a formula, injected parameters, a table, a picture and a stream."""
+    png = io.BytesIO()
+    drawing().savefig(png, format="png", metadata={"Software": None})
+    picture = b64encode(png.getvalue()).decode()
+    outputs = [
+        new_output("display_data", {"image/png": picture, "text/plain": "<Figure>"}),
+        new_output("display_data", {"text/html": error_rates().to_html(), "text/plain": "a table"}),
+        new_output("display_data", {"text/markdown": f"**Two** of {FORMULA}"}),
+        new_output("stream", name="stdout", text="first\n"),
+        new_output("stream", name="stdout", text="second\n"),
+    ]
+    assigned = "\n".join(f"{name} = {value!r}" for name, value in injected.items())
+    cells = [
+        new_markdown_cell(f"# {title}\n\nThe metric is {FORMULA}.\n\n{more}", id="title"),
+        new_code_cell(
+            'out = "data"  # where to', id="parameters", metadata={"tags": ["parameters"]}
+        ),
+        new_code_cell(assigned, id="injected", metadata={"tags": ["injected-parameters"]}),
+        new_markdown_cell("## A section", id="section"),
+        new_code_cell("plot()", id="plot", execution_count=3, outputs=outputs),
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=cells), path)

@@ -1,0 +1,289 @@
+"""The report: what it shows, that equal inputs give equal bytes, and that a bad input leaves the old one alone."""
+
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pandas as pd
+import pytest
+from fabricated_report import count, counts, drawing, error_rates, fabricate, write_notebook
+
+from lib.artefacts import Artefacts
+from lib.published import artefacts
+from lib.report.__main__ import main
+from lib.report.build import build
+from lib.report.coverage import COLUMNS, count_coverage, summarise
+from lib.report.inputs import ReportError, load_artefacts, load_inputs
+from lib.report.numbers import formatter
+from lib.report.tables import beside_html, to_html
+
+
+class Page(HTMLParser):
+    """The links, the ids and the text of one page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.ids: set[str] = set()
+        self.words: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.ids |= {found["id"]} if found.get("id") else set()
+        if "href" in found:
+            (self.links if tag == "a" else self.loaded).append(found["href"])
+        if "src" in found:
+            self.loaded.append(found["src"])
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def pages(site):
+    return {path.relative_to(site).as_posix(): Page(path) for path in site.rglob("*.html")}
+
+
+def contents(site):
+    return {
+        path.relative_to(site).as_posix(): path.read_bytes()
+        for path in site.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return fabricate(tmp_path_factory.mktemp("made") / "data")
+
+
+@pytest.fixture(scope="module")
+def site(data, tmp_path_factory):
+    return build(data, tmp_path_factory.mktemp("site") / "report").parent
+
+
+def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
+    again = build(data, tmp_path / "elsewhere").parent
+    first, second = contents(site), contents(again)
+    assert sorted(first) == sorted(second)
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_no_records_of_the_build_are_left(site):
+    names = {path.name for path in site.rglob("*")}
+    assert names.isdisjoint({".buildinfo", "environment.pickle", "objects.inv", ".doctrees"})
+    assert [path for path in site.parent.iterdir() if path != site] == []
+
+
+def test_every_link_resolves(site):
+    found = pages(site)
+    broken = []
+    for name, page in found.items():
+        for link in [*page.links, *page.loaded]:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (site / name).parent / unquote(parts.path) if parts.path else site / name
+            target = target.resolve()
+            inside = target.relative_to(site).as_posix()
+            missing = parts.fragment and inside in found and parts.fragment not in found[inside].ids
+            if not target.is_file() or missing:
+                broken.append((name, link))
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    elsewhere = [
+        (name, link)
+        for name, page in pages(site).items()
+        for link in page.loaded
+        if urlsplit(link).netloc
+    ]
+    assert elsewhere == []
+    assert (site / "_static" / "mathjax" / "tex-chtml.js").exists()
+
+
+def test_result_sets_are_told_apart_in_titles(site):
+    titles = {
+        name: (site / "notebooks" / name / "22_errors.html").read_text().split("<title>")[1]
+        for name in ("rebuilt", "reference")
+    }
+    assert titles["rebuilt"].startswith("Does it fail? — this run (quick)")
+    assert titles["reference"].startswith("Does it fail? — stored reference (real)")
+
+
+def test_front_page_counts_what_there_is(site):
+    text = Page(site / "index.html").text
+    assert f"2 of {len(artefacts())}" in text
+    assert "12 runs this run (quick)" in text
+    assert "3,456 runs stored reference (real)" in text
+    assert "Where do the data come from?" in text
+
+
+def test_gallery_shows_each_figure_with_its_files(site):
+    page = Page(site / "figures.html")
+    for result_set in ("rebuilt", "reference"):
+        stem = f"files/figures/{result_set}/22_errors/diss-fig-3.3"
+        assert {f"{stem}.svg", f"{stem}.csv"} <= set(page.links)
+        assert f"{stem}.png" in page.loaded
+    assert "A line, and a < b & c." in page.text
+
+
+def test_table_page_shows_ours_beside_theirs(site):
+    text = Page(site / "tables" / "diss-tab-1.7.html").text
+    assert "Basic RNN 0.125 0.120 0.005" in text
+    assert "none Basic RNN 1,000 2,000 1,001 2,001" in text
+
+
+def test_provenance_is_shown(site):
+    assert "torch 1.2.3" in Page(site / "reference.html").text
+
+
+def test_coverage_page_names_what_is_missing(site):
+    text = Page(site / "coverage.html").text
+    assert "Table 1.7 numerical error rate by architecture this run (quick) 12 runs" in text
+    assert "missing; needs" in text
+
+
+def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
+    grown = shutil.copytree(data, tmp_path / "data")
+    made = Artefacts(grown, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
+    made.save_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
+    write_notebook(grown / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
+    count(grown)
+    site = build(grown, tmp_path / "report").parent
+    assert "Never seen before." in Page(site / "figures.html").text
+    assert "What is new?" in Page(site / "index.html").text
+    assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
+
+
+def test_refused_page_leaves_the_old_report(data, site, tmp_path):
+    bad = shutil.copytree(data, tmp_path / "data")
+    out = shutil.copytree(site, tmp_path / "report")
+    before = contents(out)
+    write_notebook(bad / "executed" / "66_bad.ipynb", more="See [the plan](no_such_plan.md).")
+    with pytest.raises(ReportError, match=r"66_bad.*no_such_plan") as caught:
+        build(bad, out)
+    assert len(str(caught.value).splitlines()) == 1
+    assert contents(out) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
+
+
+def test_leftovers_of_a_killed_build_are_ignored(data, site, tmp_path):
+    leftover = tmp_path / ".report.partial" / "site"
+    leftover.mkdir(parents=True)
+    (leftover / "half.html").write_text("half")
+    out = build(data, tmp_path / "report").parent
+    assert contents(out) == contents(site)
+    assert not leftover.exists()
+
+
+def test_missing_inputs_are_named(data, tmp_path, capsys):
+    assert main(["--data", str(tmp_path), "--out", str(tmp_path / "report")]) == 1
+    assert "no executed notebook" in capsys.readouterr().err
+    shutil.copytree(data / "executed", tmp_path / "executed")
+    with pytest.raises(ReportError, match=r"no coverage table .*coverage\.csv"):
+        load_inputs(tmp_path)
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: path.write_text("{"), "not readable as JSON"),
+        (lambda path: path.write_text("[]"), "holds a list"),
+        (
+            lambda path: path.write_text('{"artefact": "diss-tab-1.7"}'),
+            "kind is None, expected str",
+        ),
+        (lambda path: path.with_suffix(".csv").unlink(), "promises diss-tab-1.7.csv"),
+    ],
+)
+def test_damaged_manifest_is_named(data, tmp_path, damage, message):
+    copy = shutil.copytree(data, tmp_path / "data")
+    damage(copy / "tables" / "rebuilt" / "22_errors" / "diss-tab-1.7.json")
+    with pytest.raises(ReportError, match=message):
+        load_artefacts(copy)
+
+
+def test_stale_coverage_table_is_refused(data, tmp_path):
+    copy = shutil.copytree(data, tmp_path / "data")
+    table = copy / "tables" / "coverage.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(ReportError, match="run notebook 90 again"):
+        build(copy, tmp_path / "report")
+
+
+def test_coverage_has_one_row_per_artefact_and_result(data):
+    listed = artefacts()
+    coverage = count_coverage(load_artefacts(data), listed)
+    assert tuple(coverage) == COLUMNS
+    assert list(dict.fromkeys(coverage["id"])) == list(listed["id"])
+    rows = coverage[coverage["id"] == "diss-tab-1.7"]
+    assert list(zip(rows["profile"], rows["runs"], strict=True)) == [("quick", 12), ("real", 3456)]
+    assert rows["file"].str.endswith("diss-tab-1.7.csv").all(), "a companion was counted"
+    missing = coverage[coverage["id"] == "diss-tab-A19"]
+    assert missing[["profile", "file", "runs"]].to_numpy().tolist() == [["", "", 0]]
+
+
+def test_artefact_made_of_parts_alone_counts_once(tmp_path):
+    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
+    for part in ("a", "b"):
+        made.save_table(error_rates(), "diss-tab-3.8", part=part, caption="a part")
+    coverage = count_coverage(load_artefacts(tmp_path), artefacts())
+    assert (coverage["id"] == "diss-tab-3.8").sum() == 1
+    assert summarise(coverage, artefacts()).loc["dissertation", "rebuilt"] == 1
+
+
+def test_summary_counts_an_artefact_once(data):
+    listed = artefacts()
+    summary = summarise(count_coverage(load_artefacts(data), listed), listed)
+    assert summary["total"].sum() == len(listed)
+    assert summary.loc["dissertation", ["rebuilt", "quick", "real"]].tolist() == [2, 2, 2]
+
+
+def test_nothing_rebuilt_is_no_error(tmp_path):
+    summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
+    assert summary["rebuilt"].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ([1.0, 20000.0, None], ["1", "20,000", "–"]),
+        ([0.12345, 2.0], ["0.123", "2.000"]),
+        ([1234.5, 1.0], ["1,234.5", "1.0"]),
+        ([0.1, 0.00001], ["0.1", "0.00001"]),
+        ([0.5, 0.00012], ["0.500", "1e-04"]),
+        ([float("-inf"), 0.5], ["−∞", "0.500"]),
+        (["<b>", "x"], ["&lt;b&gt;", "x"]),
+    ],
+)
+def test_numbers_are_written_for_reading(values, written):
+    column = pd.Series(values)
+    write = formatter(column)
+    assert [write(value) for value in column] == written
+
+
+def test_compact_table_only_where_it_helps():
+    assert beside_html(error_rates()) is None, "a single key"
+    assert beside_html(counts().drop(columns="published")) is None, "nothing to compare"
+    sparse = counts().assign(quartile=range(8))
+    assert beside_html(sparse) is None, "most cells would be empty"
+    assert '<span class="ours">1,007</span><span class="theirs">2,007</span>' in beside_html(
+        counts()
+    )
+
+
+def test_shares_are_compared_where_there_are_any():
+    table = counts().assign(ours_share=0.5, published_share=0.25)
+    assert '<span class="ours">50.0%</span><span class="theirs">25.0%</span>' in beside_html(table)
+
+
+def test_repeated_levels_are_dimmed_and_numbers_are_not():
+    html = to_html(counts())
+    assert html.count('<td class="again">none</td>') == 3
+    assert 'class="number ours">1,000' in html
