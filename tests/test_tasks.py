@@ -82,7 +82,9 @@ def test_the_permutation_acts_on_the_inputs_alone(noise):
 # ------------------------------------------------------------------------------- placing noise
 
 
-@pytest.mark.parametrize("length, noise_inputs", [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000)])
+@pytest.mark.parametrize(
+    ("length", "noise_inputs"), [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000)]
+)
 def test_spread_noise_follows_the_rule(length, noise_inputs):
     places = noise_places(length, noise_inputs, "uniform")
     own = np.flatnonzero(~places)
@@ -133,7 +135,8 @@ def test_noise_of_pixels_covers_the_range_of_the_data():
     task = vary(_counting(1, 20_000, n=1, features=3), "sequential", "post", _rng())
     noise = task.train.inputs[0, 1:]
     assert noise.dtype == np.float32
-    assert noise.min() >= 0 and noise.max() < 1
+    assert noise.min() >= 0
+    assert noise.max() < 1
     shares = np.histogram(noise, bins=10, range=(0, 1))[0] / noise.size
     assert np.abs(shares - 0.1).max() < 0.01
     assert abs(np.corrcoef(noise.T)[0, 1]) < 0.05, "features share their noise"
@@ -173,7 +176,7 @@ def test_varying_leaves_the_data_alone():
 
 
 @pytest.mark.parametrize(
-    "order, noise, sentence",
+    ("order", "noise", "sentence"),
     [
         ("reversed", "none", "unknown order 'reversed'; known: sequential, permuted"),
         ("permuted", "pre", "unknown noise 'pre'; known: none, post, uniform"),
@@ -265,7 +268,7 @@ def test_all_attempts_see_the_same_part(tmp_path):
 
 def test_more_than_there_is_is_refused(tmp_path):
     path = save_prepared(_pixels(), tmp_path)
-    with pytest.raises(ValueError, match="made_up train: 41 .* there are 40; use 0 for all"):
+    with pytest.raises(ValueError, match=r"made_up train: 41 .* there are 40; use 0 for all"):
         load_prepared(path, 41, 0)
 
 
@@ -276,7 +279,9 @@ def test_saving_gives_the_same_bytes_twice(tmp_path):
 
 
 def test_a_missing_file_says_what_to_run(tmp_path):
-    with pytest.raises(PreparedError, match="no prepared data set at .*digits.nc; run notebook 00"):
+    with pytest.raises(
+        PreparedError, match=r"no prepared data set at .*digits.nc; run notebook 00"
+    ):
         load_prepared(tmp_path / "digits.nc")
 
 
@@ -285,14 +290,16 @@ def test_a_truncated_file_is_refused(tmp_path, share):
     path = save_prepared(_pixels((300, 100)), tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(PreparedError, match="made_up.nc is not a readable netCDF file"):
+    with pytest.raises(PreparedError, match=r"made_up.nc is not a readable netCDF file"):
         load_file(path)
 
 
 def test_a_file_of_another_schema_is_refused(tmp_path):
     path = tmp_path / "other.nc"
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path)
-    with pytest.raises(PreparedError, match="schema 'prepared/1', got None; run notebook 00 again"):
+    with pytest.raises(
+        PreparedError, match=r"schema 'prepared/1', got None; run notebook 00 again"
+    ):
         load_file(path)
 
 
@@ -309,7 +316,7 @@ def _attribute(name, value):
 
 
 @pytest.mark.parametrize(
-    "spoil, sentence",
+    ("spoil", "sentence"),
     [
         (_attribute("schema", "prepared/0"), "expected prepared data of schema 'prepared/1'"),
         (_attribute("kind", "sounds"), "expected the kind 'pixels' or 'tokens', got 'sounds'"),
@@ -331,11 +338,11 @@ def test_what_does_not_follow_the_schema_is_refused(spoil, sentence):
 
 
 def test_values_out_of_range_are_refused():
-    with pytest.raises(PreparedError, match="expected inputs 0..15, got 0..16"):
+    with pytest.raises(PreparedError, match=r"expected inputs 0..15, got 0..16"):
         _pixels(valid_max=15)
 
 
 def test_what_is_not_valid_is_not_written(tmp_path):
-    with pytest.raises(PreparedError, match="labels"):
+    with pytest.raises(PreparedError, match=r"labels"):
         save_prepared(_pixels().assign_attrs(classes=1), tmp_path)
     assert list(tmp_path.iterdir()) == []
