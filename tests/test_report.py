@@ -14,7 +14,7 @@ from lib.published import artefacts
 from lib.report.__main__ import main
 from lib.report.build import build
 from lib.report.coverage import COLUMNS, count_coverage, summarise
-from lib.report.inputs import ReportError, load_artefacts, load_inputs
+from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import formatter
 from lib.report.tables import beside_html, to_html
 
@@ -158,6 +158,21 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
     assert "Never seen before." in Page(site / "figures.html").text
     assert "What is new?" in Page(site / "index.html").text
     assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
+
+
+def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):
+    for name in ("22_errors.failed.ipynb", ".22_errors.partial.ipynb"):
+        write_notebook(tmp_path / "executed" / name)
+    write_notebook(tmp_path / "executed" / "22_errors.ipynb", result_set="rebuilt")
+    found = load_notebooks(tmp_path / "executed")
+    assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
+
+
+def test_same_notebook_twice_is_refused(tmp_path):
+    for folder in ("one", "two"):
+        write_notebook(tmp_path / folder / "22_errors.ipynb", result_set="rebuilt")
+    with pytest.raises(ReportError, match="show the same notebook"):
+        load_notebooks(tmp_path)
 
 
 def test_refused_page_leaves_the_old_report(data, site, tmp_path):

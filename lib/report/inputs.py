@@ -170,7 +170,9 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
     """
     found = []
     for path in executed.rglob("*.ipynb"):
-        if any(part.startswith(".") for part in path.relative_to(executed).parts):
+        hidden = any(part.startswith(".") for part in path.relative_to(executed).parts)
+        # What a failed run leaves for its author (see lib.run) is no result.
+        if hidden or path.name.endswith(".failed.ipynb"):
             continue
         try:
             notebook = nbformat.read(path, as_version=4)
@@ -219,7 +221,13 @@ def read_parameters(notebook: nbformat.NotebookNode) -> dict:
 
 
 def _assignments(source: str) -> Iterable[tuple[str, object]]:
-    for node in ast.parse(source).body:
+    try:
+        body = ast.parse(source).body
+    except (
+        SyntaxError
+    ):  # IPython's own syntax; lib.run refuses it, a notebook run by other means may have it
+        return
+    for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             try:
                 yield node.targets[0].id, ast.literal_eval(node.value)
