@@ -1,0 +1,52 @@
+# Daily work in one word each; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+REPORT := data/report/index.html
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help repro test lab lint report bench keep-reference clean
+
+help: ## list these words
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+repro: $(VENV)/project ## set up what is missing, rebuild what changed, and say where the report is
+	nbstripout --keep-id --extra-keys "metadata.language_info.version" notebooks/*.ipynb
+	python -m lib.pipeline
+	dvc repro
+	@echo "The report is $(REPORT)"
+
+test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them
+	pytest $(ARGS)
+
+lab: $(VENV)/project ## open JupyterLab on the notebooks
+	jupyter lab notebooks
+
+lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of pre-commit)
+	pre-commit run --all-files
+
+report: $(VENV)/project ## build the report again from what is already there
+	dvc repro --single-item report
+	@echo "The report is $(REPORT)"
+
+bench: $(VENV)/project ## time every cell beside the library's own: data/tables/bench_cpu.csv
+	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
+	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128"
+
+keep-reference: $(VENV)/project ## keep this run's results in data/reference, with their provenance
+	python -m lib.reference
+
+clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
+	rm -rf data/bench data/executed data/figures data/interactive data/prepared data/report data/results data/tables
+
+# Built anew whenever the requirements change, so that it always holds exactly what they say.
+$(VENV)/requirements: requirements.in requirements.lock
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit(f"this needs Python 3.11 or later, \
+	$(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/pip install --no-compile -r requirements.in -c requirements.lock
+	@touch $@
+
+$(VENV)/project: $(VENV)/requirements pyproject.toml
+	$(VENV)/bin/pip install --no-deps --no-build-isolation -e .
+	@touch $@
