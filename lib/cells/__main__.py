@@ -1,0 +1,10 @@
+"""Print the architectures: ``python -m lib.cells``."""
+
+from lib import kernels
+from lib.cells import cell_class, cell_names
+
+for name in cell_names():
+    cell = cell_class(name)
+    file = cell.__module__.replace(".", "/") + ".py"
+    print(f"{name:15} {cell.title:20} {file:28} {cell.source}")
+    print(f"{'':15} engines: {', '.join(kernels.engine_names(name))}")
