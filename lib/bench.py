@@ -68,22 +68,22 @@ def bench_cells(workload: Workload, *, rounds: int, device: str = "cpu") -> pd.D
             for _ in range(rounds + 1)
         ][1:]
     )
-    rows = []
-    for cell, engine in candidates:
-        for baseline in layers:
-            rows.append(
-                {
-                    "workload": str(workload),
-                    "cell": cell,
-                    "engine": engine,
-                    "baseline": baseline,
-                    "median_ms": times[(cell, engine)].median() * 1e3,
-                    "baseline_median_ms": times[baseline].median() * 1e3,
-                    "ratio": (times[(cell, engine)] / times[baseline]).median(),
-                    "rounds": rounds,
-                }
-            )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        [
+            {
+                "workload": str(workload),
+                "cell": cell,
+                "engine": engine,
+                "baseline": baseline,
+                "median_ms": times[cell, engine].median() * 1e3,
+                "baseline_median_ms": times[baseline].median() * 1e3,
+                "ratio": (times[cell, engine] / times[baseline]).median(),
+                "rounds": rounds,
+            }
+            for cell, engine in candidates
+            for baseline in layers
+        ]
+    )
 
 
 def machine() -> str:

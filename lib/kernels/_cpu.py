@@ -126,7 +126,7 @@ def _power_of_two(n):
 @numba.njit(**_OPTIONS)
 def _tanh32(x):
     v = abs(x) * _TWO
-    v = _TANH_TOP if v > _TANH_TOP else v  # noqa: FURB136 - so NaN passes
+    v = _TANH_TOP if v > _TANH_TOP else v  # not max or min: NaN must pass
     p, rounded = _expm1_reduced(v)
     scale = _power_of_two(_i4(_f4(rounded).view(_i4) - _ROUND_BITS))
     e = scale * p + (scale - _ONE)
@@ -138,7 +138,7 @@ def _tanh32(x):
 @numba.njit(**_OPTIONS)
 def _sigmoid32(x):
     v = abs(x)
-    v = _EXP_TOP if v > _EXP_TOP else v  # noqa: FURB136 - so NaN passes
+    v = _EXP_TOP if v > _EXP_TOP else v  # not max or min: NaN must pass
     p, rounded = _expm1_reduced(-v)
     n = _i4(_f4(rounded).view(_i4) - _ROUND_BITS)
     half = _i4(n >> _i4(1))

@@ -38,7 +38,7 @@ def _forward(B, b, g, x0, outputs):
             a = x[i] + g_t[i]
             sign = one if a > zero else (-one if a < zero else zero)
             size = abs(a) + bias[i]
-            size = zero if size <= zero else size  # noqa: FURB136 - so NaN passes
+            size = zero if size <= zero else size  # not max or min: NaN must pass
             x[i] = sign * size
         previous = outputs[t]
 
