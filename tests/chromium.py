@@ -15,7 +15,7 @@ from typing import Self
 import websocket
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds to wait for the browser or a page before giving up."""
 
 _FLAGS = (
