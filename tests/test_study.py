@@ -46,7 +46,11 @@ def _profile(**study):
 def scheduler():
     """Address of a cluster that the tests share: starting one takes longer than a small study."""
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
     ) as cluster:
         yield cluster.scheduler_address
 

@@ -43,7 +43,7 @@ def connect(settings: StudySection) -> Iterator[Client]:
                 n_workers=settings.workers or _cores(),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 local_directory=str(CACHE / "dask"),
             )
