@@ -1,8 +1,8 @@
 """Keep this run's results in the repository, with what is needed to know how they came about.
 
-`python -m lib.reference` (`make keep-reference`) copies ``data/results/factorial.nc`` and ``data/tables/rebuilt`` to
-``data/reference/<profile>/`` and writes ``provenance.json`` beside them. Analyses of every later run read them, so
-that tables at a scale of hours are shown without training again.
+`python -m lib.reference` (`make keep-reference`) copies ``data/results/factorial.nc``, the tables and the pictures of
+``data/tables/rebuilt`` and ``data/figures/rebuilt`` to ``data/reference/<profile>/`` and writes ``provenance.json`` beside
+them. Analyses of every later run read the results, so that tables at a scale of hours are shown without training again.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from lib.results import COMPLETED, DIVERGED, MISSING, ResultsError, load
 
 RESULTS = "data/results/factorial.nc"
 TABLES = "data/tables/rebuilt"
+FIGURES = "data/figures/rebuilt"
 PACKAGES = (
     "torch",
     "numba",
@@ -60,7 +61,11 @@ def keep(root: Path = ROOT) -> Path:
     try:
         partial.mkdir(parents=True)
         shutil.copyfile(root / RESULTS, partial / "factorial.nc")
-        shutil.copytree(root / TABLES, partial / "tables")
+        for kind, pattern in ((TABLES, "*/*.csv"), (FIGURES, "*/*.png")):
+            folder = partial / Path(kind).parent.name
+            folder.mkdir()
+            for path in sorted((root / kind).glob(pattern)):
+                shutil.copyfile(path, folder / path.name)
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
         (partial / "provenance.json").write_text(text, encoding="utf-8")
         shutil.rmtree(target, ignore_errors=True)
