@@ -69,11 +69,9 @@ def modules(sources: list[str], root: Path = ROOT) -> list[str]:
         todo.extend(_imports(source, root))
         if path.name == "__init__.py" and "__path__" in source:
             todo.extend(path.parent.glob("*.py"))
-    names = {path.relative_to(root).as_posix() for path in found} - {"lib/__init__.py"}
-    for package in {path.parent for path in found if path.parent != root / "lib"}:
-        files = {path.relative_to(root).as_posix() for path in package.rglob("*.py")}
-        if files <= names:
-            names = names - files | {package.relative_to(root).as_posix()}
+    packages = {path.parent for path in found if path.parent != root / "lib"}
+    whole = {folder for folder in packages if found.issuperset(folder.rglob("*.py"))}
+    names = {path.relative_to(root).as_posix() for path in found | whole} - {"lib/__init__.py"}
     return sorted(name for name in names if not any(_inside(name, other) for other in names))
 
 

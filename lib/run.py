@@ -68,6 +68,7 @@ def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) ->
                 partial,
                 parameters=parameters,
                 kernel_name="python3",
+                language="python",
                 cwd=ROOT,
                 progress_bar=False,
                 stdout_file=sys.stdout,
