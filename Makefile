@@ -10,8 +10,7 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 help: ## list these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-repro: $(VENV)/project ## set up what is missing, rebuild what changed, and say where the report is
-	nbstripout --keep-id --extra-keys "metadata.language_info.version" notebooks/*.ipynb
+repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
 	python -m lib.pipeline
 	dvc repro
 	@echo "The report is $(REPORT)"
@@ -41,12 +40,17 @@ clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
 
 # Built anew whenever the requirements change, so that it always holds exactly what they say.
 $(VENV)/requirements: requirements.in requirements.lock
-	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit(f"this needs Python 3.11 or later, \
-	$(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit( \
+	  f"this needs Python 3.11 or later, $(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/pip install --no-compile -r requirements.in -c requirements.lock
 	@touch $@
 
 $(VENV)/project: $(VENV)/requirements pyproject.toml
 	$(VENV)/bin/pip install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Notebooks changed since: an output or an execution count would make their stages stale.
+$(VENV)/stripped: $(wildcard notebooks/*.ipynb) | $(VENV)/project
+	nbstripout --keep-id --extra-keys "metadata.language_info.version" $?
 	@touch $@

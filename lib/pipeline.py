@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import FoldedScalarString
 
-from lib.notebooks import NotebookError, read_notebook, read_parameters
+from lib.notebooks import NotebookError, read_cells, read_parameters
 from lib.paths import ROOT
 
 ANALYSES = "2*.ipynb"
@@ -105,16 +105,16 @@ def _files(module: Path) -> Iterator[Path]:
 
 def _notebook_modules(notebook: Path, root: Path) -> list[str]:
     # Magics are no Python; what they import is none of ours.
-    cells = [cell.source for cell in read_notebook(notebook).cells if cell.cell_type == "code"]
-    lines = [
-        "\n".join(line for line in cell.splitlines() if not line.startswith(("%", "!")))
-        for cell in cells
+    sources = [
+        "\n".join(line for line in cell.source.splitlines() if not line.startswith(("%", "!")))
+        for cell in read_cells(notebook)
+        if cell.kind == "code"
     ]
-    return modules(lines, root)
+    return modules(sources, root)
 
 
 def _title(notebook: Path) -> str:
-    first = read_notebook(notebook).cells[0].source.splitlines()[0]
+    first, _, _ = read_cells(notebook)[0].source.partition("\n")
     return first.removeprefix("#").strip()
 
 

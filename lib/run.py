@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 from lib import guard
-from lib.notebooks import NotebookError, Scalar, convert, read_notebook, read_parameters
+from lib.notebooks import NotebookError, Scalar, convert, read_parameters
 from lib.paths import ROOT
 
 
@@ -78,7 +78,7 @@ def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) ->
             )
         except BaseException:
             # On a full disk there may be nothing readable to keep, and the first error is the one to tell.
-            with contextlib.suppress(OSError, NotebookError):
+            with contextlib.suppress(OSError, ValueError):
                 _write_clean(partial, failed)
             raise
         _write_clean(partial, output)
@@ -91,7 +91,7 @@ def _write_clean(executed: Path, target: Path) -> None:
 
     from lib.cleaning import clean
 
-    text = nbformat.writes(clean(read_notebook(executed)))
+    text = nbformat.writes(clean(nbformat.read(executed, as_version=4)))
     executed.write_text(text + "\n", encoding="utf-8")
     executed.replace(target)
 
