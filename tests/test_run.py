@@ -133,7 +133,7 @@ def test_a_notebook_without_parameters_cell_a_missing_one_and_a_broken_one_are_r
     cases = [
         (untagged, "has no cell tagged 'parameters'"),
         (tmp_path / "missing.ipynb", "no notebook at"),
-        (broken, "is not a Jupyter notebook"),
+        (broken, "is not a whole Jupyter notebook"),
     ]
     for notebook, complaint in cases:
         done = _run(notebook, tmp_path / "out.ipynb")
