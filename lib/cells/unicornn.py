@@ -162,7 +162,7 @@ class UnICORNN(Cell, name="unicornn"):
             raise ValueError(
                 f"unicornn: expected one dt, or one for each of the {layers} layers, got {dt}"
             )
-        if skip != 0 and not 2 <= skip < layers or not 0 <= dropout < 1:
+        if (skip != 0 and not 2 <= skip < layers) or not 0 <= dropout < 1:
             raise ValueError(
                 f"unicornn: expected skip = 0 or 2 <= skip < layers = {layers}, and 0 <= dropout < 1, "
                 f"got {skip} and {dropout}"
