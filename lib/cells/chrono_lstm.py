@@ -1,8 +1,7 @@
 r"""The LSTM with chrono initialisation.
 
 C. Tallec, Y. Ollivier, *Can recurrent neural networks warp time?*, ICLR 2018, as quoted in appendix B.3 of
- Rusch et al., *Long expressive memory for sequence modeling*, ICLR 2022. The recurrence is that of
-`lib.cells.lstm`; the biases start at
+Rusch et al., *Long expressive memory for sequence modeling*, ICLR 2022. The recurrence is that of `lib.cells.lstm`; the biases start at
 
 .. math:: b_f \sim \log U[1, T_{\max} - 1], \qquad b_i = -b_f, \qquad b_g = b_o = 0
 

@@ -6,17 +6,17 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 
 with W_t = W for tau steps, then its inverse for as many, and so on (see `lib.cells._interchange` for the reading).
 
-======= ====== ====== =================================================
-symbol  name   shape  meaning
-======= ====== ====== =================================================
-u_t     ``u``  (p,)   input
-x_t     ``x``  (d,)   memory state, read out
-t       ``t``  (d,)   steps done, the second part of the state
-W       ``W``  (d, d) recurrent weights, invertible
-R       ``R``  (d, p) input weights
-b_1     ``b``  (d,)   bias
-tau     ``tau``   scalar steps between interchanges
-======= ====== ====== =================================================
+======= ======= ====== =================================================
+symbol  name    shape  meaning
+======= ======= ====== =================================================
+u_t     ``u``   (p,)   input
+x_t     ``x``   (d,)   memory state, read out
+t       ``t``   (d,)   steps done, the second part of the state
+W       ``W``   (d, d) recurrent weights, invertible
+R       ``R``   (d, p) input weights
+b_1     ``b``   (d,)   bias
+tau     ``tau`` scalar steps between interchanges
+======= ======= ====== =================================================
 
 The text says it is parametrised directly "with the inverse": which of the two is stored only decides which comes
 first, here the one stored. The inverse is computed once per sequence; a singular W is refused. The text gives no

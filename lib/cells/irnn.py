@@ -14,20 +14,20 @@ and, with a low-rank matrix, the form of the paper's experiments:
 
 in place of the bracket's first term. K = 1 is SiRNN, equation 6.
 
-========== =========== ============ =====================================================
-symbol     name        shape        meaning
-========== =========== ============ =====================================================
-x_k        ``u``       (p,)         input
-h_k        ``h``       (d,)         state, read out: the increment, not g + h
-g_i        ``g``       (d,)         inner iterate
-U          ``U``       (d, d)       recurrent weights
+========== =========== ============= ====================================================
+symbol     name        shape         meaning
+========== =========== ============= ====================================================
+x_k        ``u``       (p,)          input
+h_k        ``h``       (d,)          state, read out: the increment, not g + h
+g_i        ``g``       (d,)          inner iterate
+U          ``U``       (d, d)        recurrent weights
 V, H       ``V H``     (d, r) (r, d) factors of U in the low-rank form
-W          ``W``       (d, p)       input weights
-b          ``b``       (d,)         bias
-eta_i      ``eta``     (K,)         inner step sizes, learned
-alpha      ``alpha``   scalar       leak, 1 in the paper's experiments
-phi        ``phi``     function     relu, tanh or sigmoid
-========== =========== ============ =====================================================
+W          ``W``       (d, p)        input weights
+b          ``b``       (d,)          bias
+eta_i      ``eta``     (K,)          inner step sizes, learned
+alpha      ``alpha``   scalar        leak, 1 in the paper's experiments
+phi        ``phi``     function      relu, tanh or sigmoid
+========== =========== ============= ====================================================
 
 The step sizes depend on the inner step alone, not on the round k as the text allows: a learned number per round would fix
 the length of the sequences. They start at 0.01 (section 4.1) and are not kept positive.
@@ -35,7 +35,7 @@ the length of the sequences. They start at 0.01 (section 4.1) and are not kept p
 Form (8) is printed for alpha = 1; the leak multiplies its last term and the identity as section 3.2 derives them.
 
 Three slips of the text. In the proof of proposition 1, the map lacks alpha before h_{k-1}. Proposition 2's exponent K
-counts from g_0 = 0, not from h^1 as printed: from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy
+counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy
 ||U|| < alpha = 1 in general, which propositions 1 and 2 and theorem 1 assume: they speak of the full form.
 All of them also take alpha eta <= 1.
 
