@@ -8,6 +8,11 @@ equation 6 (report and ICML text), for layers l = 1..L with y^0_n = u_n:
              + \alpha y^l_{n-1}] \\
     y^l_n &= y^l_{n-1} + \Delta t \, \hat\sigma(c^l) \odot z^l_n \tag{6}
 
+With residual stacking (report, D.5, equations 102 and 103) the layers l > S read, in place of
+:math:`V^l y^{l-1}_n`,
+
+.. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n \tag{103}
+
 =========== ========= ============ ===========================================================
 symbol      name      shape        meaning
 =========== ========= ============ ===========================================================
@@ -17,13 +22,23 @@ z^l_n       ``z``     (d,)         velocities
 w^l         ``w``     (d,)         recurrent weights, one per neuron
 V^l         ``V``     (d, p or d)  input weights
 b^l, c^l    ``b c``   (d,)         bias; control of the time step
-Delta t     ``dt``    scalar       time step, in (0, 1)
+Lambda^l    ``skips`` (d, p or d)  weights of the residual connection
+S           ``skip``  scalar       layers that a residual connection skips
+Delta t     ``dt``    scalar       time step, in (0, 1), of every layer or of each
 alpha       ``alpha`` scalar       frequency, at least 0
 =========== ========= ============ ===========================================================
 
 Equation 6 prints the layer's input at n-1, the inverse (7) at n: the same step as (7) is used, without which (7)
 would not invert it. The logistic function is the sigma-hat of the text. Initialisation: appendix A. The time step and
 alpha are those of Table 6 for psMNIST with 128 units; the dissertation names none.
+
+Appendix A gives IMDB and EigenWorms a smaller time step in the first layer; D.5 gives every Lambda the shape
+(d, d), which the connection that starts at the input (l = S + 1) can only have where p = d: it is (d, p) here. No
+text initialises Lambda: it is drawn like V.
+
+Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies what a layer hands to those above by one mask per
+sequence, the same at all times, scaled by 1 / (1 - rate). Masks belong to the weights that `step` gets, so that the
+step stays pure. Only `forward` in training mode draws them; a sequence run in two calls gets two.
 """
 
 from typing import NamedTuple
@@ -31,7 +46,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lib.cells._cell import Cell, State
+from lib import kernels
+from lib.cells._cell import Cell, State, unroll
 
 
 class Layer(NamedTuple):
@@ -42,21 +58,59 @@ class Layer(NamedTuple):
 
 
 class Weights(NamedTuple):
+    """Equation 6, as the engines take it."""
+
     layers: tuple[Layer, ...]
     dt: float
     alpha: float
 
 
-def step(weights: Weights, state: State, u: Tensor) -> State:
+class StackedWeights(NamedTuple):
+    """Everything one can vary, with an entry per layer; None where a layer has no connection or no mask."""
+
+    layers: tuple[Layer, ...]
+    dt: tuple[float, ...]
+    alpha: float
+    skip: int
+    skips: tuple[Tensor | None, ...]
+    masks: tuple[Tensor | None, ...]
+
+
+def oscillate(
+    layer: Layer, dt: float, alpha: float, y: Tensor, z: Tensor, x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """One step of one layer driven by `x`; all (batch, d)."""
+    w, _, b, c = layer
+    h = dt * torch.sigmoid(c)
+    z = z - h * (torch.tanh(w * y + x + b) + alpha * y)  # (6), second line
+    y = y + h * z  # (6), first line
+    return y, z
+
+
+def step(weights: Weights | StackedWeights, state: State, u: Tensor) -> State:
     """One step of all layers; `state` is (y^1, z^1, y^2, z^2, ..), each (batch, d), `u` is (batch, p)."""
+    if isinstance(weights, StackedWeights):
+        return stacked_step(weights, state, u)
     layers, dt, alpha = weights
     states, below = [], u
-    for (w, V, b, c), y, z in zip(layers, state[::2], state[1::2], strict=True):
-        h = dt * torch.sigmoid(c)
-        z = z - h * (torch.tanh(w * y + below @ V.T + b) + alpha * y)  # (6), second line
-        y = y + h * z  # (6), first line
+    for layer, y, z in zip(layers, state[::2], state[1::2], strict=True):
+        y, z = oscillate(layer, dt, alpha, y, z, below @ layer.V.T)
         states += [y, z]
         below = y
+    return tuple(states)
+
+
+def stacked_step(weights: StackedWeights, state: State, u: Tensor) -> State:
+    """As `step`, with a time step per layer, residual connections and masks of shape (batch, d)."""
+    layers, dts, alpha, skip, skips, masks = weights
+    states, handed = [], [u]  # handed[k] is y^k_n, masked, and handed[0] the input
+    for k, (layer, dt) in enumerate(zip(layers, dts, strict=True), start=1):
+        x = handed[k - 1] @ layer.V.T
+        if skips[k - 1] is not None:
+            x = handed[k - skip - 1] @ skips[k - 1].T + x  # (103)
+        y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
+        states += [y, z]
+        handed.append(y if masks[k - 1] is None else masks[k - 1] * y)
     return tuple(states)
 
 
@@ -70,9 +124,15 @@ class UnICORNN(Cell, name="unicornn"):
     layers
         Number of layers L.
     dt
-        Time step, in (0, 1).
+        Time step, in (0, 1): one for all layers, or a sequence of L.
     alpha
         Frequency, at least 0.
+    skip
+        Layers S that residual connections skip: at least 2 and below L, or 0 for none.
+    dropout
+        Rate of the variational dropout between layers, in [0, 1).
+    train_c
+        Whether c is trained; figure 3 of the report compares.
     """
 
     title = "UnICORNN"
@@ -85,18 +145,33 @@ class UnICORNN(Cell, name="unicornn"):
         hidden_size: int,
         *,
         layers: int = 2,
-        dt: float = 0.482,
+        dt: float | tuple[float, ...] = 0.482,
         alpha: float = 12.53,
+        skip: int = 0,
+        dropout: float = 0.0,
+        train_c: bool = True,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        if layers < 1 or not 0 < dt < 1 or alpha < 0:
+        dts = (dt,) * layers if isinstance(dt, int | float) else tuple(dt)
+        if layers < 1 or not all(0 < one < 1 for one in dts) or alpha < 0:
             raise ValueError(
                 "unicornn: expected layers >= 1, 0 < dt < 1 and alpha >= 0, "
                 f"got {layers}, {dt} and {alpha}"
             )
+        if len(dts) != layers:
+            raise ValueError(
+                f"unicornn: expected one dt, or one for each of the {layers} layers, got {dt}"
+            )
+        if (skip != 0 and not 2 <= skip < layers) or not 0 <= dropout < 1:
+            raise ValueError(
+                f"unicornn: expected skip = 0 or 2 <= skip < layers = {layers}, and 0 <= dropout < 1, "
+                f"got {skip} and {dropout}"
+            )
         self.layers = layers
-        self.dt = dt
+        self.dt = dts[0] if len(set(dts)) == 1 else dts
         self.alpha = alpha
+        self.skip = skip
+        self.dropout = dropout
         self.states = 2 * layers
         self.readout = 2 * (layers - 1)
         d = hidden_size
@@ -105,9 +180,43 @@ class UnICORNN(Cell, name="unicornn"):
         self.V = nn.ParameterList(torch.empty(d, size) for size in sizes)
         self.b = nn.ParameterList(torch.zeros(d) for _ in sizes)
         self.c = nn.ParameterList(torch.empty(d).uniform_(-0.1, 0.1) for _ in sizes)
-        for V in self.V:
+        self.c.requires_grad_(train_c)
+        skipping = sizes[: layers - skip] if skip else []
+        self.skips = nn.ParameterList(torch.empty(d, size) for size in skipping)
+        for V in (*self.V, *self.skips):
             nn.init.kaiming_uniform_(V, a=8, mode="fan_in")
 
-    def weights(self) -> Weights:
+    def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights | StackedWeights:
+        """Return the weights, with the masks of a forward pass in training where there are any."""
         layers = tuple(Layer(*parts) for parts in zip(self.w, self.V, self.b, self.c, strict=True))
-        return Weights(layers, self.dt, self.alpha)
+        if masks is None and self._plain:
+            return Weights(layers, self.dt, self.alpha)
+        dts = self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
+        skips = (None,) * (self.layers - len(self.skips)) + tuple(self.skips)
+        masks = (None,) * self.layers if masks is None else masks
+        return StackedWeights(layers, dts, self.alpha, self.skip, skips, masks)
+
+    def forward(
+        self, u: Tensor, state: State | None = None, *, engine: str = "auto"
+    ) -> tuple[Tensor, State]:
+        """Run the cell over a sequence, as `Cell.forward`; engines know equation 6 alone."""
+        drops = self.training and self.dropout > 0 and self.layers > 1
+        if self._plain and not drops:
+            return super().forward(u, state, engine=engine)
+        self._check(u)
+        variant = "unicornn with per-layer steps, residual stacking or dropout"
+        kernels.select(variant, engine, u)  # none has engines: one asked for by name is refused
+        state = self.initial_state(u.shape[1]) if state is None else state
+        weights = self.weights(self._draw_masks(u) if drops else None)
+        return unroll(self.step, weights, state, u, readout=self.readout)
+
+    @property
+    def _plain(self) -> bool:
+        return self.skip == 0 and not isinstance(self.dt, tuple)
+
+    def _draw_masks(self, u: Tensor) -> tuple[Tensor | None, ...]:
+        """Draw a mask (batch, d) for every layer but the last, whose output is read out whole."""
+        keep = 1 - self.dropout
+        shape = (u.shape[1], self.hidden_size)
+        drawn = [u.new_empty(shape).bernoulli_(keep) / keep for _ in range(self.layers - 1)]
+        return (*drawn, None)

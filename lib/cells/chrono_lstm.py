@@ -1,0 +1,50 @@
+r"""The LSTM with chrono initialisation.
+
+C. Tallec, Y. Ollivier, *Can recurrent neural networks warp time?*, ICLR 2018, as quoted in appendix B.3 of
+Rusch et al., *Long expressive memory for sequence modeling*, ICLR 2022. The recurrence is that of `lib.cells.lstm`; the biases start at
+
+.. math:: b_f \sim \log U[1, T_{\max} - 1], \qquad b_i = -b_f, \qquad b_g = b_o = 0
+
+so that a cell forgets over times spread up to T_max.
+
+======= ========== ======== ==============================================
+symbol  name       shape    meaning
+======= ========== ======== ==============================================
+b       ``b``      (4d,)    biases, gates in the order i f g o
+T_max   ``chrono`` scalar   longest dependency expected, in steps
+======= ========== ======== ==============================================
+"""
+
+import torch
+from torch import nn
+
+from lib.cells.lstm import LSTM, step
+
+
+class ChronoLSTM(LSTM, name="chrono_lstm"):
+    """The LSTM whose gates start with times up to T_max.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    chrono
+        Longest dependency T_max, in steps, at least 2; 784 is the length of sequential MNIST.
+    """
+
+    title = "chrono-LSTM"
+    source = "Tallec and Ollivier 2018; Rusch et al. 2022, B.3"
+    step = step
+
+    def __init__(self, input_size: int, hidden_size: int, *, chrono: float = 784) -> None:
+        super().__init__(input_size, hidden_size)
+        if chrono < 2:
+            raise ValueError(
+                f"chrono_lstm: expected chrono >= 2, an interval [1, chrono - 1], got {chrono}"
+            )
+        d = hidden_size
+        nn.init.zeros_(self.b)
+        forget = torch.empty(d).uniform_(1, chrono - 1).log()
+        with torch.no_grad():
+            self.b[:d] = -forget
+            self.b[d : 2 * d] = forget

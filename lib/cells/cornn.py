@@ -1,0 +1,109 @@
+r"""coRNN: coupled, controlled, damped oscillators.
+
+T. K. Rusch, S. Mishra, *Coupled oscillatory recurrent neural network (coRNN)*, ICLR 2021, equation 3:
+
+.. math::
+    y_n &= y_{n-1} + \Delta t \, z_n \\
+    z_n &= z_{n-1} + \Delta t \, \tanh(W y_{n-1} + \mathcal{W} z_{n-1} + V u_n + b)
+           - \Delta t \, \gamma y_{n-1} - \Delta t \, \epsilon z_{\bar n} \tag{3}
+
+where n-bar is n - 1 (damping explicit) or n (implicit, solved for z_n).
+
+============= ============ ====== ===========================================
+symbol        name         shape  meaning
+============= ============ ====== ===========================================
+u_n           ``u``        (p,)   input
+y_n           ``y``        (d,)   positions, read out
+z_n           ``z``        (d,)   velocities
+W, script W   ``W W_z``    (d, d) weights on positions and on velocities
+V             ``V``        (d, p) input weights
+b             ``b``        (d,)   bias
+Delta t       ``dt``       scalar time step
+gamma         ``gamma``    scalar frequency
+epsilon       ``epsilon``  scalar damping
+============= ============ ====== ===========================================
+
+The defaults are those published for sequential MNIST with 256 units. The initialisation is PyTorch's.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    W_z: Tensor
+    V: Tensor
+    b: Tensor
+    dt: float
+    gamma: float
+    epsilon: float
+    implicit: bool
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (y, z), each (batch, d), `u` is (batch, p)."""
+    W, W_z, V, b, dt, gamma, epsilon, implicit = weights
+    y, z = state
+    force = torch.tanh(y @ W.T + z @ W_z.T + u @ V.T + b) - gamma * y
+    moved = z + dt * force
+    z = moved / (1 + dt * epsilon) if implicit else moved - dt * epsilon * z  # (3), second line
+    y = y + dt * z  # (3), first line
+    return y, z
+
+
+class CoRNN(Cell, name="cornn"):
+    """The coupled oscillatory RNN.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    dt
+        Time step, in (0, 1).
+    gamma, epsilon
+        Frequency and damping, positive.
+    implicit
+        Whether the damping is taken at the new velocity.
+    """
+
+    title = "coRNN"
+    source = "Rusch and Mishra 2021 (ICLR), (3)"
+    step = step
+    states = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        dt: float = 0.042,
+        gamma: float = 2.7,
+        epsilon: float = 4.7,
+        implicit: bool = False,
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if not 0 < dt < 1 or gamma <= 0 or epsilon <= 0:
+            raise ValueError(
+                "cornn: expected 0 < dt < 1, gamma > 0 and epsilon > 0, "
+                f"got {dt}, {gamma} and {epsilon}"
+            )
+        self.dt = dt
+        self.gamma = gamma
+        self.epsilon = epsilon
+        self.implicit = implicit
+        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.W_z = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.V = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        uniform_fan(self.W, self.W_z, self.V, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        return Weights(
+            self.W, self.W_z, self.V, self.b, self.dt, self.gamma, self.epsilon, self.implicit
+        )

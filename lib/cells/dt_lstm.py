@@ -1,0 +1,89 @@
+r"""The LSTM whose input and forget gates are scaled by a small time step, versions 1 and 2.
+
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence modeling*, ICLR 2022, appendix D
+and Table 11: the LSTM (15) with the gates
+
+.. math::
+    \hat f_n &= \Delta t \, f_n,       & \hat\imath_n &= \Delta t \, i_n && \text{(version 1)} \\
+    \hat f_n &= (1 - \Delta t) \, f_n, & \hat\imath_n &= \Delta t \, i_n && \text{(version 2)}
+
+======= ======================== ======== ==============================================
+symbol  name                     shape    meaning
+======= ======================== ======== ==============================================
+u_n     ``u``                    (p,)     input
+h_n     ``h``                    (d,)     hidden state, read out
+c_n     ``c``                    (d,)     cell state
+W       ``W``                    (4d, d)  recurrent weights, gates in the order i f g o
+V       ``R``                    (4d, p)  input weights, same order
+b       ``b``                    (4d,)    biases, same order
+Delta t ``input_scale``          scalar   factor of the input gate
+(above) ``forget_scale``         scalar   factor of the forget gate
+======= ======================== ======== ==============================================
+
+The text tunes Delta t and does not print it: the default is ours. Version 1 forgets the faster the smaller the step is.
+The initialisation is that of `lib.cells.lstm`.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    R: Tensor
+    b: Tensor
+    input_scale: float
+    forget_scale: float
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (h, c), each (batch, d), `u` is (batch, p)."""
+    W, R, b, input_scale, forget_scale = weights
+    h, c = state
+    i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
+    c = forget_scale * torch.sigmoid(f) * c + input_scale * torch.sigmoid(i) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return h, c
+
+
+class DtLSTM(Cell, name="dt_lstm"):
+    """The LSTM with scaled input and forget gates.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    dt
+        Time step Delta t, in (0, 1).
+    version
+        1 or 2, which differ in the forget gate.
+    """
+
+    title = "dt-LSTM"
+    source = "Rusch et al. 2022, appendix D"
+    step = step
+    states = 2
+
+    def __init__(
+        self, input_size: int, hidden_size: int, *, dt: float = 0.1, version: int = 2
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if not 0 < dt < 1 or version not in (1, 2):
+            raise ValueError(
+                f"dt_lstm: expected 0 < dt < 1 and version 1 or 2, got {dt} and {version}"
+            )
+        self.dt = dt
+        self.version = version
+        self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(4 * hidden_size))
+        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        forget_scale = self.dt if self.version == 1 else 1 - self.dt
+        return Weights(self.W, self.R, self.b, self.dt, forget_scale)

@@ -1,0 +1,87 @@
+r"""FastRNN: a weighted residual connection around the basic RNN.
+
+A. Kusupati, M. Singh, K. Bhatia, A. Kumar, P. Jain, M. Varma, *FastGRNN: a fast, accurate, stable and tiny kilobyte sized
+gated recurrent neural network*, NeurIPS 2018, section 3.1 there:
+
+.. math::
+    \tilde h_t &= \phi(W x_t + U h_{t-1} + b) \\
+    h_t &= \alpha \tilde h_t + \beta h_{t-1}
+
+============ ============== ====== ==========================================
+symbol       name           shape  meaning
+============ ============== ====== ==========================================
+x_t          ``u``          (p,)   input
+h_t          ``h``          (d,)   state, read out
+U            ``U``          (d, d) recurrent weights
+W            ``W``          (d, p) input weights
+b            ``b``          (d,)   bias
+alpha, beta  ``alpha beta`` scalar trained weights, in (0, 1)
+phi          ``phi``        name   relu, tanh or sigmoid
+============ ============== ====== ==========================================
+
+The free parameters of alpha and beta pass through the logistic function; they start at -3 and 3, so that beta = 1 - alpha
+and alpha is small, as the text advises. The other weights start as in PyTorch's recurrent layers.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._activation import Activation, activation
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    U: Tensor
+    W: Tensor
+    b: Tensor
+    alpha: Tensor
+    beta: Tensor
+    phi: Activation
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (h,) of (batch, d), `u` is (batch, p)."""
+    U, W, b, alpha, beta, phi = weights
+    (h,) = state
+    candidate = phi(u @ W.T + h @ U.T + b)
+    return (alpha * candidate + beta * h,)
+
+
+class FastRNN(Cell, name="fastrnn"):
+    """FastRNN, two scalars more than the basic RNN.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    phi
+        Activation: relu, tanh or sigmoid.
+    """
+
+    title = "FastRNN"
+    source = "Kusupati et al. 2018, section 3.1"
+    step = step
+
+    def __init__(self, input_size: int, hidden_size: int, *, phi: str = "tanh") -> None:
+        super().__init__(input_size, hidden_size)
+        self.phi = activation(phi, cell=self.name)
+        self.U = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.W = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        uniform_fan(self.U, self.W, self.b, hidden_size=hidden_size)
+        self.alpha_free = nn.Parameter(torch.tensor(-3.0))
+        self.beta_free = nn.Parameter(torch.tensor(3.0))
+
+    @property
+    def alpha(self) -> Tensor:
+        return torch.sigmoid(self.alpha_free)
+
+    @property
+    def beta(self) -> Tensor:
+        return torch.sigmoid(self.beta_free)
+
+    def weights(self) -> Weights:
+        return Weights(self.U, self.W, self.b, self.alpha, self.beta, self.phi)

@@ -1,0 +1,102 @@
+r"""IndRNN: independently recurrent neurons, stacked.
+
+S. Li, W. Li, C. Cook, C. Zhu, Y. Gao, *Independently recurrent neural network (IndRNN): building a longer and deeper RNN*,
+CVPR 2018, section 3 there, for layers l = 1..L with h^0_t = x_t:
+
+.. math:: h^l_t = \phi(W^l h^{l-1}_t + w^l \odot h^l_{t-1} + b^l)
+
+======= ======== =========== ==========================================
+symbol  name     shape       meaning
+======= ======== =========== ==========================================
+x_t     ``u``    (p,)        input
+h^l_t   ``h``    (d,)        states, the last layer's is read out
+W^l     ``W``    (d, p or d) input weights
+w^l     ``w``    (d,)        recurrent weights, one per neuron (u there)
+b^l     ``b``    (d,)        bias
+phi     ``phi``  function    relu, tanh or sigmoid
+======= ======== =========== ==========================================
+
+Initialisation: w from U(0, 1), decaying memories of every length; W and b as in PyTorch's recurrent layers. The original trains with \|w\| held below a bound of about 2^(1/T), by clipping after each update: `bound` clips the weights that
+enter the equation, so one beyond it has no gradient until it returns. Batch normalisation, which the original puts
+between layers, is not part of the recurrence and is left out.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._activation import Activation, activation
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Layer(NamedTuple):
+    W: Tensor
+    w: Tensor
+    b: Tensor
+
+
+class Weights(NamedTuple):
+    layers: tuple[Layer, ...]
+    phi: Activation
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step of all layers; `state` is (h^1, .., h^L), each (batch, d), `u` is (batch, p)."""
+    layers, phi = weights
+    states, below = [], u
+    for (W, w, b), h in zip(layers, state, strict=True):
+        below = phi(below @ W.T + w * h + b)
+        states.append(below)
+    return tuple(states)
+
+
+class IndRNN(Cell, name="indrnn"):
+    """Stacked IndRNN layers.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and neurons d of each layer.
+    layers
+        Number of layers L.
+    bound
+        Largest size of a recurrent weight, positive; None for no bound.
+    phi
+        Activation: relu, tanh or sigmoid.
+    """
+
+    title = "IndRNN"
+    source = "Li et al. 2018, section 3"
+    step = step
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        layers: int = 1,
+        bound: float | None = None,
+        phi: str = "relu",
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if layers < 1 or (bound is not None and bound <= 0):
+            raise ValueError(
+                f"indrnn: expected layers >= 1 and bound > 0 (or None), got {layers} and {bound}"
+            )
+        self.phi = activation(phi, cell=self.name)
+        self.bound = bound
+        self.states = layers
+        self.readout = layers - 1
+        d = hidden_size
+        sizes = [input_size] + [d] * (layers - 1)
+        self.W = nn.ParameterList(torch.empty(d, size) for size in sizes)
+        self.w = nn.ParameterList(torch.rand(d) for _ in sizes)
+        self.b = nn.ParameterList(torch.empty(d) for _ in sizes)
+        uniform_fan(*self.W, *self.b, hidden_size=d)
+
+    def weights(self) -> Weights:
+        recurrent = [w if self.bound is None else w.clamp(-self.bound, self.bound) for w in self.w]
+        layers = tuple(Layer(*parts) for parts in zip(self.W, recurrent, self.b, strict=True))
+        return Weights(layers, self.phi)

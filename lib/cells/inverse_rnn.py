@@ -1,0 +1,85 @@
+r"""The inverse RNN: the LU RNN without the factors.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.9, after definition 2.4:
+
+.. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
+
+with W_t = W for tau steps, then its inverse for as many, and so on (see `lib.cells._interchange` for the reading).
+
+======= ======= ====== =================================================
+symbol  name    shape  meaning
+======= ======= ====== =================================================
+u_t     ``u``   (p,)   input
+x_t     ``x``   (d,)   memory state, read out
+t       ``t``   (d,)   steps done, the second part of the state
+W       ``W``   (d, d) recurrent weights, invertible
+R       ``R``   (d, p) input weights
+b_1     ``b``   (d,)   bias
+tau     ``tau`` scalar steps between interchanges
+======= ======= ====== =================================================
+
+The text says it is parametrised directly "with the inverse": which of the two is stored only decides which comes
+first, here the one stored. The inverse is computed once per sequence; a singular W is refused. The text gives no
+initialisation: W starts orthogonal, its inverse then being its transpose; R and b as in PyTorch's recurrent layers.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+from lib.cells._interchange import alternate, check_period
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    inverse: Tensor
+    R: Tensor
+    b: Tensor
+    tau: int
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (x, t), each (batch, d), `u` is (batch, p)."""
+    W, inverse, R, b, tau = weights
+    x, t = state
+    product = alternate(t, tau, x @ W.T, x @ inverse.T)
+    return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
+
+
+class InverseRNN(Cell, name="inverse_rnn"):
+    """The inverse RNN of section 2.9.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    tau
+        Steps between interchanges, at least 1.
+    """
+
+    title = "inverse RNN"
+    source = "Johnston 2024, section 2.9"
+    step = step
+    states = 2
+
+    def __init__(self, input_size: int, hidden_size: int, *, tau: int = 10) -> None:
+        super().__init__(input_size, hidden_size)
+        self.tau = check_period(tau, cell=self.name)
+        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        nn.init.orthogonal_(self.W)
+        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        uniform_fan(self.R, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        """Return the weights and the inverse; raises `ValueError` where W is singular."""
+        inverse, failure = torch.linalg.inv_ex(self.W)
+        if failure:
+            raise ValueError(
+                "inverse_rnn: expected an invertible W, got a singular one; lower the learning rate, or use lu_rnn, "
+                "whose pivots stay away from zero"
+            )
+        return Weights(self.W, inverse, self.R, self.b, self.tau)

@@ -1,0 +1,145 @@
+r"""LEM: long expressive memory.
+
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence modeling*, ICLR 2022,
+equation 3:
+
+.. math::
+    \Delta t_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1) \\
+    \overline{\Delta t}_n &= \Delta t \, \hat\sigma(W_2 y_{n-1} + V_2 u_n + b_2) \\
+    z_n &= (1 - \Delta t_n) \odot z_{n-1} + \Delta t_n \odot \tanh(W_z y_{n-1} + V_z u_n + b_z) \\
+    y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
+           + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y) \tag{3}
+
+=============== ======== ======= ================================================================
+symbol          name     shape   meaning
+=============== ======== ======= ================================================================
+u_n             ``u``    (p,)    input
+y_n             ``y``    (d,)    slow state, read out
+z_n             ``z``    (d,)    fast state
+W_1, W_2, W_z   ``W``    (3d, d) weights on y, in the order 1 2 z
+W_y             ``W_y``  (d, d)  weights on z
+V               ``V``    (4d, p) input weights, in the order 1 2 z y
+b               ``b``    (4d,)   biases, same order
+Delta t         ``dt``   scalar  largest time step
+(no symbol)     ``clip`` scalar  least time step after clipping to [clip, 1], as in figure 6
+=============== ======== ======= ================================================================
+
+Initialisation: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A), or, given T_max, the chrono
+initialisation of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The search of appendix B.1 goes
+up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1.
+
+Ablation of Table 9: both time steps are the constant Delta t. W_1, W_2, V_1, V_2, b_1, b_2 then do nothing and are left
+out, W is (d, d), V is (2d, p), b is (2d,); the table rounds both models to 1k parameters.
+
+Appendix D calls LEM and the LSTM equivalent where c = z, h = y, i = Delta t_n, f = 1 - Delta t_n, o = 1 and Delta t = 1.
+It also takes W_y = I, V_y = 0 and b_y = 0, which the text does not say.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    W_y: Tensor
+    V: Tensor
+    b: Tensor
+    dt: float
+    clip: float | None
+    single_scale: bool
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (y, z), each (batch, d), `u` is (batch, p)."""
+    W, W_y, V, b, dt, clip, single_scale = weights
+    y, z = state
+    *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
+    if single_scale:
+        dt_z = dt_y = dt  # Table 9
+        (a_z,) = from_u
+        a_z = y @ W.T + a_z
+    else:
+        a_1, a_2, a_z = (y @ W.T + torch.cat(from_u, dim=-1)).chunk(3, dim=-1)
+        dt_z = dt * torch.sigmoid(a_1)  # (3), first line
+        dt_y = dt * torch.sigmoid(a_2)  # (3), second line
+        if clip is not None:
+            dt_z, dt_y = dt_z.clamp(clip, 1), dt_y.clamp(clip, 1)  # figure 6
+    z = (1 - dt_z) * z + dt_z * torch.tanh(a_z)  # (3), third line
+    y = (1 - dt_y) * y + dt_y * torch.tanh(z @ W_y.T + from_u_y)  # (3), fourth line
+    return y, z
+
+
+class LEM(Cell, name="lem"):
+    """Long expressive memory.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    dt
+        Largest time step Delta t, in (0, 2].
+    clip
+        Least time step, in (0, 1]: both are clipped to [clip, 1]. None, the default, clips nothing.
+    chrono
+        Longest dependency T_max, in steps, for the chrono initialisation; None for the uniform one.
+    single_scale
+        Whether both time steps are the constant Delta t.
+    """
+
+    title = "LEM"
+    source = "Rusch et al. 2022, (3)"
+    step = step
+    states = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        dt: float = 1.0,
+        clip: float | None = None,
+        chrono: float | None = None,
+        single_scale: bool = False,
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if not 0 < dt <= 2 or (clip is not None and not 0 < clip <= 1):
+            raise ValueError(f"lem: expected 0 < dt <= 2 and 0 < clip <= 1, got {dt} and {clip}")
+        if single_scale and (clip is not None or chrono is not None):
+            raise ValueError(
+                "lem: expected no clip and no chrono with a single scale, which has nothing to clip or "
+                f"initialise, got {clip} and {chrono}"
+            )
+        if chrono is not None and chrono * dt < 2:
+            raise ValueError(
+                f"lem: expected chrono * dt >= 2, an interval [1, chrono * dt - 1], got {chrono} * {dt}"
+            )
+        self.dt = dt
+        self.clip = clip
+        self.single_scale = single_scale
+        d, blocks = hidden_size, 1 if single_scale else 3
+        self.W = nn.Parameter(torch.empty(blocks * d, d))
+        self.W_y = nn.Parameter(torch.empty(d, d))
+        self.V = nn.Parameter(torch.empty((blocks + 1) * d, input_size))
+        self.b = nn.Parameter(torch.empty((blocks + 1) * d))
+        uniform_fan(self.W, self.W_y, self.V, self.b, hidden_size=d)
+        if chrono is not None:
+            nn.init.zeros_(self.b)
+            with torch.no_grad():  # U[1, T_max dt - 1] keeps b_1 in [-log(T_max dt - 1), 0]
+                self.b[:d] = -torch.empty(d).uniform_(1, chrono * dt - 1).log()
+
+    def weights(self) -> Weights:
+        return Weights(self.W, self.W_y, self.V, self.b, self.dt, self.clip, self.single_scale)
+
+
+def state_bound(n: int, dt: float) -> float:
+    r"""Return the bound (4) on every component of y_n and z_n, from zero initial states and for dt <= 1.
+
+    .. math:: \min(1, \bar\Delta \sqrt{t_n}), \quad \bar\Delta = (1 + \Delta t) / \sqrt{2 - \Delta t} \tag{4}
+    """
+    return min(1.0, (1 + dt) / math.sqrt(2 - dt) * math.sqrt(n * dt))

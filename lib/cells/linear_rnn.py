@@ -1,0 +1,57 @@
+r"""The linear recurrent network: the basic one with the identity for its activation.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, definition 2.3:
+
+.. math:: x_t = W x_{t-1} + R u_t + b_1 \tag{2.16}
+
+======= ====== ====== ==============================
+symbol  name   shape  meaning
+======= ====== ====== ==============================
+u_t     ``u``  (p,)   input
+x_t     ``x``  (d,)   memory state, read out
+W       ``W``  (d, d) recurrent weights
+R       ``R``  (d, p) input weights
+b_1     ``b``  (d,)   bias
+======= ====== ====== ==============================
+
+The text gives no initialisation: PyTorch's for recurrent layers is used.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+
+
+class Weights(NamedTuple):
+    W: Tensor
+    R: Tensor
+    b: Tensor
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (x,) of (batch, d), `u` is (batch, p)."""
+    W, R, b = weights
+    (x,) = state
+    return (x @ W.T + u @ R.T + b,)  # (2.16)
+
+
+class LinearRNN(Cell, name="linear_rnn"):
+    """The linear RNN of definition 2.3."""
+
+    title = "linear RNN"
+    source = "Johnston 2024, (2.16)"
+    step = step
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__(input_size, hidden_size)
+        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+
+    def weights(self) -> Weights:
+        return Weights(self.W, self.R, self.b)

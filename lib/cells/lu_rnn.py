@@ -1,0 +1,113 @@
+r"""The LU RNN: the basic RNN whose matrix, stored as its factors, takes turns with its inverse.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, definition 2.4:
+
+.. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
+
+with W_t = W = L U for tau steps, then its inverse for as many, and so on (see `lib.cells._interchange` for the reading).
+
+======= =========== ====== ==================================================================
+symbol  name        shape  meaning
+======= =========== ====== ==================================================================
+u_t     ``u``       (p,)   input
+x_t     ``x``       (d,)   memory state, read out
+t       ``t``       (d,)   steps done, the second part of the state
+L, U    ``L U``     (d, d) unit lower and upper triangular factors
+(both)  ``factors`` (d, d) free parameter: L below the diagonal, U above, pivots' on it
+R       ``R``       (d, p) input weights
+b_1     ``b``       (d,)   bias
+tau     ``tau``     scalar steps between interchanges, 10 in the text's experiment
+======= =========== ====== ==================================================================
+
+Neither W nor its inverse is formed: W x is two triangular products, the inverse's is two triangular solves, O(d^2) each.
+The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
+
+A pivot near zero would make the inverse unbounded, which the text does not discuss. The pivots are
+:math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero): never smaller than delta, the
+gradient never switched off as by clipping. A change of sign jumps by 2 delta.
+
+The text gives no initialisation: a = 1 and N(0, 1/(16 d)) off the diagonal, so that W and its inverse are well
+conditioned; R and b as in PyTorch's recurrent layers. The activation is that of the experiments.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+from lib.cells._init import uniform_fan
+from lib.cells._interchange import alternate, check_period
+
+
+class Weights(NamedTuple):
+    L: Tensor
+    U: Tensor
+    R: Tensor
+    b: Tensor
+    tau: int
+
+
+def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
+    """Return L U x for the rows x of (batch, d)."""
+    return x @ U.T @ L.T
+
+
+def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
+    """Return the inverse of L U times x for the rows x of (batch, d), by two triangular solves."""
+    x = torch.linalg.solve_triangular(L.T, x, upper=True, left=False, unitriangular=True)
+    return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step; `state` is (x, t), each (batch, d), `u` is (batch, p)."""
+    L, U, R, b, tau = weights
+    x, t = state
+    product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
+    return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
+
+
+class LURNN(Cell, name="lu_rnn"):
+    """The LU RNN of definition 2.4.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    tau
+        Steps between interchanges, at least 1.
+    pivot
+        Least size delta of a pivot, positive.
+    """
+
+    title = "LU RNN"
+    source = "Johnston 2024, (2.28)"
+    step = step
+    states = 2
+
+    def __init__(
+        self, input_size: int, hidden_size: int, *, tau: int = 10, pivot: float = 1e-3
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        self.tau = check_period(tau, cell=self.name)
+        if not pivot > 0:
+            raise ValueError(f"lu_rnn: expected pivot > 0, got {pivot}")
+        self.pivot = pivot
+        d = hidden_size
+        self.factors = nn.Parameter(torch.randn(d, d) / (4 * math.sqrt(d)))
+        with torch.no_grad():
+            self.factors.fill_diagonal_(1)
+        self.R = nn.Parameter(torch.empty(d, input_size))
+        self.b = nn.Parameter(torch.empty(d))
+        uniform_fan(self.R, self.b, hidden_size=d)
+
+    def weights(self) -> Weights:
+        free = self.factors.diagonal()
+        size = torch.sqrt(free.square() + self.pivot**2)
+        pivots = torch.where(free < 0, -size, size)
+        L = self.factors.tril(-1) + torch.eye(
+            self.hidden_size, dtype=free.dtype, device=free.device
+        )
+        U = self.factors.triu(1) + torch.diag(pivots)
+        return Weights(L, U, self.R, self.b, self.tau)

@@ -1,0 +1,116 @@
+r"""SRU: the simple recurrent unit, stacked; the texts' baseline for speed.
+
+T. Lei, Y. Zhang, S. I. Wang, H. Dai, Y. Artzi, *Simple recurrent units for highly parallelizable recurrence*, EMNLP 2018,
+section 3 there, for layers l = 1..L with x^1_t = u_t and x^{l+1}_t = h^l_t:
+
+.. math::
+    f_t &= \sigma(W_f x_t + v_f \odot c_{t-1} + b_f) \\
+    c_t &= f_t \odot c_{t-1} + (1 - f_t) \odot (W x_t) \\
+    r_t &= \sigma(W_r x_t + v_r \odot c_{t-1} + b_r) \\
+    h_t &= r_t \odot c_t + (1 - r_t) \odot \alpha x_t
+
+========= ========= ============ ================================================================
+symbol    name      shape        meaning
+========= ========= ============ ================================================================
+x_t       ``u``     (p,) or (d,) the layer's input
+c_t       ``c``     (d,)         states, one per layer
+h_t       ``h``     (d,)         output; the last layer's is read out
+W         ``W``     (3d, p or d) input weights, in the order f, none, r
+v_f, v_r  ``v``     (2d,)        recurrent weights, one per neuron, in the order f r
+b_f, b_r  ``b``     (2d,)        biases, in the order f r
+(x_t)     ``skip``  (d, p)       what the highway carries where p differs from d: skip x_t
+alpha     ``alpha`` scalar       sqrt(1 + 2 exp(b)), b the first bias of r: keeps the variance
+========= ========= ============ ================================================================
+
+The output depends on its own past through c alone; it is part of the state because it is read out, and nothing reads it
+back. Initialisation: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = 0 and
+b_r = b, the `highway_bias`.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lib.cells._cell import Cell, State
+
+
+class Layer(NamedTuple):
+    W: Tensor
+    v: Tensor
+    b: Tensor
+    skip: Tensor | None
+
+
+class Weights(NamedTuple):
+    layers: tuple[Layer, ...]
+    alpha: float
+
+
+def step(weights: Weights, state: State, u: Tensor) -> State:
+    """One step of all layers; `state` is (c^1, .., c^L, h^L), each (batch, d), `u` is (batch, p)."""
+    layers, alpha = weights
+    states, x = [], u
+    for (W, v, b, skip), c in zip(layers, state[:-1], strict=True):
+        v_f, v_r = v.chunk(2)
+        b_f, b_r = b.chunk(2)
+        from_x_f, candidate, from_x_r = (x @ W.T).chunk(3, dim=-1)
+        f = torch.sigmoid(from_x_f + v_f * c + b_f)
+        r = torch.sigmoid(from_x_r + v_r * c + b_r)  # reads c_{t-1}, so before the next line
+        c = f * c + (1 - f) * candidate
+        carried = x if skip is None else x @ skip.T
+        x = r * c + (1 - r) * alpha * carried  # h_t
+        states.append(c)
+    return (*states, x)
+
+
+class SRU(Cell, name="sru"):
+    """Stacked SRU layers.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and neurons d of each layer.
+    layers
+        Number of layers L.
+    highway_bias
+        First value b of the reset gates' biases: the more negative, the more the highway carries at first.
+    """
+
+    title = "SRU"
+    source = "Lei et al. 2018, section 3"
+    step = step
+
+    def __init__(
+        self, input_size: int, hidden_size: int, *, layers: int = 1, highway_bias: float = 0.0
+    ) -> None:
+        super().__init__(input_size, hidden_size)
+        if layers < 1 or not math.isfinite(highway_bias):
+            raise ValueError(
+                "sru: expected layers >= 1 and a finite highway_bias, "
+                f"got {layers} and {highway_bias}"
+            )
+        self.states = layers + 1
+        self.readout = layers
+        self.alpha = math.sqrt(1 + 2 * math.exp(highway_bias))
+        d = hidden_size
+        sizes = [input_size] + [d] * (layers - 1)
+        self.W = nn.ParameterList(_uniform(3 * d, size, fan=size) for size in sizes)
+        self.v = nn.ParameterList(_uniform(2 * d, fan=d) for _ in sizes)
+        self.b = nn.ParameterList(
+            torch.cat([torch.zeros(d), torch.full((d,), float(highway_bias))]) for _ in sizes
+        )
+        self.skip = None
+        if input_size != d:
+            self.skip = nn.Parameter(_uniform(d, input_size, fan=input_size))
+
+    def weights(self) -> Weights:
+        skips = (self.skip,) + (None,) * (len(self.W) - 1)
+        layers = tuple(Layer(*parts) for parts in zip(self.W, self.v, self.b, skips, strict=True))
+        return Weights(layers, self.alpha)
+
+
+def _uniform(*shape: int, fan: int) -> Tensor:
+    limit = math.sqrt(3 / fan)
+    return torch.empty(shape).uniform_(-limit, limit)
