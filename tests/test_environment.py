@@ -4,11 +4,12 @@ import ast
 import re
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import metadata, packages_distributions
 
 import nbformat
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 
@@ -57,6 +58,15 @@ def test_the_lock_fits_the_cpu_build_and_the_cuda_build():
     names = set(_lock())
     assert not {"pip", "setuptools", "long-time-dependencies"} & names
     assert not [name for name in names if name.startswith("nvidia-")]
+
+
+def test_every_pin_supports_the_first_python_that_make_accepts():
+    # A lock made with a late 3.11 may name releases that an early one, such as Debian's, cannot install.
+    for name, version in _lock().items():
+        installed = metadata(name)["Version"].split("+")[0]
+        assert installed == version, f"{name} {installed} is installed, the lock says {version}"
+        supported = metadata(name)["Requires-Python"]
+        assert supported is None or SpecifierSet(supported).contains("3.11.0"), f"{name} {version}"
 
 
 def test_conda_installs_the_same_files():
