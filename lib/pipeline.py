@@ -23,6 +23,7 @@ from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import FoldedScalarString
 
 from lib.notebooks import NotebookError, read_cells, read_parameters
+from lib.params import ParameterError, load_params
 from lib.paths import ROOT
 
 ANALYSES = "2*.ipynb"
@@ -236,12 +237,13 @@ def prune(root: Path = ROOT) -> list[Path]:
 
 
 def main() -> int:
-    """Refresh `dvc.yaml`, remove outputs that no stage makes any more, and say what changed."""
+    """Check `params.yaml`, refresh `dvc.yaml`, remove outputs that no stage makes any more, and say what changed."""
     path = ROOT / "dvc.yaml"
     before = path.read_text(encoding="utf-8")
     try:
+        load_params()  # a misspelled parameter is told here, before DVC or a notebook meets it
         after = render(before)
-    except NotebookError as error:
+    except (NotebookError, ParameterError) as error:
         print(f"lib.pipeline: {error}", file=sys.stderr)
         return 2
     if after != before:

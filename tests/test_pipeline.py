@@ -10,8 +10,9 @@ import nbformat
 import pytest
 from ruamel.yaml import YAML
 
+from lib import pipeline
 from lib.notebooks import read_parameters
-from lib.params import PROFILES
+from lib.params import PROFILES, load_params
 from lib.paths import NOTEBOOKS, ROOT
 from lib.pipeline import modules, prune, render, result_sets
 
@@ -140,6 +141,15 @@ def test_stored_results_are_analysed_as_soon_as_there_are_some(small):
     assert "data/figures/reference" in with_reference["coverage"]["deps"]
     # A notebook that reads no results has nothing to show twice.
     assert "foreach" not in with_reference["21_parameter_counts"]
+
+
+def test_a_misspelled_parameter_is_told_before_anything_runs(monkeypatch, capsys, tmp_path):
+    path = tmp_path / "params.yaml"
+    path.write_text((ROOT / "params.yaml").read_text("utf-8").replace("replicates:", "replicate:"))
+    monkeypatch.setattr(pipeline, "load_params", lambda: load_params(path))
+    assert pipeline.main() == 2
+    told = capsys.readouterr().err
+    assert "unknown parameter profiles.smoke.study.replicate; remove it or correct" in told
 
 
 def test_what_is_written_by_hand_is_left_alone(small):
