@@ -23,7 +23,8 @@ from lib.paths import ROOT
 from lib.results import COMPLETED, DIVERGED, MISSING, ResultsError, load
 
 RESULTS = "data/results/factorial.nc"
-TABLES = "data/tables/rebuilt"
+MADE = {"tables": ".csv", "figures": ".png"}
+"""What is kept of each kind of artefact below ``data/<kind>/rebuilt/<notebook>/``."""
 FIGURES = "data/figures/rebuilt"
 PACKAGES = (
     "torch",
@@ -52,8 +53,13 @@ def keep(root: Path = ROOT) -> Path:
         raise ResultsError(
             f"{missing} attempts of {RESULTS} are missing; finish the study with `make repro`"
         )
-    if not any((root / TABLES).glob("*/*.csv")):
-        raise ResultsError(f"no tables in {TABLES}; make them with `make repro`")
+    made = {
+        kind: sorted((root / "data" / kind / "rebuilt").glob(f"*/*{suffix}"))
+        for kind, suffix in MADE.items()
+    }
+    for kind, paths in made.items():
+        if not paths:
+            raise ResultsError(f"no {kind} in data/{kind}/rebuilt; make them with `make repro`")
     record = provenance(results, _recorded_md5(root))
     target = root / "data" / "reference" / results.attrs["profile"]
     partial = target.with_name(f".{target.name}.partial")

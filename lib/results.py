@@ -209,5 +209,4 @@ def load(path: str | Path) -> xr.Dataset:
             ds = ds.load()
     except (OSError, ValueError) as error:
         raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
-    # netCDF has no 8-byte-free integers of its own accord: restore what the schema states.
     return validate(ds)

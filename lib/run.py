@@ -73,8 +73,8 @@ def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) ->
                 progress_bar=False,
                 stdout_file=sys.stdout,
                 stderr_file=sys.stderr,
-                # Without its notice, in every run, that the loopback is not encrypted.
-                extra_arguments=["--IPKernelApp.log_level=ERROR"],
+                # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
             )
         except BaseException:
             # On a full disk there may be nothing readable to keep, and the first error is the one to tell.

@@ -94,12 +94,15 @@ def train_attempt(attempt: Attempt, data: TaskData, settings: StudySection) -> R
     measurements = np.full((len(MEASUREMENTS), len(SPLITS), attempt.training_length), np.nan)
 
     for epoch in range(attempt.training_length):
-        finite = _train_epoch(model, optimiser, data.train, settings.batch_size, order)
-        measured = finite and _measure_splits(model, data, settings)
-        if not finite or np.isnan(measured).any():
-            return Record(DIVERGED, epoch, measurements)
+        if not _train_epoch(model, optimiser, data.train, settings.batch_size, order):
+            break
+        measured = _measure_splits(model, data, settings)
+        if np.isnan(measured).any():
+            break
         measurements[:, :, epoch] = measured
-    return Record(COMPLETED, attempt.training_length, measurements)
+    else:
+        return Record(COMPLETED, attempt.training_length, measurements)
+    return Record(DIVERGED, epoch, measurements)
 
 
 def pick_device(setting: str) -> torch.device:
@@ -165,7 +168,7 @@ def measure(
     batch_size
         Sequences measured at once.
     size
-        Measure the first `size` sequences only; 0 means all.
+        Measure the first `size` sequences only; 0, or more than there are, means all.
 
     Notes
     -----
@@ -174,7 +177,7 @@ def measure(
     """
     output = copy.deepcopy(model.output).double().requires_grad_(False)
     device = output.weight.device
-    size = size or len(part.labels)
+    size = min(size or len(part.labels), len(part.labels))
     loss = correct = 0.0
     norms = {name: [] for name in MEASUREMENTS if name.startswith("adjoint")}
     for start in range(0, size, batch_size):
