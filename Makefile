@@ -11,7 +11,7 @@ help: ## list these words
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	python -m lib.pipeline
+	python -m lib.pipeline --prune
 	dvc repro
 	@echo "The report is $(REPORT)"
 

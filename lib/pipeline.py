@@ -1,6 +1,6 @@
 """Keep `dvc.yaml` in step with the notebooks: a new analysis notebook is one new file, and no dependency is forgotten.
 
-`python -m lib.pipeline` (called by `make repro`) writes into `dvc.yaml`
+`python -m lib.pipeline` (`make repro` and the commit hook call it) writes into `dvc.yaml`
 
 - a stage for every analysis notebook, ``notebooks/2*.ipynb``. A notebook with the parameter ``results`` is run once
   for each set of results, `result_sets`; it says so in its parameters cell and nowhere else;
@@ -10,6 +10,7 @@
 All else in `dvc.yaml` is written by hand and left alone.
 """
 
+import argparse
 import ast
 import io
 import re
@@ -223,27 +224,32 @@ def _refresh(stages: dict[str, CommentedMap], root: Path) -> None:
 def prune(root: Path = ROOT) -> list[Path]:
     """Remove outputs of analyses that no longer exist, and return what was removed.
 
-    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them.
+    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them. Hidden files
+    are those of a run in flight and stay.
     """
     known = {path.stem for path in (root / "notebooks").glob(ANALYSES)}
     removed = []
     for kind in _KINDS:
         for folder in (path for path in (root / "data" / kind).glob("*") if path.is_dir()):
-            for path in folder.iterdir():
+            for path in (path for path in folder.iterdir() if path.name[0] != "."):
                 if folder.name not in result_sets(root) or path.name.split(".")[0] not in known:
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
                     removed.append(path.relative_to(root))
     return removed
 
 
-def main() -> int:
-    """Check `params.yaml`, refresh `dvc.yaml`, remove outputs that no stage makes any more, and say what changed."""
+def main(arguments: list[str] | None = None) -> int:
+    """Refresh `dvc.yaml` and say whether it changed; with ``--prune`` remove outputs that no stage makes any more."""
+    parser = argparse.ArgumentParser(prog="python -m lib.pipeline", description=main.__doc__)
+    parser.add_argument(
+        "--prune", action="store_true", help="remove outputs of analyses that are gone"
+    )
+    options = parser.parse_args(arguments)
     path = ROOT / "dvc.yaml"
     before = path.read_text(encoding="utf-8")
     try:
-        load_params()  # a misspelled parameter is told here, before DVC or a notebook meets it
         after = render(before)
-    except (NotebookError, ParameterError) as error:
+    except NotebookError as error:
         print(f"lib.pipeline: {error}", file=sys.stderr)
         return 2
     if after != before:
@@ -251,7 +257,7 @@ def main() -> int:
         partial.write_text(after, encoding="utf-8")
         partial.replace(path)
         print("lib.pipeline: dvc.yaml now follows the notebooks and their imports")
-    for name in prune():
+    for name in prune() if options.prune else []:
         print(f"lib.pipeline: removed {name}, which no stage makes any more")
     return 0
 

@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from lib import pipeline
+from lib import pipeline
 from lib.notebooks import read_parameters
 from lib.params import PROFILES, load_params
 from lib.paths import NOTEBOOKS, ROOT
@@ -123,8 +124,24 @@ def test_a_new_analysis_is_one_new_file(small):
     (small / "notebooks" / "29_anew.ipynb").unlink()
     again = render(render(text, small), small)
     assert "29_anew" not in _load(again)["stages"]
+    # What a run in flight is writing is no leftover.
+    flying = small / "data" / "executed" / "rebuilt" / ".22_numerical_errors.partial.ipynb"
+    flying.parent.mkdir(parents=True)
+    flying.touch()
     assert [path.as_posix() for path in prune(small)] == ["data/tables/rebuilt/29_anew"]
     assert kept.exists()
+    assert flying.exists()
+
+
+def test_refreshing_alone_removes_nothing(monkeypatch):
+    def fail():
+        pytest.fail("outputs are removed only with --prune")
+
+    monkeypatch.setattr(pipeline, "prune", fail)
+    monkeypatch.setattr(pipeline, "render", lambda text: text)
+    assert pipeline.main([]) == 0
+    monkeypatch.setattr(pipeline, "prune", lambda: [])
+    assert pipeline.main(["--prune"]) == 0
 
 
 def test_stored_results_are_analysed_as_soon_as_there_are_some(small):
