@@ -239,7 +239,7 @@ def prune(root: Path = ROOT) -> list[Path]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Refresh `dvc.yaml` and say whether it changed; with ``--prune`` remove outputs that no stage makes any more."""
+    """Check `params.yaml`, refresh `dvc.yaml`, and say what changed."""
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline", description=main.__doc__)
     parser.add_argument(
         "--prune", action="store_true", help="remove outputs of analyses that are gone"
@@ -248,8 +248,9 @@ def main(arguments: list[str] | None = None) -> int:
     path = ROOT / "dvc.yaml"
     before = path.read_text(encoding="utf-8")
     try:
+        load_params()  # a misspelled parameter is told here, before DVC or a notebook meets it
         after = render(before)
-    except NotebookError as error:
+    except (NotebookError, ParameterError) as error:
         print(f"lib.pipeline: {error}", file=sys.stderr)
         return 2
     if after != before:

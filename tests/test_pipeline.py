@@ -11,7 +11,6 @@ import pytest
 from ruamel.yaml import YAML
 
 from lib import pipeline
-from lib import pipeline
 from lib.notebooks import read_parameters
 from lib.params import PROFILES, load_params
 from lib.paths import NOTEBOOKS, ROOT
@@ -140,7 +139,7 @@ def test_refreshing_alone_removes_nothing(monkeypatch):
     monkeypatch.setattr(pipeline, "prune", fail)
     monkeypatch.setattr(pipeline, "render", lambda text: text)
     assert pipeline.main([]) == 0
-    monkeypatch.setattr(pipeline, "prune", lambda: [])
+    monkeypatch.setattr(pipeline, "prune", list)
     assert pipeline.main(["--prune"]) == 0
 
 
@@ -164,7 +163,7 @@ def test_a_misspelled_parameter_is_told_before_anything_runs(monkeypatch, capsys
     path = tmp_path / "params.yaml"
     path.write_text((ROOT / "params.yaml").read_text("utf-8").replace("replicates:", "replicate:"))
     monkeypatch.setattr(pipeline, "load_params", lambda: load_params(path))
-    assert pipeline.main() == 2
+    assert pipeline.main([]) == 2
     told = capsys.readouterr().err
     assert "unknown parameter profiles.smoke.study.replicate; remove it or correct" in told
 
