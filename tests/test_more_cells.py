@@ -292,8 +292,8 @@ def u():
     return torch.randn(T, B, P, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
-def test_every_cell_has_a_transcription():
-    assert sorted({*CASES, *test_cells.TRANSCRIBED}) == cell_names()
+def test_every_transcription_belongs_to_a_cell():
+    assert {*CASES, *test_cells.TRANSCRIBED} <= set(cell_names())
 
 
 def test_every_hyper_parameter_is_varied():
