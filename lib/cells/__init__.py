@@ -11,10 +11,10 @@ from lib.cells._cell import (
     cell_class,
     cell_names,
     make_cell,
-    register_files,
     unroll,
 )
+from lib.registry import import_files
 
-register_files(__name__, __path__)
+import_files(__name__, __path__)
 
 __all__ = ["Cell", "State", "cell_class", "cell_names", "make_cell", "unroll"]

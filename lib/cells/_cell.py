@@ -1,7 +1,5 @@
 """What all cells share: the registry, the reference unrolling and the choice of an engine."""
 
-import importlib
-import pkgutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
@@ -160,10 +158,3 @@ def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters) 
 def cell_names() -> list[str]:
     """Return the names of all architectures, in alphabetical order."""
     return sorted(_REGISTRY)
-
-
-def register_files(package: str, paths: list[str]) -> None:
-    """Import every module of `package`, so that each registers what it defines."""
-    for module in pkgutil.iter_modules(paths):
-        if not module.name.startswith("_"):
-            importlib.import_module(f"{package}.{module.name}")

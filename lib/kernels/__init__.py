@@ -10,10 +10,10 @@ from lib.kernels._registry import (
     choose,
     engine_names,
     register,
-    register_files,
     select,
 )
+from lib.registry import import_files
 
-register_files(__name__, __path__)
+import_files(__name__, __path__)
 
 __all__ = ["Engine", "choose", "engine_names", "register", "select"]

@@ -1,7 +1,5 @@
 """The registry of engines and the choice among them."""
 
-import importlib
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -90,10 +88,3 @@ def select(cell: str, engine: str, u: Tensor) -> Run | None:
     if refusal := _ENGINES[cell, engine].refusal(u.device.type, u.dtype):
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
     return _ENGINES[cell, engine].run
-
-
-def register_files(package: str, paths: list[str]) -> None:
-    """Import every module of `package`, so that each registers what it defines."""
-    for module in pkgutil.iter_modules(paths):
-        if not module.name.startswith("_"):
-            importlib.import_module(f"{package}.{module.name}")

@@ -5,16 +5,13 @@ Bytes come from the publisher, or from the folder named by the environment varia
 file in this folder, with a function marked `source`.
 """
 
-import importlib
-import pkgutil
 from pathlib import Path
 
+from lib.registry import import_files
 from lib.tasks.prepared import save_prepared
 from lib.tasks.sources._registry import SOURCES
 
-for _module in pkgutil.iter_modules(__path__):
-    if not _module.name.startswith("_"):
-        importlib.import_module(f"{__name__}.{_module.name}")
+import_files(__name__, __path__)
 
 
 def source_names() -> list[str]:
