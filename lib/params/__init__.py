@@ -10,6 +10,7 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
+from lib.params.adding import AddingSection
 from lib.params.data import DataSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
@@ -18,6 +19,7 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
+    "AddingSection",
     "DataSection",
     "ParameterError",
     "Params",
@@ -39,6 +41,7 @@ class Profile(Section):
 
     data: DataSection
     study: StudySection
+    adding: AddingSection
 
 
 class Params(Section):
