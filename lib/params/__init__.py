@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 from lib.params._section import Section
 from lib.params.adding import AddingSection
 from lib.params.data import DataSection
+from lib.params.latching import LatchingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -21,6 +22,7 @@ __all__ = [
     "PROFILES",
     "AddingSection",
     "DataSection",
+    "LatchingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -42,6 +44,7 @@ class Profile(Section):
     data: DataSection
     study: StudySection
     adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):
