@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from lib.params._section import Section
 from lib.params.data import DataSection
+from lib.params.padding import PaddingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -19,6 +20,7 @@ __all__ = [
     "ORDERS",
     "PROFILES",
     "DataSection",
+    "PaddingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -39,6 +41,7 @@ class Profile(Section):
 
     data: DataSection
     study: StudySection
+    padding: PaddingSection
 
 
 class Params(Section):
