@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from lib.params._section import Section
 from lib.params.data import DataSection
+from lib.params.linear_gaps import LinearGapsSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -19,6 +20,7 @@ __all__ = [
     "ORDERS",
     "PROFILES",
     "DataSection",
+    "LinearGapsSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -39,6 +41,7 @@ class Profile(Section):
 
     data: DataSection
     study: StudySection
+    linear_gaps: LinearGapsSection
 
 
 class Params(Section):
