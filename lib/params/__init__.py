@@ -10,6 +10,7 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
+from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.study import NOISES, ORDERS, StudySection
@@ -19,6 +20,7 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
+    "CoadjointGapsSection",
     "DataSection",
     "LinearGapsSection",
     "ParameterError",
@@ -42,6 +44,7 @@ class Profile(Section):
     data: DataSection
     study: StudySection
     linear_gaps: LinearGapsSection
+    coadjoint_gaps: CoadjointGapsSection
 
 
 class Params(Section):
