@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from lib.cells import make_cell
-from lib.coadjoint import soft_orthogonality as of_one_matrix
 from lib.experiments.linear_gaps import (
     SCHEMA,
     Job,
@@ -17,7 +16,6 @@ from lib.experiments.linear_gaps import (
     plan,
     run_job,
     run_linear_gaps,
-    soft_orthogonality,
 )
 from lib.params import load_profile
 from lib.schema import COMPLETED, DIVERGED
@@ -59,12 +57,6 @@ def test_emphasis_by_hand():
         *(torch.full_like(part, v) for part, v in zip(networks, (2, 3, 5, 0), strict=True))
     )
     assert emphasis(networks, 4).tolist() == [[120.0, 60.0, 30.0, 15.0]]
-
-
-def test_the_penalty_is_that_of_single_matrices():
-    W = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(0)).double()
-    expected = torch.stack([of_one_matrix(matrix) for matrix in W])
-    torch.testing.assert_close(soft_orthogonality(W), expected)
 
 
 def test_training_emphasises_the_deciding_input_of_a_short_task():

@@ -23,6 +23,7 @@ import xarray as xr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.coadjoint import soft_orthogonality
 from lib.jobs import run_jobs
 from lib.params import Profile
 from lib.schema import COMPLETED, DIVERGED, Schema
@@ -103,13 +104,6 @@ def initial_networks(job: Job) -> Networks:
             nn.init.xavier_uniform_(V[replicate])
     weights = Networks(W, R, V, W.new_zeros(job.replicates, 1))
     return Networks(*(weight.requires_grad_() for weight in weights))
-
-
-def soft_orthogonality(W: Tensor) -> Tensor:
-    """Return `lib.coadjoint.soft_orthogonality` of each matrix of (runs, d, d)."""
-    identity = torch.eye(W.shape[1], dtype=W.dtype)
-    products = W.transpose(1, 2) @ W, W @ W.transpose(1, 2)
-    return sum((product - identity).square().sum((1, 2)) for product in products)
 
 
 def losses(networks: Networks, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
