@@ -10,7 +10,9 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
+from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.linear_gaps import LinearGapsSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -18,7 +20,9 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
+    "CoadjointGapsSection",
     "DataSection",
+    "LinearGapsSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -39,6 +43,8 @@ class Profile(Section):
 
     data: DataSection
     study: StudySection
+    linear_gaps: LinearGapsSection
+    coadjoint_gaps: CoadjointGapsSection
 
 
 class Params(Section):
