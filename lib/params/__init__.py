@@ -13,6 +13,7 @@ from lib.params._section import Section
 from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
 from lib.params.linear_gaps import LinearGapsSection
+from lib.params.padding import PaddingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -23,6 +24,7 @@ __all__ = [
     "CoadjointGapsSection",
     "DataSection",
     "LinearGapsSection",
+    "PaddingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -45,6 +47,7 @@ class Profile(Section):
     study: StudySection
     linear_gaps: LinearGapsSection
     coadjoint_gaps: CoadjointGapsSection
+    padding: PaddingSection
 
 
 class Params(Section):
