@@ -63,7 +63,8 @@ def everything(cell, u, state, engine, *, use=("outputs", "state")):
                 loss = loss + (weight.to(tensor) * tensor).sum()
     named = dict(cell.named_parameters()) | {"u": u}
     named |= {f"initial state {i}": part for i, part in enumerate(state)}
-    gradients = torch.autograd.grad(loss, list(named.values()))
+    # A state that only says which way to go, as the step count of the LU RNN, has a gradient of zero.
+    gradients = torch.autograd.grad(loss, list(named.values()), materialize_grads=True)
     found = {"outputs": outputs} | {f"final state {i}": part for i, part in enumerate(final)}
     found |= {f"gradient of {label}": g for label, g in zip(named, gradients, strict=True)}
     return {label: tensor.detach().double() for label, tensor in found.items()}
