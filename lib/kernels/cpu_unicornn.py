@@ -19,15 +19,18 @@ Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y
 Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
 :math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
 
-The way back needs y and z at every step. It always keeps g, recomputes s from it, and takes the states from
+The way back needs g, y and z at every step. It recomputes s, and keeps or recomputes the rest:
 
 ``stored``
-    y (the layer's output, which exists anyway) and z: exact.
+    keeps g, y (the layer's output, which exists anyway) and z: exact.
 ``recovered``
-    y alone, with :math:`z_n = (y_n - y_{n-1}) / h`: the digits that the difference loses enter the gradient of h and no other.
+    keeps y alone: no more memory than the output itself. :math:`z_n = (y_n - y_{n-1}) / h`, and the digits that the difference
+    loses enter the gradient of h and no other. g is computed again from the layer's input.
 ``reversible``
-    neither: from a checkpoint of both every K steps the states are taken back by the inverse (7) of the step. Rounding grows on the
-    way, all the more the longer it is: the texts reverse the whole sequence, which is K = T.
+    keeps y and z every K steps, from where they are taken back by the inverse (7) of the step; g is computed again. Rounding
+    grows on the way, all the more the longer it is. The texts reverse whole sequences, which is K = T.
+
+That input, the output of the layer below, is kept in any case: the gradient of V needs it.
 """
 
 import numpy as np
@@ -124,44 +127,128 @@ def _backward_reversing(
             z_now[i] += h_[i] * (s + alpha * y_before)  # (7)
 
 
+def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
+    """Run one layer forward, without a graph.
+
+    Parameters
+    ----------
+    w, h, y0, z0 : (batch, hidden)
+        Arrays, as for `recurrence`.
+    alpha
+        Frequency.
+    g : (time, batch, hidden)
+        Drive.
+    every
+        Steps between the velocities returned.
+
+    Returns
+    -------
+    y : (time, batch, hidden)
+    z : (time // every, batch, hidden)
+    z_T : (batch, hidden)
+    """
+    T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
+    y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
+    w_, h_, *rest = chains(w, h, g, y0, z_end, y, z)
+    over_chains(lambda *stretch: _forward(w_, h_, alpha, *rest, every, *stretch), T, w.size)
+    return y, z, z_end
+
+
 class _Layer(torch.autograd.Function):
+    """One layer; its g is ``make(*sources)``, which the way back repeats."""
+
     @staticmethod
-    def forward(ctx, w, h, alpha, g, y0, z0, backward, checkpoint) -> tuple[Tensor, ...]:
-        w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
-        T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
-        every = {"stored": 1, "recovered": T + 1, "reversible": checkpoint}[backward]
-        y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
-        w_, h_, *rest = chains(w, h, g, y0, z_end, y, z)
-        over_chains(lambda *stretch: _forward(w_, h_, alpha, *rest, every, *stretch), T, w.size)
-        w, h, g, y0, y, z, z_end = (torch.from_numpy(part) for part in (w, h, g, y0, y, z, z_end))
+    def forward(
+        ctx, w, h, alpha, y0, z0, backward, checkpoint, make, *sources
+    ) -> tuple[Tensor, ...]:
+        w, h, y0, z0, g = (array(part) for part in (w, h, y0, z0, make(*sources)))
+        every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[backward]
+        y, z, z_end = states(w, h, alpha, g, y0, z0, every=every)
+        w, h, y0, y, z, z_end = (torch.from_numpy(part) for part in (w, h, y0, y, z, z_end))
         y_end = y[-1].clone()
         kept = {
             "stored": (y0, y, z),
             "recovered": (y0, y),
             "reversible": (y[every - 1 :: every].contiguous(), z, y_end, z_end),
-        }
+        }[backward]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h, g, *kept[backward])
-        ctx.alpha, ctx.every, ctx.reversing = alpha, every, backward == "reversible"
+        ctx.save_for_backward(w, h, *kept, *sources)
+        ctx.alpha, ctx.every, ctx.backward, ctx.make = alpha, every, backward, make
+        ctx.kept = 2 + len(kept)
         return y, y_end, z_end
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        w, h, g, *kept = (array(saved) for saved in ctx.saved_tensors)
+        w, h, *kept = (array(saved) for saved in ctx.saved_tensors[: ctx.kept])
+        asked = ctx.needs_input_grad[-len(ctx.saved_tensors[ctx.kept :]) :]
+        sources = [
+            source.detach().requires_grad_(needed)
+            for source, needed in zip(ctx.saved_tensors[ctx.kept :], asked, strict=True)
+        ]
+        with torch.enable_grad():
+            g = ctx.make(*sources)
         carried = [gradient_array(part, w).copy() for part in from_final]
-        delta, w_gradient, h_gradient = np.empty_like(g), np.zeros_like(w), np.zeros_like(w)
-        ends = chains(gradient_array(from_y, g), *carried, delta, w_gradient, h_gradient)
-        if ctx.reversing:
+        delta, w_gradient, h_gradient = (
+            np.empty(g.shape, w.dtype),
+            np.zeros_like(w),
+            np.zeros_like(w),
+        )
+        g_ = array(g)
+        ends = chains(gradient_array(from_y, g_), *carried, delta, w_gradient, h_gradient)
+        if ctx.backward == "reversible":
             y, z, *end = kept
             run, middle = _backward_reversing, (*chains(y, z, *(p.copy() for p in end)), ctx.every)
         else:
             run, middle = _backward, (*chains(*kept), None)[:3]
-        arguments = (*chains(w, h), ctx.alpha, *chains(g), *middle, *ends)
-        over_chains(lambda *stretch: run(*arguments, *stretch), len(g), w.size)
-        gradients = (w_gradient, h_gradient, delta, *carried)
-        w_gradient, h_gradient, *rest = (torch.from_numpy(part) for part in gradients)
-        return w_gradient, h_gradient, None, *rest, None, None
+        arguments = (*chains(w, h), w.dtype.type(ctx.alpha), *chains(g_), *middle, *ends)
+        over_chains(lambda *stretch: run(*arguments, *stretch), len(g_), w.size)
+        w_gradient, h_gradient, delta, y0_gradient, z0_gradient = (
+            torch.from_numpy(part) for part in (w_gradient, h_gradient, delta, *carried)
+        )
+        needed = [source for source in sources if source.requires_grad]
+        found = iter(torch.autograd.grad(g, needed, delta) if needed else ())
+        of_sources = (next(found) if source.requires_grad else None for source in sources)
+        return w_gradient, h_gradient, None, y0_gradient, z0_gradient, None, None, None, *of_sources
+
+
+def _itself(g: Tensor) -> Tensor:
+    return g
+
+
+def _drive(below: Tensor, V: Tensor, b: Tensor, *skipped: Tensor) -> Tensor:
+    """Return what a layer is driven by, (103) where there is a residual connection."""
+    g = drive(below, V, b)
+    return g + drive(*skipped) if skipped else g
+
+
+def recurrence(
+    w: Tensor,
+    h: Tensor,
+    alpha: float,
+    g: Tensor,
+    y0: Tensor,
+    z0: Tensor,
+    *,
+    backward: str = "stored",
+    checkpoint: int = 64,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return y at every time, y_T and z_T of one layer that is driven by g.
+
+    Parameters
+    ----------
+    w, h : (batch, hidden)
+        Recurrent weights and steps of each chain.
+    alpha
+        Frequency.
+    g : (time, batch, hidden)
+        Drive. It is kept in every mode.
+    y0, z0 : (batch, hidden)
+        Initial state.
+    backward, checkpoint
+        As for `unicornn`.
+    """
+    return _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, _itself, g)
 
 
 @register(
@@ -190,12 +277,15 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     handed, final = [u], []
     for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
         y0, z0 = state[2 * k - 2 : 2 * k]
-        g = drive(handed[-1], V, b)
-        if skips[k - 1] is not None:
-            g = g + drive(handed[k - skip - 1], skips[k - 1])  # (103)
         # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
         w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
-        outputs, y, z = _Layer.apply(w, h, alpha, g, y0, z0, backward, checkpoint)
+        sources = (handed[-1], V, b)
+        if skips[k - 1] is not None:
+            sources += (handed[k - skip - 1], skips[k - 1])
+        make = _drive
+        if backward == "stored":
+            make, sources = _itself, (_drive(*sources),)
+        outputs, y, z = _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, make, *sources)
         final += [y, z]
         handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
     return outputs, tuple(final)
