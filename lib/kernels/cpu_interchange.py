@@ -104,7 +104,7 @@ def _matrix_gradients(
     use = by_matrix[:, 0]
     gradients = np.zeros((2, delta.shape[2], delta.shape[2]), delta.dtype)
     borders = [0, *(np.flatnonzero(use[1:] != use[:-1]) + 1), len(use)]
-    for start, stop in zip(borders[:-1], borders[1:], strict=True):
+    for start, stop in itertools.pairwise(borders):
         before = outputs[start - 1] if start else x0
         stretch = slice(start, stop)
         gradients[0 if use[start] else 1] += recurrent_gradient(
