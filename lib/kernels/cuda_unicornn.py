@@ -35,7 +35,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import (
-    AHEAD,
     ONE,
     cuda,
     device,
@@ -44,9 +43,9 @@ from lib.kernels._cuda import (
     gradient,
     kernel,
     launch_chains,
-    load,
     origin,
     per_chain,
+    pipelined,
     real,
     tanh,
 )
@@ -58,54 +57,75 @@ CHECKPOINT = 64
 
 
 @device
-def _step(neuron, y, z, g, outputs, here):
-    w, h, alpha = neuron
-    z = z - h * (tanh(w * y + g) + alpha * y)
-    y = y + h * z
-    outputs[here] = y
-    return y, z
+def _fetch(arrays, n):
+    g, _, _, _, at, size = arrays
+    return g[at + n * size]
 
 
 @device
-def _adjoint_step(neuron, state, s, y, z, arrived, delta, here):
-    """`y` is the position before the step, `z` the velocity after it; `state` holds lambda, mu and the two sums."""
+def _step(neuron, state, g, arrays, n):
+    """The state counts the steps `left` to the next checkpoint, which goes to `keep`."""
     w, h, alpha = neuron
-    lambda_, mu, w_sum, h_sum = state
-    lambda_ = lambda_ + arrived
-    mu = mu + h * lambda_
-    d = h * mu * (s * s - ONE)
-    delta[here] = d
-    w_sum = w_sum + d * y
-    h_sum = h_sum + (lambda_ * z - mu * (s + alpha * y))
-    return lambda_ + w * d - h * alpha * mu, mu, w_sum, h_sum
+    y, z, left, keep = state
+    _, outputs, kept, every, at, size = arrays
+    z = z - h * (tanh(w * y + g) + alpha * y)
+    y = y + h * z
+    outputs[at + n * size] = y
+    left -= 1
+    if left == 0:
+        kept[keep] = z
+        left, keep = every, keep + size
+    return y, z, left, keep
+
+
+_steps = pipelined(_fetch, _step)
 
 
 @kernel
 def _forward(w, h, alpha, g, y0, z0, y, z, z_last, every, T, size, chains):
     """`z` (run, T // every, size) receives the velocity after every `every` steps."""
     i = cuda.grid(1)
-    if i >= chains:
-        return
-    neuron, y_, z_ = (w[i], h[i], alpha[i]), y0[i], z0[i]
-    at, keep, left = origin(i, T, size), origin(i, T // every, size), every
-    whole = T // AHEAD * AHEAD
-    if whole > 0:
-        coming = load(g, at, size)
-    for n in range(0, whole, AHEAD):
-        now, coming = coming, load(g, at + min(n + AHEAD, whole - AHEAD) * size, size)
-        for k in range(AHEAD):
-            y_, z_ = _step(neuron, y_, z_, now[k], y, at + (n + k) * size)
-            left -= 1
-            if left == 0:
-                z[keep] = z_
-                keep, left = keep + size, every
-    for n in range(whole, T):
-        y_, z_ = _step(neuron, y_, z_, g[at + n * size], y, at + n * size)
-        left -= 1
-        if left == 0:
-            z[keep] = z_
-            keep, left = keep + size, every
-    z_last[i] = z_
+    if i < chains:
+        arrays = g, y, z, every, origin(i, T, size), size
+        state = y0[i], z0[i], every, origin(i, T // every, size)
+        _, z_last[i], _, _ = _steps((w[i], h[i], alpha[i]), state, arrays, T)
+
+
+@device
+def _adjoint(neuron, state, s, y, z, arrived):
+    """Return delta and the next state: lambda, mu, and the sums for the gradients of w and h.
+
+    `y` is the position before the step, `z` the velocity after it.
+    """
+    w, h, alpha = neuron
+    lambda_, mu, w_sum, h_sum = state
+    lambda_ = lambda_ + arrived
+    mu = mu + h * lambda_
+    delta = h * mu * (s * s - ONE)
+    h_sum = h_sum + (lambda_ * z - mu * (s + alpha * y))
+    return delta, (lambda_ + w * delta - h * alpha * mu, mu, w_sum + delta * y, h_sum)
+
+
+@device
+def _adjoint_fetch(arrays, n):
+    g, y, z, from_y, _, _, end, size = arrays
+    here = end - n * size
+    return g[here], y[here - size], z[here], from_y[here]
+
+
+@device
+def _adjoint_step(neuron, state, inputs, arrays, n):
+    w, h, _ = neuron
+    g, before, z, arrived = inputs
+    _, _, _, _, delta, recover, end, size = arrays
+    if recover:
+        z = (z - before) / h
+    d, state = _adjoint(neuron, state, tanh(w * before + g), before, z, arrived)
+    delta[end - n * size] = d
+    return state
+
+
+_adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
@@ -114,50 +134,41 @@ def _backward(
 ):  # fmt: skip
     """To `recover` velocities, `z` is y. The carried gradients, of the final state, become those of the initial one."""
     i = cuda.grid(1)
-    if i >= chains:
-        return
-    neuron, state = (w[i], h[i], alpha[i]), (y_carried[i], z_carried[i], real(0), real(0))
-    per_h = real(1) / h[i]
-    end = origin(i, T, size) + (T - 1) * size
-    whole = (T - 1) // AHEAD * AHEAD  # what came before the first step is not in y
-    if whole > 0:
-        coming = (
-            load(g, end, -size),
-            load(y, end - size, -size),
-            load(z, end, -size),
-            load(from_y, end, -size),
+    if i < chains:
+        neuron, at = (w[i], h[i], alpha[i]), origin(i, T, size)
+        arrays = g, y, z, from_y, delta, recover, at + (T - 1) * size, size
+        state = y_carried[i], z_carried[i], real(0), real(0)
+        state = _adjoint_steps(neuron, state, arrays, T - 1)
+        first = g[at], y0[i], z[at], from_y[at]  # what came before it is not in y
+        y_carried[i], z_carried[i], w_sum[i], h_sum[i] = _adjoint_step(
+            neuron, state, first, arrays, T - 1
         )
-    for n in range(0, whole, AHEAD):
-        g_n, before, z_n, o_n = coming
-        ahead = end - min(n + AHEAD, whole - AHEAD) * size
-        coming = (
-            load(g, ahead, -size),
-            load(y, ahead - size, -size),
-            load(z, ahead, -size),
-            load(from_y, ahead, -size),
-        )
-        for k in range(AHEAD):
-            s = tanh(w[i] * before[k] + g_n[k])
-            velocity = (z_n[k] - before[k]) * per_h if recover else z_n[k]
-            state = _adjoint_step(
-                neuron, state, s, before[k], velocity, o_n[k], delta, end - (n + k) * size
-            )
-    for n in range(whole, T):
-        here = end - n * size
-        before_n = y[here - size] if n < T - 1 else y0[i]
-        s = tanh(w[i] * before_n + g[here])
-        velocity = (z[here] - before_n) * per_h if recover else z[here]
-        state = _adjoint_step(neuron, state, s, before_n, velocity, from_y[here], delta, here)
-    y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
 
 
 @device
-def _undo(neuron, y, z, g):
-    """Return the position before a step, s, and the velocity before it: the inverse (7)."""
+def _reverse_fetch(arrays, n):
+    g, _, _, _, from_y, _, end, size = arrays
+    return g[end - n * size], from_y[end - n * size]
+
+
+@device
+def _reverse_step(neuron, state, inputs, arrays, n):
     w, h, alpha = neuron
-    y = y - h * z
-    s = tanh(w * y + g)
-    return y, s, z + h * (s + alpha * y)
+    adjoint, y, z, left, keep = state
+    g, arrived = inputs
+    _, y_kept, z_kept, every, _, delta, end, size = arrays
+    before = y - h * z  # (7), first line
+    s = tanh(w * before + g)
+    delta[end - n * size], adjoint = _adjoint(neuron, adjoint, s, before, z, arrived)
+    y, z, left = before, z + h * (s + alpha * before), left - 1  # (7), second line
+    if left == 0:
+        left, keep = every, keep - size
+        if keep >= 0:
+            y, z = y_kept[keep], z_kept[keep]
+    return adjoint, y, z, left, keep
+
+
+_reverse_steps = pipelined(_reverse_fetch, _reverse_step)
 
 
 @kernel
@@ -166,37 +177,13 @@ def _backward_reversing(
 ):  # fmt: skip
     """As `_backward`, from `y` and `z` (run, T // every, size) after every `every` steps, and after the last."""
     i = cuda.grid(1)
-    if i >= chains:
-        return
-    neuron, state = (w[i], h[i], alpha[i]), (y_carried[i], z_carried[i], real(0), real(0))
-    y_, z_ = y_last[i], z_last[i]
-    between = (T - 1) // every  # checkpoints before the last step
-    keep, left = origin(i, T // every, size) + between * size, T - between * every
-    end, whole = origin(i, T, size) + (T - 1) * size, T // AHEAD * AHEAD
-    if whole > 0:
-        coming = load(g, end, -size), load(from_y, end, -size)
-    for n in range(0, whole, AHEAD):
-        g_n, o_n = coming
-        ahead = end - min(n + AHEAD, whole - AHEAD) * size
-        coming = load(g, ahead, -size), load(from_y, ahead, -size)
-        for k in range(AHEAD):
-            before, s, z_before = _undo(neuron, y_, z_, g_n[k])
-            state = _adjoint_step(neuron, state, s, before, z_, o_n[k], delta, end - (n + k) * size)
-            y_, z_ = before, z_before
-            left -= 1
-            if left == 0 and n + k < T - 1:
-                keep, left = keep - size, every
-                y_, z_ = y[keep], z[keep]
-    for n in range(whole, T):
-        here = end - n * size
-        before, s, z_before = _undo(neuron, y_, z_, g[here])
-        state = _adjoint_step(neuron, state, s, before, z_, from_y[here], delta, here)
-        y_, z_ = before, z_before
-        left -= 1
-        if left == 0 and n < T - 1:
-            keep, left = keep - size, every
-            y_, z_ = y[keep], z[keep]
-    y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
+    if i < chains:
+        arrays = g, y, z, every, from_y, delta, origin(i, T, size) + (T - 1) * size, size
+        between = (T - 1) // every  # checkpoints before the last step
+        keep, left = origin(i, T // every, size) + between * size, T - between * every
+        state = (y_carried[i], z_carried[i], real(0), real(0)), y_last[i], z_last[i], left, keep
+        state, _, _, _, _ = _reverse_steps((w[i], h[i], alpha[i]), state, arrays, T)
+        y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
 
 
 class _Layer(torch.autograd.Function):
