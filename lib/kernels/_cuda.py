@@ -41,7 +41,7 @@ if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
 else:
     cuda = types = None
 
-_DTYPES = {torch.float32: np.float32, torch.float64: np.float64}
+_DTYPES = (torch.float32, torch.float64)
 
 real = np.float32
 """In the text of a kernel: the type of number that it is being compiled for."""
@@ -57,7 +57,7 @@ class Kernel:
 
     def bound(self, dtype: torch.dtype) -> FunctionType:
         """Return the function with `real` meaning `dtype`."""
-        names = self.function.__globals__ | {"real": _DTYPES[dtype]}
+        names = self.function.__globals__ | {"real": _number(dtype)}
         return FunctionType(self.function.__code__, names, self.__name__)
 
     def compiled(self, arguments: tuple):
@@ -92,10 +92,13 @@ def dtype_of(arguments: tuple) -> torch.dtype:
 
 def signature(arguments: tuple) -> tuple:
     """Return the types that a kernel is compiled for: a pointer for each tensor, int64 for each number."""
-    number = getattr(types, str(dtype_of(arguments)).removeprefix("torch."))
-    return tuple(
-        types.CPointer(number) if isinstance(part, Tensor) else types.int64 for part in arguments
-    )
+    pointer = types.CPointer(_number(dtype_of(arguments)))
+    return tuple(pointer if isinstance(part, Tensor) else types.int64 for part in arguments)
+
+
+def _number(dtype: torch.dtype):
+    """Return Numba's type of number."""
+    return getattr(types, str(dtype).removeprefix("torch."))
 
 
 def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0):
@@ -142,6 +145,32 @@ def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
     launch(run, -(-chains // threads), threads, *arguments, chains)
 
 
+def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int) -> None:
+    """Run a kernel with one block for each sequence of `state`, (run, batch, hidden), and one thread for each unit.
+
+    Above 1024 units, the most that a block may have, a thread does several. `buffers` says how many vectors of the
+    hidden size a block keeps in shared memory; batch and hidden size follow the other arguments.
+
+    Raises
+    ------
+    ValueError
+        The buffers exceed the shared memory that every GPU grants a block.
+    """
+    runs, batch, d = state.shape
+    shared = buffers * d * state.element_size()
+    if shared > _SHARED_BYTES:
+        most = _SHARED_BYTES // buffers // state.element_size()
+        raise ValueError(
+            f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
+            "use engine='reference'"
+        )
+    threads = min(-(-d // 32) * 32, 1024)
+    launch(run, runs * batch, threads, *arguments, batch, d, shared=shared)
+
+
+_SHARED_BYTES = 48 * 1024
+
+
 @cache
 def _processors() -> int:
     return torch.cuda.get_device_properties(0).multi_processor_count
@@ -167,6 +196,16 @@ def tanh(x):
 def sigmoid(x):
     """Return the logistic function of x in x's own type."""
     return ONE / (ONE + _exp(-x))
+
+
+@device
+def dot(matrix, first, stride, vector):
+    """Return the product of a vector and as many numbers of a matrix, `stride` apart from `first` on."""
+    total = matrix[first] * vector[0]
+    for k in range(1, vector.size):
+        first += stride
+        total += matrix[first] * vector[k]
+    return total
 
 
 @device
@@ -259,7 +298,7 @@ def engine(*cells: str, **more) -> Callable:
             return (outputs[0], tuple(part[0] for part in final)) if alone else (outputs, final)
 
         devices = ("cpu",) if SIMULATED else ("cuda",)
-        register("numba-cuda", *cells, devices=devices, dtypes=tuple(_DTYPES), **more)(checked)
+        register("numba-cuda", *cells, devices=devices, dtypes=_DTYPES, **more)(checked)
         return checked
 
     return add
@@ -349,3 +388,19 @@ def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
 def gradient(arrived: Tensor | None, like: Tensor) -> Tensor:
     """Return a gradient that arrived, contiguous, or zeros like `like` where none did."""
     return torch.zeros_like(like) if arrived is None else arrived.contiguous()
+
+
+def recurrent_gradient(delta: Tensor, x0: Tensor, outputs: Tensor) -> Tensor:
+    r"""Return :math:`\sum_t \delta_t x_{t-1}^\top`, (run, rows, hidden), over times and sequences.
+
+    Parameters
+    ----------
+    delta : (run, time, batch, rows)
+        Adjoints of the product of the matrix and the state.
+    x0 : (run, batch, hidden)
+        State before the first input.
+    outputs : (run, time, batch, hidden)
+        States after every input.
+    """
+    rest = torch.bmm(delta[:, 1:].flatten(1, 2).mT, outputs[:, :-1].flatten(1, 2))
+    return torch.baddbmm(rest, delta[:, 0].mT, x0)
