@@ -29,12 +29,13 @@ and epochs that an attempt did not reach are ``nan``: a diverged attempt keeps w
 profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those).
 """
 
-import json
-import os
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
+
+from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema
+
+__all__ = ["COMPLETED", "DIVERGED", "MISSING", "ResultsError", "empty", "load", "save", "validate"]
 
 SCHEMA = "factorial/1"
 ATTEMPT = (
@@ -49,7 +50,6 @@ ATTEMPT = (
 )
 MEASURED = (*ATTEMPT, "split", "epoch")
 SPLITS = ("train", "test")
-COMPLETED, DIVERGED, MISSING = 0, 1, 2
 
 _COORDINATES = {
     "architecture": ("recurrent architecture", "1"),
@@ -90,79 +90,6 @@ _VARIABLES = {
 MEASUREMENTS = tuple(name for name, (dims, *_) in _VARIABLES.items() if dims == MEASURED)
 
 
-class ResultsError(ValueError):
-    """A results dataset or file does not follow the schema."""
-
-
-def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
-    """Return a dataset of the design `levels` in which every attempt is missing.
-
-    Parameters
-    ----------
-    levels
-        The levels of each dimension in `ATTEMPT`, and ``epoch``.
-    profile
-        Name of the profile, kept as an attribute.
-    settings
-        Everything else that the results depend on; stored as JSON in the attribute ``settings``.
-    """
-    coords = {**levels, "split": list(SPLITS)}
-    ds = xr.Dataset(
-        coords={
-            name: (name, np.asarray(coords[name]), {"long_name": text, "units": units})
-            for name, (text, units) in _COORDINATES.items()
-        },
-        attrs={
-            "schema": SCHEMA,
-            "profile": profile,
-            "settings": json.dumps(settings or {}, sort_keys=True),
-        },
-    )
-    for name, (dims, dtype, text, units) in _VARIABLES.items():
-        fill = np.nan if dtype == "float64" else 0
-        shape = tuple(ds.sizes[dim] for dim in dims)
-        ds[name] = (dims, np.full(shape, fill, dtype), {"long_name": text, "units": units})
-    ds["status"][:] = MISSING
-    ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
-    return ds
-
-
-def validate(ds: xr.Dataset) -> xr.Dataset:
-    """Return `ds` unchanged if it follows the schema in the module's docstring.
-
-    Raises
-    ------
-    ResultsError
-        The first thing that is wrong, what was found and what was expected.
-    """
-    if ds.attrs.get("schema") != SCHEMA:
-        raise ResultsError(
-            f"expected results of schema {SCHEMA!r}, got {ds.attrs.get('schema')!r}; "
-            "rebuild them with `make repro`"
-        )
-    if ds.attrs.get("profile") is None:
-        raise ResultsError(
-            "the attribute 'profile' is missing; rebuild the results with `make repro`"
-        )
-    for name, (dims, dtype, _, _) in _VARIABLES.items():
-        if name not in ds:
-            raise ResultsError(f"variable {name!r} is missing, expected {', '.join(_VARIABLES)}")
-        if ds[name].dims != dims or ds[name].dtype != dtype:
-            raise ResultsError(
-                f"{name}: expected {dtype} over {dims}, got {ds[name].dtype} over {ds[name].dims}"
-            )
-    for name in (*_COORDINATES, *_VARIABLES):
-        if not {"long_name", "units"} <= set(ds[name].attrs):
-            raise ResultsError(f"{name}: expected the attributes 'long_name' and 'units'")
-    for name in _COORDINATES:
-        if len(np.unique(ds[name])) != ds.sizes[name] or ds.sizes[name] == 0:
-            raise ResultsError(f"{name}: expected distinct levels, got {ds[name].values.tolist()}")
-    if not np.isin(ds["status"], (COMPLETED, DIVERGED, MISSING)).all():
-        raise ResultsError("status: expected 0 (completed), 1 (diverged) or 2 (missing)")
-    _validate_measurements(ds)
-    return ds
-
-
 def _validate_measurements(ds: xr.Dataset) -> None:
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
@@ -178,19 +105,38 @@ def _validate_measurements(ds: xr.Dataset) -> None:
         raise ResultsError("accuracy: expected values between 0 and 1")
 
 
+_FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
+
+
+def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
+    """Return a dataset of the design `levels` in which every attempt is missing.
+
+    Parameters
+    ----------
+    levels
+        The levels of each dimension in `ATTEMPT`, and ``epoch``.
+    profile
+        Name of the profile, kept as an attribute.
+    settings
+        Everything else that the results depend on; stored as JSON in the attribute ``settings``.
+    """
+    return _FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
+
+
+def validate(ds: xr.Dataset) -> xr.Dataset:
+    """Return `ds` unchanged if it follows the schema in the module's docstring.
+
+    Raises
+    ------
+    ResultsError
+        The first thing that is wrong, what was found and what was expected.
+    """
+    return _FACTORIAL.validate(ds)
+
+
 def save(ds: xr.Dataset, path: str | Path) -> Path:
     """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
-    path = Path(path)
-    validate(ds)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    encoding = {name: {"zlib": True, "complevel": 4} for name in MEASUREMENTS}
-    partial = path.with_suffix(f".partial{os.getpid()}")
-    try:
-        ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    return _FACTORIAL.save(ds, path)
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -201,12 +147,4 @@ def load(path: str | Path) -> xr.Dataset:
     ResultsError
         The file is missing, unreadable or of another schema.
     """
-    path = Path(path)
-    if not path.exists():
-        raise ResultsError(f"no results at {path}; build them with `make repro`")
-    try:
-        with xr.open_dataset(path, engine="netcdf4") as ds:
-            ds = ds.load()
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
-    return validate(ds)
+    return _FACTORIAL.load(path)

@@ -12,12 +12,11 @@ import pytest
 from dask.distributed import Client, LocalCluster
 
 from lib import results
+from lib.jobs.shards import read_shard, shard_path, write_shard
 from lib.params import load_profile
 from lib.study import run_study
 from lib.study.plan import plan_blocks, training_settings
-from lib.study.shards import read_shard, write_shard
 from lib.tasks.sources import prepare
-from lib.train import Record
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +89,7 @@ def test_blocks_are_a_matter_of_scheduling_alone(whole, scheduler, prepared, tmp
 
 def test_a_finished_study_runs_nothing(whole, profile, prepared, tmp_path, monkeypatch):
     run_study("smoke", profile, prepared, tmp_path)
-    monkeypatch.setattr("lib.study.run.connect", lambda settings: pytest.fail("connected again"))
+    monkeypatch.setattr("lib.jobs.run.connect", lambda *_: pytest.fail("connected again"))
     _same(run_study("smoke", profile, prepared, tmp_path), whole)
 
 
@@ -114,36 +113,34 @@ def test_a_damaged_shard_is_run_again(whole, profile, prepared, tmp_path, damage
     assert f"shard {shard.name} cannot be read" in capsys.readouterr().err
 
 
-def test_a_shard_of_other_attempts_is_not_trusted(prepared, tmp_path):
-    profile = _profile()
-    one, other = plan_blocks(profile, prepared)[:2]
-    record = Record(results.COMPLETED, 2, np.zeros((len(results.MEASUREMENTS), 2, 2)))
-    path = write_shard(tmp_path, one, profile.study, [record])
-    path.rename(tmp_path / f"{other.key(profile.study)}.npz")
-    assert read_shard(tmp_path, other, profile.study) is None
+def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):
+    path = write_shard(tmp_path, {"job": 1}, {"status": np.zeros(1)})
+    path.rename(shard_path(tmp_path, {"job": 2}))
+    assert read_shard(tmp_path, {"job": 2}) is None
+    assert "another job's results" in capsys.readouterr().err
 
 
-def test_a_failed_write_leaves_nothing(prepared, tmp_path, monkeypatch):
-    profile = _profile()
-    block = plan_blocks(profile, prepared)[0]
-
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(file, **arrays):
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        write_shard(tmp_path, block, profile.study, [])
+        write_shard(tmp_path, {"job": 1}, {})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_shard_names_follow_what_results_depend_on(prepared):
     block = plan_blocks(_profile(), prepared)[0]
     study = _profile().study
-    key = block.key(study)
-    assert block.key(study.model_copy(update={"workers": 7, "scheduler": "tcp://a:1"})) == key
-    assert block.key(study.model_copy(update={"batch_size": 16})) != key
-    assert block.key(study.model_copy(update={"flush_denormals": False})) != key
+    identity = block.identity(study)
+    assert (
+        block.identity(study.model_copy(update={"workers": 7, "scheduler": "tcp://a:1"}))
+        == identity
+    )
+    assert block.identity(study.model_copy(update={"batch_size": 16})) != identity
+    assert block.identity(study.model_copy(update={"flush_denormals": False})) != identity
     assert "learning_rates" not in training_settings(study)
 
 
@@ -158,7 +155,7 @@ def test_a_data_set_that_is_not_prepared_is_named(tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.study.cluster.TIMEOUT", "1s")
+    monkeypatch.setattr("lib.jobs.cluster.TIMEOUT", "1s")
     profile = _profile(scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study("smoke", profile, prepared, tmp_path)

@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from lib import kernels
 from lib.cells import cell_class
 from lib.params import Profile, StudySection
 from lib.tasks import load_prepared, time_steps
-from lib.train import RECIPE, Attempt, pick_device
+from lib.train import Attempt, pick_device
 
 FACTORS = {
     "architectures",
@@ -48,16 +47,18 @@ class Block:
     prepared_hash: str
     work: int
 
-    def key(self, settings: StudySection) -> str:
-        """Return a hash of all that the block's results depend on: the name of its shard."""
-        content = {
-            "recipe": RECIPE,
+    def identity(self, settings: StudySection) -> dict:
+        """Return all that the block's results depend on, as JSON values: it names the shard."""
+        return {
             "attempts": [asdict(attempt) for attempt in self.attempts],
             "settings": training_settings(settings),
             "engines": engines({attempt.architecture for attempt in self.attempts}, settings),
             "prepared": self.prepared_hash,
         }
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
+
+    def __str__(self) -> str:
+        first = self.attempts[0]
+        return f"{first.architecture} {first.width} on {first.dataset} {first.order} {first.noise}"
 
 
 def engines(architectures: Iterable[str], settings: StudySection) -> dict[str, str]:

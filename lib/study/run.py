@@ -1,18 +1,16 @@
 """Run what is missing of a study and join everything to one dataset."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
-from dask.distributed import as_completed
 
 from lib import results
 from lib.cells import make_cell
+from lib.jobs import run_jobs
 from lib.params import Profile, StudySection
-from lib.study.cluster import connect
 from lib.study.plan import Block, engines, plan_blocks, training_settings
-from lib.study.progress import Progress
-from lib.study.shards import read_shard, write_shard
 from lib.tasks import TaskData, load_prepared, time_steps
 from lib.train import RECIPE, Record, train_attempt
 
@@ -38,35 +36,41 @@ def run_study(
 
     Notes
     -----
-    Progress goes to the standard error, one line a block, with an estimate of the time left. A worker
-    that dies is Dask's to replace: its block runs again, and only the driver writes shards, so nothing is
-    lost or counted twice.
+    What was trained before is found in its shards, see `lib.jobs.run_jobs`.
     """
-    prepared, cache = Path(prepared), Path(cache)
-    cache.mkdir(parents=True, exist_ok=True)
+    prepared, settings = Path(prepared), profile.study
     blocks = plan_blocks(profile, prepared)
-    records = {block: read_shard(cache, block, profile.study) for block in blocks}
-    missing = [block for block, found in records.items() if found is None]
-    progress = Progress(blocks, missing, {block: block.work for block in blocks})
-    if missing:
-        with connect(profile.study) as client:
-            # Not pure: two blocks are never the same call, and results must not be looked up by value.
-            futures = {
-                client.submit(run_block, block, profile.study, pure=False, retries=2): block
-                for block in missing
-            }
-            for future in as_completed(list(futures)):
-                block = futures.pop(future)
-                records[block] = future.result()
-                write_shard(cache, block, profile.study, records[block])
-                progress.done(block, records[block])
+    found = run_jobs(
+        "study",
+        blocks,
+        partial(run_block, settings=settings),
+        recipe=RECIPE,
+        cache=cache,
+        identity=lambda block: block.identity(settings),
+        work=lambda block: block.work,
+        describe=str,
+        scheduler=settings.scheduler,
+        workers=settings.workers,
+    )
+    records = dict(zip(blocks, map(_records, found), strict=True))
     return _join(profile_name, profile, prepared, records)
 
 
-def run_block(block: Block, settings: StudySection) -> list[Record]:
+def run_block(block: Block, settings: StudySection) -> dict[str, np.ndarray]:
     """Train a block's attempts one after the other; runs in a worker."""
     data = _load(block.prepared, block.prepared_hash, settings.train_size, settings.test_size)
-    return [train_attempt(attempt, data, settings) for attempt in block.attempts]
+    records = [train_attempt(attempt, data, settings) for attempt in block.attempts]
+    return {
+        "status": np.array([record.status for record in records]),
+        "epochs_completed": np.array([record.epochs_completed for record in records]),
+        **{f"measurements_{i}": record.measurements for i, record in enumerate(records)},
+    }
+
+
+def _records(found: dict[str, np.ndarray]) -> list[Record]:
+    """Return what `run_block` returned, or its shard, as records."""
+    ends = zip(found["status"].tolist(), found["epochs_completed"].tolist(), strict=True)
+    return [Record(*end, found[f"measurements_{i}"]) for i, end in enumerate(ends)]
 
 
 @lru_cache(maxsize=1)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import dask
 from dask.distributed import Client, LocalCluster
 
-from lib.params import StudySection
 from lib.paths import CACHE
 
 TIMEOUT = "30s"
@@ -27,20 +26,26 @@ _ENVIRONMENT = {
 
 
 @contextlib.contextmanager
-def connect(settings: StudySection) -> Iterator[Client]:
-    """Give a Dask client: of the scheduler at the address in the settings, or of local processes.
+def connect(scheduler: str, workers: int) -> Iterator[Client]:
+    """Give a Dask client: of the scheduler at an address, or of local processes.
 
-    Locally one single-threaded process per core trains faster than threads or ensembles do.
+    Parameters
+    ----------
+    scheduler
+        ``local``, or an address such as ``tcp://host:8786``.
+    workers
+        Local processes, each single-threaded; 0 means one per core, which trains faster than threads or
+        ensembles do.
 
     Raises
     ------
     ConnectionError
         No scheduler answers at the address.
     """
-    if settings.scheduler == "local":
+    if scheduler == "local":
         with dask.config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
             cluster = LocalCluster(
-                n_workers=settings.workers or _cores(),
+                n_workers=workers or _cores(),
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",
@@ -51,10 +56,10 @@ def connect(settings: StudySection) -> Iterator[Client]:
             yield client
         return
     try:
-        client = Client(settings.scheduler, timeout=TIMEOUT)
+        client = Client(scheduler, timeout=TIMEOUT)
     except OSError as error:
         raise ConnectionError(
-            f"no Dask scheduler answers at {settings.scheduler} ({error}); start one with "
+            f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
         ) from None
     with client:

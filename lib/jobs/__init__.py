@@ -1,0 +1,11 @@
+"""Jobs sent to Dask, their results kept in shards.
+
+The driver (whoever calls `run_jobs`) sends jobs to workers and writes what they return as shards, atomically, into a
+cache folder. A shard's name is a hash of everything its content depends on, so an experiment that was interrupted, or
+extended, computes only what is missing. A dataset joined from shards is the same after one run as after ten
+interrupted ones.
+"""
+
+from lib.jobs.run import run_jobs
+
+__all__ = ["run_jobs"]

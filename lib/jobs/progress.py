@@ -1,0 +1,50 @@
+"""One line a job: how far a study is and how long it may still take."""
+
+import sys
+import time
+
+
+class Progress:
+    """Counts finished jobs and prints to the standard error, which no stored notebook keeps.
+
+    Parameters
+    ----------
+    name
+        What is running; every line begins with it.
+    total
+        Number of jobs, finished ones included.
+    work
+        For each job that is still to run, a number proportional to the time it takes.
+    """
+
+    def __init__(self, name: str, total: int, work: list[float]) -> None:
+        self._name = name
+        self._total = total
+        self._finished = total - len(work)
+        self._left = sum(work)
+        self._done = 0.0
+        self._diverged = 0
+        self._started = time.monotonic()
+        self._print(f"{len(work)} of {total} jobs to run")
+
+    def done(self, work: float, diverged: int, description: str) -> None:
+        """Note a finished job, of so much work and with so many diverged attempts."""
+        self._finished += 1
+        self._done += work
+        self._left -= work
+        self._diverged += diverged
+        elapsed = time.monotonic() - self._started
+        left = elapsed / self._done * self._left
+        self._print(
+            f"job {self._finished}/{self._total}, {self._diverged} attempts diverged, "
+            f"{_clock(elapsed)} gone, about {_clock(left)} left; {description}"
+        )
+
+    def _print(self, line: str) -> None:
+        print(f"{self._name}: {line}", file=sys.stderr, flush=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"

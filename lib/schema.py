@@ -1,0 +1,171 @@
+"""Schemas of results: what a dataset must hold, and its file, written whole or not at all.
+
+A schema names every dimension and every variable with its type, meaning and unit. Attributes carry the profile and
+the settings, never a time, host or commit (``dvc.lock`` is the record of those), so equal results are equal bytes.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+COMPLETED, DIVERGED, MISSING = 0, 1, 2
+"""Values of a variable ``status``."""
+
+
+class ResultsError(ValueError):
+    """A results dataset or file does not follow its schema."""
+
+
+class Variable(NamedTuple):
+    """Dimensions, NumPy type, meaning and unit of a variable."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    long_name: str
+    units: str
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the datasets of one experiment hold.
+
+    Attributes
+    ----------
+    name
+        Such as ``factorial/1``; the number is raised when the meaning changes.
+    coordinates
+        Meaning and unit of each dimension.
+    variables
+        Each a `Variable` or a tuple of its four fields. One called ``status`` holds `COMPLETED`, `DIVERGED` or
+        `MISSING`.
+    check
+        Further conditions: raises `ResultsError` where the dataset breaks one.
+    """
+
+    name: str
+    coordinates: Mapping[str, tuple[str, str]]
+    variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
+    check: Callable[[xr.Dataset], None] | None = None
+
+    def empty(
+        self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
+    ) -> xr.Dataset:
+        """Return a dataset without results: ``nan`` for floats, 0 for integers, `MISSING` for the status.
+
+        Parameters
+        ----------
+        levels
+            The levels of each dimension.
+        profile
+            Name of the profile, kept as an attribute.
+        settings
+            Everything else that the results depend on; stored as JSON in the attribute ``settings``.
+        """
+        if missing := [name for name in self.coordinates if name not in levels]:
+            raise ResultsError(f"{self.name}: no levels for the dimension {missing[0]!r}")
+        ds = xr.Dataset(
+            coords={
+                name: (name, np.asarray(levels[name]), {"long_name": text, "units": units})
+                for name, (text, units) in self.coordinates.items()
+            },
+            attrs={
+                "schema": self.name,
+                "profile": profile,
+                "settings": json.dumps(settings or {}, sort_keys=True),
+            },
+        )
+        for name, (dims, dtype, text, units) in self.variables.items():
+            fill = np.nan if dtype.startswith("float") else 0
+            shape = tuple(ds.sizes[dim] for dim in dims)
+            ds[name] = (dims, np.full(shape, fill, dtype), {"long_name": text, "units": units})
+        if "status" in self.variables:
+            ds["status"][:] = MISSING
+            ds["status"].attrs.update(
+                flag_values=[COMPLETED, DIVERGED, MISSING],
+                flag_meanings="completed diverged missing",
+            )
+        return ds
+
+    def validate(self, ds: xr.Dataset) -> xr.Dataset:
+        """Return `ds` unchanged if it follows the schema.
+
+        Raises
+        ------
+        ResultsError
+            The first thing that is wrong, what was found and what was expected.
+        """
+        if ds.attrs.get("schema") != self.name:
+            raise ResultsError(
+                f"expected results of schema {self.name!r}, got {ds.attrs.get('schema')!r}; "
+                "rebuild them with `make repro`"
+            )
+        if ds.attrs.get("profile") is None:
+            raise ResultsError(
+                "the attribute 'profile' is missing; rebuild the results with `make repro`"
+            )
+        for name, (dims, dtype, _, _) in self.variables.items():
+            if name not in ds:
+                expected = ", ".join(self.variables)
+                raise ResultsError(f"variable {name!r} is missing, expected {expected}")
+            if ds[name].dims != tuple(dims) or ds[name].dtype != dtype:
+                raise ResultsError(
+                    f"{name}: expected {dtype} over {tuple(dims)}, "
+                    f"got {ds[name].dtype} over {ds[name].dims}"
+                )
+        for name in self.coordinates:
+            if name not in ds.coords:
+                raise ResultsError(f"the dimension {name!r} has no levels")
+            if len(np.unique(ds[name])) != ds.sizes[name] or ds.sizes[name] == 0:
+                levels = ds[name].values.tolist()
+                raise ResultsError(f"{name}: expected distinct levels, got {levels}")
+        for name in (*self.coordinates, *self.variables):
+            if not {"long_name", "units"} <= set(ds[name].attrs):
+                raise ResultsError(f"{name}: expected the attributes 'long_name' and 'units'")
+        if "status" in self.variables:
+            known = (COMPLETED, DIVERGED, MISSING)
+            if not np.isin(ds["status"], known).all():
+                raise ResultsError("status: expected 0 (completed), 1 (diverged) or 2 (missing)")
+        if self.check is not None:
+            self.check(ds)
+        return ds
+
+    def save(self, ds: xr.Dataset, path: str | Path) -> Path:
+        """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
+        path = Path(path)
+        self.validate(ds)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
+        encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
+        partial = path.with_suffix(f".partial{os.getpid()}")
+        try:
+            ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+
+    def load(self, path: str | Path) -> xr.Dataset:
+        """Read and validate the results at `path`.
+
+        Raises
+        ------
+        ResultsError
+            The file is missing, unreadable or of another schema.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise ResultsError(f"no results at {path}; build them with `make repro`")
+        try:
+            with xr.open_dataset(path, engine="netcdf4") as ds:
+                ds = ds.load()
+        except (OSError, ValueError) as error:
+            raise ResultsError(
+                f"{path} is not a readable netCDF file ({error}); rebuild it"
+            ) from None
+        return self.validate(ds)
