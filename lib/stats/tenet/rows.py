@@ -124,7 +124,7 @@ def rows(ds: xr.Dataset, kind: str) -> Rows:
     present, attempt = np.unique(line, return_inverse=True)
     return Rows(
         kind=kind,
-        attempts=_factors(design.iloc[present]),
+        attempts=factors(design.iloc[present][list(ATTEMPT)]),
         attempt=attempt,
         epoch=numbers[place].astype(float),
         accuracy=measured("accuracy")[usable],
@@ -173,8 +173,13 @@ def _why(account: pd.DataFrame, measured: int) -> str:
     return f"no row has a finite adjoint metric ({'; '.join(causes)}), so no model can be fitted"
 
 
-def _factors(design: pd.DataFrame) -> pd.DataFrame:
-    table = design[list(ATTEMPT)].reset_index(drop=True)
+def factors(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the factors of attempts or treatments as the models need them.
+
+    Categories begin with their reference level, the published one where the table has it; the covariates ``log_rate`` and
+    ``log_rate_squared`` are added.
+    """
+    table = table.reset_index(drop=True)
     for name, reference in REFERENCE.items():
         levels = sorted(table[name].unique())
         if reference in levels:
