@@ -20,6 +20,6 @@ Cutting them off would bias every coefficient, so they stay. Test measurements b
 norms of single adjoints are made up to fill the schema; the text publishes no model of them.
 """
 
-#from lib.simulated.draw import PROFILE, simulate
+from lib.simulated.draw import simulate
 
-#__all__ = ["PROFILE", "simulate"]
+__all__ = ["simulate"]
