@@ -22,7 +22,7 @@ from lib.stats.tenet.rows import NothingToFit, Rows
 _ROW_LEVEL = ("accuracy", "metric", "epoch")
 _TOLERANCE = 1e-7
 """Share of a column's length that must be left when those before it are taken out, as in R's `lm`."""
-_UNITS = {"log_rate": "learning_rate", "log_rate_squared": "learning_rate", "epoch": "epoch"}
+_UNITS = {"log_rate": "learning_rate", "log_rate_squared": "learning_rate"}
 _NEEDED = {"log_rate_squared": 3}
 """Levels that a term needs; all others need two."""
 
@@ -137,9 +137,9 @@ def _estimable(model: Model, rows: Rows) -> tuple[list[str], list[tuple[str, str
     """Split the terms of `model` into those that the levels at hand allow and those that they do not."""
     causes = {}
     for name in dict.fromkeys(part for term in model.terms for part in term.split(":")):
-        levels = np.unique(np.asarray(rows.column(_UNITS.get(name, name))))
+        levels = _levels(rows, _UNITS.get(name, name))
         if len(levels) < _NEEDED.get(name, 2):
-            shown = ", ".join(f"{level:g}" if not isinstance(level, str) else level for level in levels)
+            shown = ", ".join(f"{level}" if isinstance(level, str) else f"{level:g}" for level in levels)
             what = _UNITS.get(name, name).replace("_", " ")
             number = "one level" if len(levels) == 1 else f"{len(levels)} levels"
             causes[name] = f"{what} has {number} ({shown})"
@@ -151,6 +151,14 @@ def _estimable(model: Model, rows: Rows) -> tuple[list[str], list[tuple[str, str
         else:
             kept.append(term)
     return kept, dropped
+
+
+def _levels(rows: Rows, name: str) -> list:
+    """Return the distinct values of a factor; of a measurement its extremes, which is all that is asked of it."""
+    if name in _ROW_LEVEL:
+        values = rows.column(name)
+        return sorted({float(values.min()), float(values.max())})
+    return sorted(rows.attempts[name].unique())
 
 
 def _constant(terms: list[str], rows: Rows) -> tuple[np.ndarray, list[str]]:
