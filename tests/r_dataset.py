@@ -14,7 +14,15 @@ from lib.stats.tenet.models import TERMINAL, TRAINING
 from lib.stats.tenet.rows import Rows, factors, rows
 
 FOLDER = Path(__file__).parent / "data" / "r"
-_FACTORS = ["architecture", "width", "learning_rate", "training_length", "dataset", "order", "noise"]
+_FACTORS = [
+    "architecture",
+    "width",
+    "learning_rate",
+    "training_length",
+    "dataset",
+    "order",
+    "noise",
+]
 
 
 def make() -> None:

@@ -75,7 +75,9 @@ def training_process() -> Process:
         )
     fits = expected_fits(process, _TRAINING)
     for model, term in _MIXED:
-        miss = (fits[model][term] - published.estimates(model)[term]) / published.errors(model)[term]
+        miss = (fits[model][term] - published.estimates(model)[term]) / published.errors(model)[
+            term
+        ]
         if abs(miss) > 0.5:
             raise CalibrationError(
                 f"the {term} of {MODELS[model].name} misses its published estimate by {miss:.2f} standard errors; "
@@ -199,6 +201,8 @@ def _misses(numbers: np.ndarray) -> np.ndarray:
     for model in _TRAINING:
         table = published.summary(model)
         out.append((fits[model]["rmse"] / table["rmse"] - 1) / _FIT_TOLERANCE)
-        for name in ("r2_conditional", "r2_marginal"):
-            out.append((fits[model][name] - table[name]) / _FIT_TOLERANCE)
+        out += [
+            (fits[model][name] - table[name]) / _FIT_TOLERANCE
+            for name in ("r2_conditional", "r2_marginal")
+        ]
     return np.array(out)

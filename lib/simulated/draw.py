@@ -55,7 +55,9 @@ def simulate(seed: int, *, replicates: int | None = None) -> xr.Dataset:
     every = len(levels[REPLICATE])
     kept = every if replicates is None else replicates
     if not 1 <= kept <= every:
-        raise ValueError(f"replicates is {kept}; expected 1 to {every}, those of the published design")
+        raise ValueError(
+            f"replicates is {kept}; expected 1 to {every}, those of the published design"
+        )
     length = max(levels["training_length"])
     ds = empty(
         {**levels, "epoch": list(range(1, length + 1))},

@@ -140,7 +140,9 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     # Columns of unit length: the square of a learning rate and an indicator differ by orders of magnitude.
     scale = np.sqrt(np.diag(_total(data, 0.0)))
     if not (scale > 0).all():
-        raise ConvergenceError("a column is zero in every row, so that its coefficient is undefined")
+        raise ConvergenceError(
+            "a column is zero in every row, so that its coefficient is undefined"
+        )
     outer = np.outer(scale, scale)
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
     ratio, slope, evaluations = _search(scaled)
@@ -193,9 +195,7 @@ def _criterion(data: Moments, ratio: float) -> float:
 def _slope(data: Moments, ratio: float) -> float:
     """Return the derivative of the criterion with respect to the ratio."""
     factor, beta, quadratic = _solve(data, ratio)
-    change = -np.tensordot(
-        (data.sizes / (1 + data.sizes * ratio)) ** 2, data.between, axes=1
-    )
+    change = -np.tensordot((data.sizes / (1 + data.sizes * ratio)) ** 2, data.between, axes=1)
     residual = np.append(-beta, 1.0)
     return float(
         (data.rows - len(beta)) * (residual @ change @ residual) / quadratic
@@ -223,7 +223,9 @@ def _search(data: Moments) -> tuple[float, float, int]:
 
     low, high = _LOG_RATIO[max(best - 1, 0)], _LOG_RATIO[best + 1]
     if best == 0:
-        low = -60.0  # the slope at zero is negative, so that there is a dip between zero and the first value
+        low = (
+            -60.0
+        )  # the slope at zero is negative, so that there is a dip between zero and the first value
     try:
         root, report = brentq(slope_in_log, low, high, xtol=1e-12, full_output=True)
     except ValueError:

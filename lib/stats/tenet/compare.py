@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+import xarray as xr
+from statsmodels.stats.multitest import multipletests
 
 from lib.published import beside, load_published
-from lib.stats.tenet.fits import Fit
+from lib.results import SIMULATED
+from lib.stats.tenet.fits import Fit, fit_models
 from lib.stats.tenet.models import INTERCEPT, MODELS, REFERENCE
-from lib.stats.tenet.rows import Rows
+from lib.stats.tenet.rows import SMALLEST_SINGLE, NothingToFit, Rows
+
+CORRECTION = "holm"
 
 STATISTICS = {
     "parameters": "# params",
@@ -61,14 +66,16 @@ def coefficients(fit: Fit, rows: Rows) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        ``name`` (the text's), ``term`` (ours), ``ours``, ``standard_error``, ``low``, ``high``, ``p_holm``,
-        ``published``, ``published_error``, ``difference``, and ``note``: why a line is empty or is not about the same
+        ``name`` (the text's), ``term`` (ours), ``ours``, ``standard_error``, ``low``, ``high``, ``p_holm`` (corrected
+        by Holm's method over the coefficients of this model without its intercept), ``published``, ``published_error``, ``difference``, and ``note``: why a line is empty or is not about the same
         thing in both.
     """
     theirs = load_published(fit.model.table).rename(
         columns={"estimate": "published", "standard_error": "published_error"}
     )
-    ours = fit.coefficients.rename(columns={"estimate": "ours"}).drop(columns="p_value")
+    ours = fit.coefficients.rename(columns={"estimate": "ours"})
+    effects = ours["term"] != INTERCEPT
+    ours.loc[effects, "p_holm"] = multipletests(ours.loc[effects, "p_value"], method=CORRECTION)[1]
     table = theirs.drop(columns="t_value").merge(ours, on="term", how="outer", sort=False)
     order = {term: place for place, term in enumerate([*theirs["term"], *ours["term"]][::-1])}
     table = table.sort_values("term", key=lambda terms: -terms.map(order), ignore_index=True)
@@ -104,6 +111,52 @@ def recovery(fits: Mapping[int, Fit]) -> pd.DataFrame:
     table["z"] = (table["estimated"] - table["published"]) / table["standard_error"]
     columns = ["model", "name", "term", "published", "estimated", "standard_error", "z"]
     return table[[*columns, "published_error"]]
+
+
+def in_single_precision(
+    ds: xr.Dataset, numbers: Sequence[int], fits: Mapping[int, Fit]
+) -> pd.DataFrame:
+    """Refit models to the rows that single precision would have kept, beside the fits to all.
+
+    A norm below the smallest number of single precision would have been stored as zero, its metric as minus infinity, and
+    the row would not be in any model.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``rows``, ``r2`` (marginal where there is a random intercept), ``slope`` (of metric or
+        accuracy), each with ``_all`` and ``_single`` and, where the text has it, ``_published``. Empty numbers
+        and a ``note`` where no model can be fitted to what is left.
+    """
+    lines = []
+    for number in numbers:
+        model = MODELS[number]
+        note = ""
+        try:
+            _, found = fit_models(ds, [number], smallest=SMALLEST_SINGLE)
+        except NothingToFit as refusal:
+            found, note = {}, str(refusal)
+        explained = "r2_marginal" if model.random else "r2"
+        table = load_published(model.summary).set_index("model").loc[number]
+        slopes = load_published(model.table).set_index("term")["estimate"]
+        line = {"model": number}
+        for name, some in (("all", fits), ("single", found)):
+            line[f"rows_{name}"] = some[number].summary["rows"] if some else 0
+            line[f"r2_{name}"] = some[number].summary[explained] if some else np.nan
+            has_slope = some and model.predictor
+            line[f"slope_{name}"] = some[number].estimate(model.predictor) if has_slope else np.nan
+        line["r2_published"] = table[explained]
+        line["slope_published"] = slopes.get(model.predictor, np.nan)
+        lines.append({**line, "note": note})
+    return pd.DataFrame(lines)
+
+
+def provenance(ds: xr.Dataset) -> str:
+    """Return where results come from, for captions."""
+    profile = ds.attrs["profile"]
+    if profile == SIMULATED:
+        return "simulated: drawn from the published tables, nothing was trained"
+    return f"profile {profile}"
 
 
 def agreement(table: pd.DataFrame) -> dict[str, int]:

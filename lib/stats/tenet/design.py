@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-import statsmodels.formula.api as smf
+from statsmodels.regression.linear_model import OLS
 
-from lib.stats.tenet.models import INTERCEPT, TRAINING, Model
+from lib.stats.tenet.models import INTERCEPT, Model
 from lib.stats.tenet.rows import NothingToFit, Rows
 
 _ROW_LEVEL = ("accuracy", "metric", "epoch")
@@ -78,9 +78,14 @@ class Design:
         """Return the products of all columns over rows, shape (p, p), without making the matrix."""
         n = np.bincount(self.attempt, minlength=len(self.constant))
         top = self.constant.T @ (self.constant * n[:, None])
-        sums = np.stack(
-            [np.bincount(self.attempt, weights=c, minlength=len(n)) for c in self.varying.T], axis=1
-        ) if self.varying.shape[1] else np.empty((len(n), 0))
+        sums = (
+            np.stack(
+                [np.bincount(self.attempt, weights=c, minlength=len(n)) for c in self.varying.T],
+                axis=1,
+            )
+            if self.varying.shape[1]
+            else np.empty((len(n), 0))
+        )
         side = self.constant.T @ sums
         whole = np.block([[top, side], [side.T, self.varying.T @ self.varying]])
         return whole[np.ix_(self.order, self.order)]
@@ -139,7 +144,9 @@ def _estimable(model: Model, rows: Rows) -> tuple[list[str], list[tuple[str, str
     for name in dict.fromkeys(part for term in model.terms for part in term.split(":")):
         levels = _levels(rows, _UNITS.get(name, name))
         if len(levels) < _NEEDED.get(name, 2):
-            shown = ", ".join(f"{level}" if isinstance(level, str) else f"{level:g}" for level in levels)
+            shown = ", ".join(
+                f"{level}" if isinstance(level, str) else f"{level:g}" for level in levels
+            )
             what = _UNITS.get(name, name).replace("_", " ")
             number = "one level" if len(levels) == 1 else f"{len(levels)} levels"
             causes[name] = f"{what} has {number} ({shown})"
@@ -172,9 +179,14 @@ def _constant(terms: list[str], rows: Rows) -> tuple[np.ndarray, list[str]]:
     for name in used:
         if isinstance(treatments[name].dtype, pd.CategoricalDtype):
             treatments[name] = treatments[name].cat.remove_unused_categories()
-    line = rows.attempts[used].merge(treatments.assign(line=range(len(treatments))), on=used)["line"]
-    made = smf.ols(f"zero ~ {' + '.join(wanted)}", treatments.assign(zero=0.0))
-    names = [INTERCEPT if name == "Intercept" else re.sub(r"\[T\.", "[", name) for name in made.exog_names]
+    line = rows.attempts[used].merge(treatments.assign(line=range(len(treatments))), on=used)[
+        "line"
+    ]
+    made = OLS.from_formula(f"zero ~ {' + '.join(wanted)}", treatments.assign(zero=0.0))
+    names = [
+        INTERCEPT if name == "Intercept" else re.sub(r"\[T\.", "[", name)
+        for name in made.exog_names
+    ]
     return np.asarray(made.exog)[line.to_numpy()], names
 
 

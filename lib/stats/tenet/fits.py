@@ -19,22 +19,21 @@ Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
+import xarray as xr
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
+from statsmodels.regression.linear_model import OLS
 
 from lib.stats.reml import ConvergenceError, fit_random_intercept, moments
 from lib.stats.tenet.design import Design, design
-from lib.stats.tenet.models import INTERCEPT, Model
-from lib.stats.tenet.rows import Rows
+from lib.stats.tenet.models import MODELS, Model
+from lib.stats.tenet.rows import Rows, rows
 
 CONFIDENCE = 0.95
-CORRECTION = "holm"
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Fit:
         What was fitted.
     coefficients
         One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``low``, ``high`` (the ends of its 95%
-        interval), ``p_value``, and ``p_holm``, corrected by Holm's method over the coefficients of this model without its
-        intercept.
+        interval) and ``p_value``, not corrected.
     summary
         ``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``, ``r2_marginal``,
         ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``, ``residual_sd``; ``rows`` and ``attempts``.
@@ -84,13 +82,17 @@ class Fit:
         how = f"{self.model.name} converged ({self.engine}, slope {self.gradient:.0e} at the estimate)"
         if not self.model.random:
             how = f"{self.model.name} solved ({self.engine})"
-        edge = "; the variance of the intercept is estimated as zero, at its boundary" if self.boundary else ""
+        edge = (
+            "; the variance of the intercept is estimated as zero, at its boundary"
+            if self.boundary
+            else ""
+        )
         lost = f"; {len(self.dropped)} terms dropped" if len(self.dropped) else ""
         return f"{how}{edge}{lost}."
 
 
-def fit(model: Model, rows: Rows, *, engine: str = "profiled") -> Fit:
-    """Estimate `model` from `rows`.
+def fit(model: Model, observations: Rows, *, engine: str = "profiled") -> Fit:
+    """Estimate `model` from `observations`.
 
     Parameters
     ----------
@@ -106,18 +108,40 @@ def fit(model: Model, rows: Rows, *, engine: str = "profiled") -> Fit:
     ValueError
         `engine` is unknown.
     """
-    if rows.kind != model.rows:
-        raise ValueError(f"{model.name} is fitted to {model.rows} rows, got {rows.kind} rows")
+    if observations.kind != model.rows:
+        raise ValueError(
+            f"{model.name} is fitted to {model.rows} rows, got {observations.kind} rows"
+        )
     if engine not in ENGINES:
         raise ValueError(f"engine is {engine!r}; expected one of {', '.join(ENGINES)}")
-    made = design(model, rows)
+    made = design(model, observations)
     if not model.random:
         return _least_squares(model, made)
     return _mixed(model, made, engine)
 
 
+def fit_models(
+    ds: xr.Dataset, numbers: Iterable[int], *, smallest: float = -np.inf
+) -> tuple[dict[str, Rows], dict[int, Fit]]:
+    """Fit several of the twelve models to the results of the factorial experiment.
+
+    Returns
+    -------
+    tuple
+        The observations by kind, and the fits by number. `smallest` as in `lib.stats.tenet.rows.rows`.
+    """
+    observations: dict[str, Rows] = {}
+    fits = {}
+    for number in numbers:
+        model = MODELS[number]
+        if model.rows not in observations:
+            observations[model.rows] = rows(ds, model.rows, smallest=smallest)
+        fits[number] = fit(model, observations[model.rows])
+    return observations, fits
+
+
 def _least_squares(model: Model, made: Design) -> Fit:
-    result = sm.OLS(made.response, made.matrix()).fit()
+    result = OLS(made.response, made.matrix()).fit()
     return Fit(
         model=model,
         coefficients=_coefficients(made.names, result.params, result.bse, stats.t(result.df_resid)),
@@ -184,7 +208,7 @@ def _condition(made: Design) -> float:
 
 def _coefficients(names: tuple[str, ...], beta, errors, distribution) -> pd.DataFrame:
     reach = distribution.ppf((1 + CONFIDENCE) / 2) * errors
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "term": names,
             "estimate": beta,
@@ -194,13 +218,6 @@ def _coefficients(names: tuple[str, ...], beta, errors, distribution) -> pd.Data
             "p_value": 2 * distribution.sf(np.abs(beta / errors)),
         }
     )
-    effects = table["term"] != INTERCEPT
-    table["p_holm"] = np.nan
-    if effects.any():
-        table.loc[effects, "p_holm"] = multipletests(
-            table.loc[effects, "p_value"], method=CORRECTION
-        )[1]
-    return table
 
 
 def _profiled(made: Design) -> tuple[np.ndarray, np.ndarray, float, float, float]:
@@ -217,12 +234,16 @@ def _profiled(made: Design) -> tuple[np.ndarray, np.ndarray, float, float, float
 
 
 def _statsmodels(made: Design) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+    from statsmodels.regression.mixed_linear_model import (
+        MixedLM,
+    )  # slow to import, seldom asked for
+
     matrix = made.matrix()
     # It works on the products of unscaled columns; a common length spares it digits.
     scale = np.sqrt((matrix**2).mean(axis=0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its warning of a boundary is raised where there is none
-        result = sm.MixedLM(made.response, matrix / scale, groups=made.attempt).fit(
+        result = MixedLM(made.response, matrix / scale, groups=made.attempt).fit(
             reml=True, method=["bfgs", "powell"], gtol=1e-9, maxiter=500
         )
     if not result.converged:

@@ -137,7 +137,9 @@ class Model:
         published = load_published(self.table).set_index("term")["estimate"]
         right = [f"{published[INTERCEPT]:.4g}"]
         if self.predictor:
-            right.append(rf"{_scientific(published[self.predictor])}\,{_SYMBOL[self.predictor, self.rows]}")
+            right.append(
+                rf"{_scientific(published[self.predictor])}\,{_SYMBOL[self.predictor, self.rows]}"
+            )
         right += [_LATEX[term] for term in self.terms if term in _LATEX]
         if self.random:
             right.append(r"\text{training attempt}_i")

@@ -15,6 +15,9 @@ from lib.stats.attempts import attempts, count_status
 from lib.stats.regimes import adjoint_metric
 from lib.stats.tenet.models import REFERENCE, TERMINAL, TRAINING
 
+SMALLEST_SINGLE = float(np.log10(np.finfo(np.float32).smallest_subnormal))
+"""log10 of the smallest positive number in single precision."""
+
 _SPLIT = {TRAINING: "train", TERMINAL: "test"}
 
 
@@ -80,7 +83,7 @@ class Rows:
         )
 
 
-def rows(ds: xr.Dataset, kind: str) -> Rows:
+def rows(ds: xr.Dataset, kind: str, *, smallest: float = -np.inf) -> Rows:
     """Return the observations of `kind` in the results of the factorial experiment.
 
     Parameters
@@ -90,6 +93,9 @@ def rows(ds: xr.Dataset, kind: str) -> Rows:
     kind
         ``training``: one row per attempt and epoch measured on the training data, the epochs before a
         divergence included. ``terminal``: the last epoch of completed attempts, measured on the test data.
+    smallest
+        log10 of the smallest norm that is not taken as zero: `SMALLEST_SINGLE` shows what is left of the
+        results where norms are kept in single precision.
 
     Raises
     ------
@@ -115,7 +121,11 @@ def rows(ds: xr.Dataset, kind: str) -> Rows:
     def measured(name: str) -> np.ndarray:
         return part[name].values.reshape(kept.shape)[kept]
 
-    metric = adjoint_metric(measured("adjoint_first"), measured("adjoint_last"))
+    first, last = (
+        np.where(norm < smallest, -np.inf, norm)
+        for norm in (measured("adjoint_first"), measured("adjoint_last"))
+    )
+    metric = adjoint_metric(first, last)
     usable = np.isfinite(metric)
     account = _account(design, kind, line, metric, usable)
     if not usable.any():
