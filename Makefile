@@ -32,8 +32,8 @@ bench: $(VENV)/project ## time every cell beside the library's own: data/tables/
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128"
 
-keep-reference: $(VENV)/project ## keep this run's results in data/reference, with their provenance
-	python -m lib.reference
+keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
+	python -m lib.reference $(NAMES)
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
 	rm -rf data/bench data/executed data/figures data/interactive data/prepared data/report data/results data/tables

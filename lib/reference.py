@@ -1,10 +1,12 @@
 """Keep this run's results in the repository, with what is needed to know how they came about.
 
-`python -m lib.reference` (`make keep-reference`) copies ``data/results/factorial.nc``, the tables and the pictures of
-``data/tables/rebuilt`` and ``data/figures/rebuilt`` to ``data/reference/<profile>/`` and writes ``provenance.json`` beside
-them. Analyses of every later run read the results, so that tables at a scale of hours are shown without training again.
+`python -m lib.reference NAME...` (`make keep-reference`) copies ``data/results/<name>.nc`` to ``data/reference/<profile>/``, the
+tables and pictures that notebooks made of it to ``tables/<name>/`` and ``figures/<name>/`` beside it, and writes
+``<name>.json``, its provenance. Analyses of every later run read the results, so that tables at a scale of hours are shown
+without training again.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -20,9 +22,9 @@ import xarray as xr
 from ruamel.yaml import YAML
 
 from lib.paths import ROOT
-from lib.results import COMPLETED, DIVERGED, MISSING, ResultsError, load
+from lib.pipeline.datasets import ANALYSES, EXPERIMENTS, RESULTS, read, written
+from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError
 
-RESULTS = "data/results/factorial.nc"
 TABLES = "data/tables/rebuilt"
 FIGURES = "data/figures/rebuilt"
 PACKAGES = (
@@ -38,55 +40,72 @@ PACKAGES = (
 )
 
 
-def keep(root: Path = ROOT) -> Path:
-    """Copy the results and tables of the pipeline below `root` into its references and return the folder.
+def names(root: Path = ROOT) -> list[str]:
+    """Return the names of the datasets that the experiments below `root` write."""
+    found = [written(path) for path in sorted((root / "notebooks").glob(EXPERIMENTS))]
+    return ["factorial", *(Path(path).stem for path in found if Path(path).parent == Path(RESULTS))]
+
+
+def keep(name: str, root: Path = ROOT) -> Path:
+    """Copy the dataset `name`, its tables and pictures into the references below `root`; return its copy.
 
     Raises
     ------
     ResultsError
-        The results are missing, do not follow the schema, lack attempts, or are not those of the last
-        complete run; the reference kept before stays as it was.
+        The results are missing, lack attempts, or are not those of the last complete run; the reference kept
+        before stays as it was.
     """
-    results = load(root / RESULTS)
-    if missing := int((results["status"] == MISSING).sum()):
+    if name not in names(root):
         raise ResultsError(
-            f"{missing} attempts of {RESULTS} are missing; finish the study with `make repro`"
+            f"no experiment makes {name!r}; expected one of {', '.join(names(root))}"
         )
-    if not any((root / TABLES).glob("*/*.csv")):
-        raise ResultsError(f"no tables in {TABLES}; make them with `make repro`")
-    record = provenance(results, _recorded_md5(root))
+    source = root / RESULTS / f"{name}.nc"
+    results = _open(source)
+    ended = _ends(results)
+    if ended["missing"]:
+        raise ResultsError(
+            f"{ended['missing']} attempts of {RESULTS}/{name}.nc are missing; "
+            "finish the experiment with `make repro`"
+        )
+    notebooks = [path.stem for path in (root / "notebooks").glob(ANALYSES) if read(path) == name]
+    made = {
+        "tables": _made(root / TABLES, notebooks, "*.csv"),
+        "figures": _made(root / FIGURES, notebooks, "*.png"),
+    }
+    if not any(made.values()):
+        raise ResultsError(
+            f"no tables or figures of {name} in {TABLES}; make them with `make repro`"
+        )
+    record = provenance(results, _recorded_md5(root, f"{RESULTS}/{name}.nc"))
     target = root / "data" / "reference" / results.attrs["profile"]
-    partial = target.with_name(f".{target.name}.partial")
+    partial = target / f".{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     try:
         partial.mkdir(parents=True)
-        shutil.copyfile(root / RESULTS, partial / "factorial.nc")
-        for kind, pattern in ((TABLES, "*/*.csv"), (FIGURES, "*/*.png")):
-            folder = partial / Path(kind).parent.name
-            folder.mkdir()
-            for path in sorted((root / kind).glob(pattern)):
-                shutil.copyfile(path, folder / path.name)
+        shutil.copyfile(source, partial / f"{name}.nc")
         text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        (partial / "provenance.json").write_text(text, encoding="utf-8")
-        shutil.rmtree(target, ignore_errors=True)
-        partial.rename(target)
+        (partial / f"{name}.json").write_text(text, encoding="utf-8")
+        for kind, paths in made.items():
+            (partial / kind).mkdir()
+            for path in paths:
+                shutil.copyfile(path, partial / kind / path.name)
+        for kind in made:
+            (target / kind).mkdir(exist_ok=True)
+            shutil.rmtree(target / kind / name, ignore_errors=True)
+            (partial / kind).rename(target / kind / name)
+        for suffix in (".json", ".nc"):  # the results last: where they are new, all else is
+            (partial / f"{name}{suffix}").replace(target / f"{name}{suffix}")
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return target
+    return target / f"{name}.nc"
 
 
 def provenance(results: xr.Dataset, md5: str) -> dict:
     """Return what produced `results`: settings, size, software and machine, without names, times or paths."""
-    status, counts = np.unique(results["status"], return_counts=True)
-    ended = dict(zip(status.tolist(), counts.tolist(), strict=True))
     return {
         "profile": results.attrs["profile"],
         "results": {"schema": results.attrs["schema"], "md5": md5},
-        "attempts": {
-            "all": int(results["status"].size),
-            "completed": ended.get(COMPLETED, 0),
-            "diverged": ended.get(DIVERGED, 0),
-        },
+        "attempts": {name: count for name, count in _ends(results).items() if name != "missing"},
         "settings": json.loads(results.attrs["settings"]),
         "software": {
             "python": platform.python_version(),
@@ -101,18 +120,38 @@ def provenance(results: xr.Dataset, md5: str) -> dict:
     }
 
 
-def _recorded_md5(root: Path) -> str:
+def _open(path: Path) -> xr.Dataset:
+    """Read any experiment's dataset; its own stage has validated it, and `dvc.lock` has its hash."""
+    if not path.exists():
+        raise ResultsError(f"no results at {path}; build them with `make repro`")
+    with xr.open_dataset(path, engine="netcdf4") as ds:
+        return ds.load()
+
+
+def _ends(results: xr.Dataset) -> dict[str, int]:
+    """Return how many attempts there are and how they ended."""
+    status = results["status"].values if "status" in results else np.empty(0)
+    counted = {"completed": COMPLETED, "diverged": DIVERGED, "missing": MISSING}
+    counts = {name: int((status == flag).sum()) for name, flag in counted.items()}
+    return {"all": int(status.size), **counts}
+
+
+def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
+    return [path for stem in sorted(notebooks) for path in sorted((folder / stem).glob(pattern))]
+
+
+def _recorded_md5(root: Path, name: str) -> str:
     """Return the hash of the results in `dvc.lock`, which must be that of the file itself."""
     lock = root / "dvc.lock"
     stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
     recorded = {
         out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])
-    }.get(RESULTS)
-    with (root / RESULTS).open("rb") as file:
+    }.get(name)
+    with (root / name).open("rb") as file:
         found = hashlib.file_digest(file, "md5").hexdigest()
     if recorded != found:
         raise ResultsError(
-            f"{RESULTS} has the hash {found}, dvc.lock records {recorded}; run `make repro` to the end first"
+            f"{name} has the hash {found}, dvc.lock records {recorded}; run `make repro` to the end first"
         )
     return found
 
@@ -120,21 +159,23 @@ def _recorded_md5(root: Path) -> str:
 def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8").splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return found[0] if found else platform.processor() or "unknown"
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Keep the results of the last run and say where."""
-    try:
-        folder = keep()
-    except ResultsError as error:
-        print(f"lib.reference: {error}", file=sys.stderr)
-        return 1
-    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    print(
-        f"kept in {folder.relative_to(ROOT)}, {size / 1e6:.1f} MB; add it to Git to keep it for all"
-    )
+    parser = argparse.ArgumentParser(prog="python -m lib.reference", description=main.__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(names())}; all by default")
+    options = parser.parse_args(arguments)
+    for name in options.names or names():
+        try:
+            path = keep(name)
+        except ResultsError as error:
+            print(f"lib.reference: {error}", file=sys.stderr)
+            return 1
+        size = path.stat().st_size / 1e6
+        print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
     return 0
 
 

@@ -6,8 +6,6 @@ so it comes out the same in whichever block, process or study it runs.
 """
 
 import copy
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -21,6 +19,7 @@ from lib.cells import make_cell
 from lib.classifier import Classifier
 from lib.params import StudySection
 from lib.results import COMPLETED, DIVERGED, MEASUREMENTS, SPLITS
+from lib.seeds import seeds, torch_seed
 from lib.tasks import Sequences, TaskData, vary
 
 RECIPE = 1
@@ -42,9 +41,7 @@ class Attempt:
 
     def seeds(self) -> tuple[np.random.SeedSequence, ...]:
         """Return independent seeds: the task's variation, the initial weights, the batches."""
-        levels = json.dumps(asdict(self), sort_keys=True).encode()
-        entropy = int.from_bytes(hashlib.sha256(levels).digest(), "big")
-        return tuple(np.random.SeedSequence(entropy).spawn(3))
+        return seeds(asdict(self), 3)
 
 
 @dataclass(frozen=True)
@@ -117,8 +114,7 @@ def pick_device(setting: str) -> torch.device:
 def _initial_model(
     attempt: Attempt, data: TaskData, settings: StudySection, seed: np.random.SeedSequence
 ) -> Classifier:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
+    with torch_seed(seed):
         features = settings.embedding_width if data.kind == "tokens" else data.features
         cell = make_cell(attempt.architecture, features, attempt.width)
         return Classifier(cell, data.classes, vocabulary_size=data.vocabulary_size)

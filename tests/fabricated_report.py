@@ -34,7 +34,8 @@ def fabricate(data: Path) -> Path:
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
     record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}
-    (reference / "provenance.json").write_text(json.dumps(record))
+    (reference / "factorial.nc").touch()
+    (reference / "factorial.json").write_text(json.dumps(record))
     count(data)
     return data
 

@@ -10,11 +10,14 @@ import nbformat
 import pytest
 from ruamel.yaml import YAML
 
-from lib import pipeline
-from lib.notebooks import read_parameters
+from lib.notebooks import NotebookError, read_parameters
 from lib.params import PROFILES, load_params
 from lib.paths import NOTEBOOKS, ROOT
-from lib.pipeline import modules, prune, render, result_sets
+from lib.pipeline import __main__ as pipeline
+from lib.pipeline import stages as stages_module
+from lib.pipeline.datasets import result_sets, written
+from lib.pipeline.imports import modules
+from lib.pipeline.stages import prune, render
 
 
 def _load(text):
@@ -79,8 +82,8 @@ def test_every_path_exists_or_is_produced(stages):
 
 def test_every_notebook_is_a_stage_and_every_stage_says_what_it_does(stages):
     run = {name for stage in stages.values() for name in re.findall(r"notebooks/\S+", stage.cmd)}
-    # The benchmark is none: times never repeat.
-    expected = {f"notebooks/{path.name}" for path in NOTEBOOKS.glob("[0129]*.ipynb")}
+    # The benchmarks are none: times never repeat.
+    expected = {f"notebooks/{path.name}" for path in NOTEBOOKS.glob("[!8]*.ipynb")}
     assert run == expected
     assert all(stage.desc for stage in stages.values())
 
@@ -113,7 +116,8 @@ def test_a_new_analysis_is_one_new_file(small):
     source = NOTEBOOKS / "22_numerical_errors.ipynb"
     shutil.copy(source, small / "notebooks" / "29_anew.ipynb")
     content = _load(render(text, small))["stages"]
-    assert list(content).index("29_anew") == list(content).index("coverage") - 1
+    later = [name for name in content if "29_anew" < name < "8"]
+    assert list(content).index("29_anew") == list(content).index("coverage") - 1 - len(later)
     assert "data/tables/${key}/29_anew" in content["29_anew"]["do"]["outs"]
     # And one that is gone takes its stage and its outputs along.
     old = small / "data" / "tables" / "rebuilt" / "29_anew"
@@ -145,7 +149,8 @@ def test_refreshing_alone_removes_nothing(monkeypatch):
 
 def test_stored_results_are_analysed_as_soon_as_there_are_some(small):
     text = (ROOT / "dvc.yaml").read_text("utf-8")
-    assert list(result_sets(small)) == ["rebuilt"]
+    notebook = small / "notebooks" / "22_numerical_errors.ipynb"
+    assert list(result_sets(notebook, small)) == ["rebuilt"]
     without = _load(render(text, small))["stages"]
     assert list(without["22_numerical_errors"]["foreach"]) == ["rebuilt"]
     assert not any("reference" in dep for dep in without["report"]["deps"])
@@ -157,6 +162,48 @@ def test_stored_results_are_analysed_as_soon_as_there_are_some(small):
     assert "data/figures/reference" in with_reference["coverage"]["deps"]
     # A notebook that reads no results has nothing to show twice.
     assert "foreach" not in with_reference["21_parameter_counts"]
+
+
+def _notebook(path, **parameters):
+    lines = "\n".join(f"{name} = {value!r}  # what it is" for name, value in parameters.items())
+    cells = [
+        nbformat.v4.new_markdown_cell("# Why?", id="title"),
+        nbformat.v4.new_code_cell(lines, id="parameters", metadata={"tags": ["parameters"]}),
+        nbformat.v4.new_code_cell("from lib.paths import ROOT", id="imports"),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+
+
+def test_a_new_experiment_is_one_new_notebook(small, monkeypatch):
+    folder = small / "notebooks"
+    for path in folder.glob("1[1-9]*.ipynb"):
+        path.unlink()
+    where = {"out": "data/results/gaps.nc", "prepared": "data/prepared", "cache": "data/cache"}
+    _notebook(folder / "19_train_gaps.ipynb", profile="smoke", **where)
+    _notebook(folder / "18_simulate_factorial.ipynb", out="x.nc")
+    _notebook(folder / "49_gaps.ipynb", results="data/reference/real/gaps.nc", out="data")
+    _notebook(folder / "39_recovery.ipynb", results="data/results/simulated/factorial.nc", out="d")
+    fields = {**stages_module.Profile.model_fields, "gaps": None}
+    monkeypatch.setattr(stages_module.Profile, "model_fields", fields, raising=False)
+    found = _load(render((ROOT / "dvc.yaml").read_text("utf-8"), small))["stages"]
+    gaps = found["19_train_gaps"]
+    assert gaps["outs"] == ["data/executed/19_train_gaps.ipynb", "data/results/gaps.nc"]
+    assert gaps["params"] == ["profile", "profiles.${profile}.data", "profiles.${profile}.gaps"]
+    assert "data/prepared" in gaps["deps"]
+    assert "-p cache" not in gaps["cmd"], "shards are no business of the pipeline"
+    assert found["49_gaps"]["foreach"] == {"rebuilt": "data/results/gaps.nc"}
+    # What is simulated feeds the statistics of the same dataset, and those that read nothing else.
+    simulated = "data/results/simulated/factorial.nc"
+    assert found["18_simulate_factorial"]["outs"][1] == simulated
+    assert found["39_recovery"]["foreach"] == {"simulated": simulated}
+    assert "simulated" not in found["22_numerical_errors"]["foreach"]
+    assert {"data/tables/simulated", "data/figures/simulated"} <= set(found["coverage"]["deps"])
+    assert "data/executed/19_train_gaps.ipynb" in found["report"]["deps"]
+
+
+def test_an_experiment_without_a_name_is_refused():
+    with pytest.raises(NotebookError, match=r"19_train.ipynb: expected a name such as 12_train"):
+        written(NOTEBOOKS / "19_train.ipynb")
 
 
 def test_a_misspelled_parameter_is_told_before_anything_runs(monkeypatch, capsys, tmp_path):

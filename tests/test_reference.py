@@ -2,22 +2,29 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 from ruamel.yaml import YAML
 from synthetic_results import make_results
 
 from lib import reference, results
+from lib.paths import NOTEBOOKS
 from lib.results import ResultsError
+
+RESULTS = "data/results/factorial.nc"
 
 
 @pytest.fixture
 def root(tmp_path):
     """A repository in which the pipeline has just run."""
+    (tmp_path / "notebooks").mkdir()
+    for name in ("22_numerical_errors", "23_gradient_regimes"):
+        shutil.copy(next(NOTEBOOKS.glob(f"{name[:2]}_*.ipynb")), tmp_path / "notebooks")
     ds = make_results()
     status = ds["status"].values
     status[status == results.MISSING] = results.DIVERGED
-    path = results.save(ds, tmp_path / reference.RESULTS)
+    path = results.save(ds, tmp_path / RESULTS)
     for folder, name in (
         (reference.TABLES, "diss-tab-1.7.csv"),
         (reference.FIGURES, "diss-fig-3.3.png"),
@@ -29,54 +36,64 @@ def root(tmp_path):
 
 
 def _write_lock(root, md5):
-    outs = [{"path": reference.RESULTS, "md5": md5}]
+    outs = [{"path": RESULTS, "md5": md5}]
     with (root / "dvc.lock").open("w") as file:
         YAML().dump({"schema": "2.0", "stages": {"train": {"outs": outs}}}, file)
 
 
 def test_results_tables_pictures_and_provenance_are_kept(root):
-    folder = reference.keep(root)
-    ds = results.load(folder / "factorial.nc")
+    path = reference.keep("factorial", root)
+    ds, folder = results.load(path), path.parent
+    assert path.name == "factorial.nc"
     assert folder.name == ds.attrs["profile"]
-    assert (folder / "tables" / "diss-tab-1.7.csv").read_bytes() == b"content"
-    assert (folder / "figures" / "diss-fig-3.3.png").read_bytes() == b"content"
-    record = json.loads((folder / "provenance.json").read_text("utf-8"))
+    assert (folder / "tables" / "factorial" / "diss-tab-1.7.csv").read_bytes() == b"content"
+    assert (folder / "figures" / "factorial" / "diss-fig-3.3.png").read_bytes() == b"content"
+    record = json.loads((folder / "factorial.json").read_text("utf-8"))
     assert record["attempts"]["all"] == ds["status"].size
     assert record["attempts"]["completed"] + record["attempts"]["diverged"] == ds["status"].size
     assert record["settings"] == json.loads(ds.attrs["settings"])
     assert "torch" in record["software"]
 
 
-def test_keeping_again_replaces_the_reference(root):
-    folder = reference.keep(root)
-    (folder / "stale.csv").touch()
-    assert not (reference.keep(root) / "stale.csv").exists()
+def test_keeping_again_replaces_this_reference_and_no_other(root):
+    folder = reference.keep("factorial", root).parent
+    stale, other = (folder / "tables" / name / "x.csv" for name in ("factorial", "adding"))
+    other.parent.mkdir()
+    stale.touch()
+    other.touch()
+    reference.keep("factorial", root)
+    assert not stale.exists()
+    assert other.exists()
 
 
 def test_results_of_another_run_are_refused_and_the_old_reference_stays(root):
-    folder = reference.keep(root)
-    before = (folder / "provenance.json").read_bytes()
+    folder = reference.keep("factorial", root).parent
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     _write_lock(root, "0" * 32)
     with pytest.raises(ResultsError, match=r"dvc.lock records 0000.*; run `make repro` to the end"):
-        reference.keep(root)
-    assert (folder / "provenance.json").read_bytes() == before
-    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+        reference.keep("factorial", root)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+
+
+def test_an_unknown_experiment_lists_those_there_are(root):
+    with pytest.raises(ResultsError, match="no experiment makes 'adding'; expected one of factor"):
+        reference.keep("adding", root)
 
 
 def test_a_study_with_missing_attempts_is_refused(root):
-    ds = results.load(root / reference.RESULTS)
+    ds = results.load(root / RESULTS)
     ds["status"].values.flat[0], ds["epochs_completed"].values.flat[0] = results.MISSING, 0
     first = dict.fromkeys(results.ATTEMPT, 0)
     for name in results.MEASUREMENTS:
         ds[name][first] = float("nan")
-    results.save(ds, root / reference.RESULTS)
+    results.save(ds, root / RESULTS)
     with pytest.raises(ResultsError, match="1 attempts of data/results/factorial.nc are missing"):
-        reference.keep(root)
+        reference.keep("factorial", root)
 
 
 def test_without_tables_nothing_is_kept(root):
-    for path in (root / reference.TABLES).rglob("*.csv"):
-        path.unlink()
-    with pytest.raises(ResultsError, match="no tables in data/tables/rebuilt"):
-        reference.keep(root)
+    for folder in (reference.TABLES, reference.FIGURES):
+        shutil.rmtree(root / folder)
+    with pytest.raises(ResultsError, match="no tables or figures of factorial in data/tables"):
+        reference.keep("factorial", root)
     assert not (root / "data" / "reference").exists()

@@ -11,7 +11,11 @@ import pandas as pd
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv")}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
-RESULT_SETS = {"rebuilt": "this run", "reference": "stored reference"}
+RESULT_SETS = {
+    "rebuilt": "this run",
+    "reference": "stored reference",
+    "simulated": "drawn from the published models",
+}
 """How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
 NO_PROFILE = "none"
 """Profile of an artefact that needs neither data nor training."""
@@ -103,7 +107,7 @@ class Inputs:
         """Return a reader's name for a set of results, such as ``this run (quick)``."""
         name = RESULT_SETS.get(result_set, result_set)
         profile = self.profiles(result_set)
-        return name if profile == NO_PROFILE else f"{name} ({profile})"
+        return name if profile in (NO_PROFILE, result_set) else f"{name} ({profile})"
 
     def runs(self, result_set: str) -> int:
         """Return how many training attempts entered the artefacts of `result_set`."""
@@ -200,10 +204,11 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
 
 
 def load_provenance(reference: Path) -> dict[str, dict]:
-    """Return the content of each ``<name>/provenance.json`` below a folder of stored results."""
+    """Return the provenance of each stored dataset ``<profile>/<name>.nc``, by name and profile."""
     found = {}
-    for path in sorted(reference.glob("*/provenance.json")):
-        found[path.parent.name] = _read_json(path)
+    for path in sorted(reference.glob("*/*.nc")):
+        record = path.with_suffix(".json")
+        found[f"{path.stem}, {path.parent.name}"] = _read_json(record)
     return found
 
 

@@ -18,7 +18,7 @@ class Sequences:
     Attributes
     ----------
     inputs
-        (n, T, p) float32 between 0 and 1, or (n, T) int64 tokens.
+        (n, T, p) float32 (pixels between 0 and 1), or (n, T) int64 tokens.
     labels : (n,)
         int64, 0..K-1.
     """

@@ -1,0 +1,32 @@
+"""Random numbers that follow from an attempt's own levels, not from where or in which company it runs."""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+
+
+def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
+    """Return independent seeds that depend on the levels alone.
+
+    Parameters
+    ----------
+    levels
+        JSON values by name, in any order; such as `dataclasses.asdict` of an attempt.
+    count
+        Number of seeds; the first ones stay the same when more are asked for.
+    """
+    text = json.dumps(levels, sort_keys=True).encode()
+    entropy = int.from_bytes(hashlib.sha256(text).digest(), "big")
+    return tuple(np.random.SeedSequence(entropy).spawn(count))
+
+
+@contextlib.contextmanager
+def torch_seed(seed: np.random.SeedSequence) -> Iterator[None]:
+    """Let PyTorch's CPU generator draw from `seed` inside the block, and go on as before after it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
+        yield
