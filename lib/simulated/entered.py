@@ -26,6 +26,7 @@ means, variances and the covariance over all completed attempts are those that M
 from functools import cache
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import least_squares
 from scipy.special import expit
 
@@ -52,6 +53,14 @@ def possible() -> np.ndarray:
     counted = load_published("diss-tab-A7").query("architecture == 'unicornn' and noise != 'none'")
     ran = counted.groupby("dataset")["count"].sum()
     return ~(noisy & ~table["dataset"].astype(str).isin(ran.index[ran > 0])).to_numpy()
+
+
+def by_errors() -> dict[str, float]:
+    """Return how many attempts of each architecture the standard errors of Model 6 tell to have completed."""
+    table, replicates = published.treatments(), len(published.levels()[REPLICATE])
+    shares = np.where(possible(), expit(_by_architecture(replicates)), 0.0)
+    shares[(table["architecture"] == _reference()).to_numpy()] = 1.0
+    return (replicates * pd.Series(shares).groupby(table["architecture"]).sum()).to_dict()
 
 
 @cache
@@ -108,40 +117,43 @@ def _reference() -> str:
 
 def _by_architecture(replicates: int) -> np.ndarray:
     """Return the log odds of completing, by architecture and learning rate, from the errors of Model 6."""
-    table, error = published.treatments(), published.errors(6)
-    variance = float(published.summary(6)["rmse"]) ** 2
+    table = published.treatments()
     logit = np.zeros(len(table))
     for name in table["architecture"].cat.categories[1:]:
         chosen = ((table["architecture"] == name) & possible()).to_numpy()
         rate = table["log_rate"].to_numpy()[chosen]
         noise = table["noise"].astype(str).to_numpy()[chosen]
 
-        def share(term: str, name: str = name) -> float:
-            """Return the part of a variance that this architecture's own attempts make, in units of sigma^2."""
-            whole = error[f"architecture[{name}]:{term}"] ** 2
-            return (whole - error[term] ** 2) / variance
-
-        wanted_noise = sum(share(f"noise[{kind}]") for kind in _NOISES)
-        wanted_rate = share(_QUADRATIC)
+        wanted_noise = sum(_share(name, f"noise[{kind}]") for kind in _NOISES)
+        wanted_rate = _share(name, _QUADRATIC)
         others = np.column_stack(
             [np.ones(len(rate)), rate, *((noise == kind).astype(float) for kind in _NOISES)]
         )
 
-        def miss(odds: np.ndarray, rate=rate, noise=noise, others=others) -> list[float]:
+        def miss(
+            odds: np.ndarray,
+            rate: np.ndarray = rate,
+            noise: np.ndarray = noise,
+            others: np.ndarray = others,
+            wanted: tuple[float, float] = (wanted_noise, wanted_rate),
+        ) -> np.ndarray:
             n = replicates * expit(odds[0] + odds[1] * (rate - rate.mean()))
             inverse = {kind: 1 / n[noise == kind].sum() for kind in ("none", *_NOISES)}
             got_noise = sum(inverse["none"] + inverse[kind] for kind in _NOISES)
             root = np.sqrt(n)[:, None]
             square = (rate**2)[:, None]
             left = square - others @ np.linalg.lstsq(others * root, square * root, rcond=None)[0]
-            return [
-                np.log(got_noise / wanted_noise),
-                np.log(1 / (n @ left[:, 0] ** 2) / wanted_rate),
-            ]
+            return np.log(np.divide([got_noise, 1 / (n @ left[:, 0] ** 2)], wanted))
 
         odds = least_squares(miss, [1.0, -0.1], bounds=([-10, -5], [12, 5])).x
         logit[chosen] = odds[0] + odds[1] * (rate - rate.mean())
     return logit
+
+
+def _share(architecture: str, term: str) -> float:
+    """Return the part of a variance in Model 6 that an architecture's own attempts make, in units of sigma^2."""
+    error, deviation = published.errors(6), float(published.summary(6)["rmse"])
+    return (error[f"architecture[{architecture}]:{term}"] ** 2 - error[term] ** 2) / deviation**2
 
 
 def _moments() -> tuple[np.ndarray, np.ndarray]:

@@ -87,7 +87,8 @@ class Fit:
             if self.boundary
             else ""
         )
-        lost = f"; {len(self.dropped)} terms dropped" if len(self.dropped) else ""
+        count = len(self.dropped)
+        lost = f"; {count} {'term' if count == 1 else 'terms'} dropped" if count else ""
         return f"{how}{edge}{lost}."
 
 
