@@ -25,6 +25,8 @@ times as long for the same number of operations.
 Stored: the outputs, which exist anyway, and one truth value a step. Recomputed: nothing, the slope of tanh is 1 - x_t^2.
 """
 
+import itertools
+
 import numpy as np
 import torch
 from torch import Tensor
