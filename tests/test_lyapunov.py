@@ -45,9 +45,7 @@ def test_the_exponents_of_a_linear_map_are_the_logarithms_of_its_eigenvalues():
 
 def test_a_rotation_neither_grows_nor_shrinks():
     angle = 0.7
-    W = 0.9 * np.array(
-        [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
-    )
+    W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     expected = torch.full((3, 2), math.log(0.9), dtype=torch.float64)
     torch.testing.assert_close(spectrum(_linear(W), _noise(500)), expected)
     torch.testing.assert_close(largest_exponent(_linear(W), _noise(500)), expected[:, 0])
