@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 
 from lib.params._section import Section
 from lib.params.coadjoint_gaps import CoadjointGapsSection
+from lib.params.adding import AddingSection
 from lib.params.data import DataSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
@@ -22,6 +23,7 @@ __all__ = [
     "ORDERS",
     "PROFILES",
     "CoadjointGapsSection",
+    "AddingSection",
     "DataSection",
     "LinearGapsSection",
     "PaddingSection",
@@ -48,6 +50,7 @@ class Profile(Section):
     linear_gaps: LinearGapsSection
     coadjoint_gaps: CoadjointGapsSection
     padding: PaddingSection
+    adding: AddingSection
 
 
 class Params(Section):
