@@ -150,7 +150,9 @@ def reservoir_features(model: Classifier, part: Sequences) -> Sequences:
 @torch.no_grad()
 def evaluate(method: str, model: Classifier, part: Sequences, size: int = 0) -> tuple[float, float]:
     """Return mean cross entropy and accuracy on the first `size` sequences, 0 for all of them."""
-    inputs, labels = (torch.from_numpy(array[: size or None]) for array in (part.inputs, part.labels))
+    inputs, labels = (
+        torch.from_numpy(array[: size or None]) for array in (part.inputs, part.labels)
+    )
     pieces = inputs.split(FEATURE_BATCH)
     predicted = torch.cat([logits(method, model, piece) for piece in pieces]).double()
     accuracy = (predicted.argmax(1) == labels).double().mean()

@@ -74,7 +74,9 @@ def _check(ds: xr.Dataset) -> None:
                 raise ResultsError(f"{prefix}{name}: expected values for the epochs completed only")
         for name in ("adjoint_first", "adjoint_last"):
             if bool((ds[prefix + name].notnull() != (status == COMPLETED)).any()):
-                raise ResultsError(f"{prefix}{name}: expected values where completed, and only there")
+                raise ResultsError(
+                    f"{prefix}{name}: expected values where completed, and only there"
+                )
         accuracy = ds[f"{prefix}accuracy"]
         if bool(((accuracy < 0) | (accuracy > 1)).any()):
             raise ResultsError(f"{prefix}accuracy: expected values between 0 and 1")

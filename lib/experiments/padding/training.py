@@ -10,7 +10,6 @@ import torch
 
 from lib.coadjoint import Diverged
 from lib.experiments.padding.methods import (
-    CELLS,
     evaluate,
     initial_model,
     reservoir_features,
