@@ -15,6 +15,7 @@ from lib.params.adding import AddingSection
 from lib.params.data import DataSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
+from lib.params.latching import LatchingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -27,6 +28,7 @@ __all__ = [
     "DataSection",
     "LinearGapsSection",
     "PaddingSection",
+    "LatchingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -51,6 +53,7 @@ class Profile(Section):
     coadjoint_gaps: CoadjointGapsSection
     padding: PaddingSection
     adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):
