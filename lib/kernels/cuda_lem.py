@@ -35,23 +35,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    ZERO,
-    cuda,
-    device,
-    dot,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_rows,
-    per_chain,
-    real,
-    recurrent_gradient,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cuda import cuda, device, kernel, launch_rows, real
+from lib.kernels._cuda_device import ONE, ZERO, dot, sigmoid, tanh
+from lib.kernels._cuda_engine import drive, engine, gradient, per_chain, recurrent_gradient
 
 
 @device

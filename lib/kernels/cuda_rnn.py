@@ -23,19 +23,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    cuda,
-    dot,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_rows,
-    real,
-    recurrent_gradient,
-    tanh,
-)
+from lib.kernels._cuda import cuda, kernel, launch_rows, real
+from lib.kernels._cuda_device import ONE, dot, tanh
+from lib.kernels._cuda_engine import drive, engine, gradient, recurrent_gradient
 
 
 @kernel

@@ -26,21 +26,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    cuda,
-    device,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_chains,
-    origin,
-    per_chain,
-    pipelined,
-    real,
-    sigmoid,
-)
+from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda_device import ONE, origin, pipelined, sigmoid
+from lib.kernels._cuda_engine import drive, engine, gradient, per_chain
 
 
 @device
