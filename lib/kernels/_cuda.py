@@ -147,7 +147,7 @@ def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
 def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int) -> None:
     """Run a kernel with one block for each sequence of `state`, (run, batch, hidden), and one thread for each unit.
 
-    Above 1024 units, the most that a block may have, a thread does several. `buffers` says how many vectors of the
+    Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how many vectors of the
     hidden size a block keeps in shared memory; batch and hidden size follow the other arguments.
 
     Raises
@@ -163,10 +163,11 @@ def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: i
             f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
             "use engine='reference'"
         )
-    threads = min(-(-d // 32) * 32, 1024)
+    threads = min(-(-d // 32) * 32, MOST_THREADS)
     launch(run, runs * batch, threads, *arguments, batch, d, shared=shared)
 
 
+MOST_THREADS = 1024
 _SHARED_BYTES = 48 * 1024
 
 

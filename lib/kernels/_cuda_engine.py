@@ -58,11 +58,12 @@ def _check(cell: str, weights, state, u: Tensor) -> None:
             f"got {tuple(u.shape)}"
         )
     tensors = tensors_of((weights, state, u))
-    wrong = next((part for part in tensors if part.device != u.device), None)
+    own = u.dtype, u.device
+    wrong = next((part for part in tensors if (part.dtype, part.device) != own), None)
     if wrong is not None:
         raise ValueError(
-            f"{cell}: expected weights and states on {u.device} like the input, got one on {wrong.device}; "
-            "move them with .to(...)"
+            f"{cell}: expected weights and states of {u.dtype} on {u.device} like the input, "
+            f"got {wrong.dtype} on {wrong.device}; convert them with .to(...)"
         )
     if u.is_cuda and u.device.index != 0:
         raise ValueError(
@@ -79,6 +80,14 @@ def _check(cell: str, weights, state, u: Tensor) -> None:
         raise ValueError(
             f"{cell}: expected states (run, batch, hidden) with batch={u.shape[2]}, "
             f"got {', '.join(str(tuple(part.shape)) for part in state)}"
+        )
+
+
+def check_hidden(cell: str, state, hidden: int) -> None:
+    """Raise `ValueError` where the states, (run, batch, hidden), are not of the weights' hidden size."""
+    if state[0].shape[-1] != hidden:
+        raise ValueError(
+            f"{cell}: expected states (run, batch, hidden) with hidden={hidden}, got {tuple(state[0].shape)}"
         )
 
 

@@ -30,7 +30,7 @@ from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
 from lib.kernels._cuda_device import ONE, origin, pipelined, tanh
-from lib.kernels._cuda_engine import drive, engine, gradient, per_chain
+from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
 
 
 @device
@@ -244,6 +244,7 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
         Steps K between the checkpoints of the reversible way back.
     """
     layers, dts, alpha, skip, skips, masks = weights.stacked()
+    check_hidden("unicornn", state, layers[0].w.shape[-1])
     handed, final = [u], []
     for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
         y0, z0 = (part.contiguous() for part in state[2 * k - 2 : 2 * k])
