@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from lib.published import load_published
+from lib.stats.attempts import TASK
 from lib.stats.first_order import REFERENCE
 from lib.stats.linear import Fits, fit_tasks
 from lib.stats.terms import Covariate, Model
@@ -62,3 +63,33 @@ def balanced_condition_number() -> float:
 def _with_logarithms(frame: pd.DataFrame) -> pd.DataFrame:
     logarithm = np.log(frame["learning_rate"].astype(float))
     return frame.assign(log_rate=logarithm, log_rate_squared=logarithm**2)
+
+
+def best_learning_rates(fits: Fits) -> pd.DataFrame:
+    r"""Return where each architecture's parabola over the learning rate has its top.
+
+    .. math:: \log(\text{learning rate}) = -\frac{\beta_1 + \tau_\text{arch}}{2 (\beta_2 + \gamma_\text{arch})}
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``architecture`` and ``learning_rate``; empty where a coefficient is, or where the parabola opens
+        upwards and has no top.
+    """
+    line, curve = (MODEL.covariates[name].label for name in ("log_rate", "log_rate_squared"))
+    table = fits.coefficients
+    slopes = {}
+    for term in (line, curve):
+        own = table[table["term"] == term].set_index(list(TASK))["estimate"]
+        added = table[table["term"] == f"architecture × {term}"]
+        added = added.set_index([*TASK, "architecture"])["estimate"]
+        whole = added + own.reindex(added.index.droplevel("architecture")).to_numpy()
+        reference = (
+            own.to_frame(fits.reference)
+            .rename_axis("architecture", axis=1)
+            .stack(future_stack=True)
+        )
+        slopes[term] = pd.concat([reference, whole])
+    curvature = slopes[curve].where(slopes[curve] < 0)
+    top = np.exp(-slopes[line] / (2 * curvature))
+    return top.rename("learning_rate").reset_index()
