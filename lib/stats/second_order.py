@@ -42,6 +42,9 @@ MODEL = Model(
     },
 )
 
+INSIDE = "inside"
+"""The top of a parabola lies within the learning rates that were tried."""
+
 
 def fit_second_order(frame: pd.DataFrame, *, reference: str = REFERENCE) -> Fits:
     """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.stats.accuracy.grade`)."""
@@ -65,16 +68,23 @@ def _with_logarithms(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(log_rate=logarithm, log_rate_squared=logarithm**2)
 
 
-def best_learning_rates(fits: Fits) -> pd.DataFrame:
+def best_learning_rates(fits: Fits, tried: np.ndarray) -> pd.DataFrame:
     r"""Return where each architecture's parabola over the learning rate has its top.
 
     .. math:: \log(\text{learning rate}) = -\frac{\beta_1 + \tau_\text{arch}}{2 (\beta_2 + \gamma_\text{arch})}
 
+    Parameters
+    ----------
+    fits
+        Fits of (1.11).
+    tried
+        The learning rates of the design.
+
     Returns
     -------
     pandas.DataFrame
-        The task, ``architecture`` and ``learning_rate``; empty where a coefficient is, or where the parabola opens
-        upwards and has no top.
+        The task, ``architecture``, ``top`` (`INSIDE`, ``below`` or ``above`` the learning rates tried, ``none`` where the parabola
+        opens upwards, ``unknown`` where a coefficient is empty) and ``learning_rate``, only where the top is inside.
     """
     line, curve = (MODEL.covariates[name].label for name in ("log_rate", "log_rate_squared"))
     table = fits.coefficients
@@ -90,6 +100,18 @@ def best_learning_rates(fits: Fits) -> pd.DataFrame:
             .stack(future_stack=True)
         )
         slopes[term] = pd.concat([reference, whole])
-    curvature = slopes[curve].where(slopes[curve] < 0)
-    top = np.exp(-slopes[line] / (2 * curvature))
-    return top.rename("learning_rate").reset_index()
+    table = pd.DataFrame({"slope": slopes[line], "curvature": slopes[curve]})
+    logarithm = -table["slope"] / (2 * table["curvature"].where(table["curvature"] < 0))
+    low, high = np.log([np.min(tried), np.max(tried)])
+    table["top"] = np.select(
+        [
+            table[["slope", "curvature"]].isna().any(axis=1),
+            table["curvature"] >= 0,
+            logarithm < low,
+            logarithm > high,
+        ],
+        ["unknown", "none", "below", "above"],
+        default=INSIDE,
+    )
+    table["learning_rate"] = np.exp(logarithm.where(table["top"] == INSIDE))
+    return table.drop(columns=["slope", "curvature"]).reset_index()
