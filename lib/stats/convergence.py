@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
+from lib.published import load_published
 from lib.results import ATTEMPT
 from lib.stats.accuracy import entered
 from lib.stats.attempts import TASK
@@ -19,6 +20,13 @@ from lib.stats.pairwise import LEVEL
 def window(ds: xr.Dataset) -> int:
     """Return how many epochs of each attempt are looked at: the design's shortest training length."""
     return int(ds["training_length"].min())
+
+
+def text_design() -> dict[str, int]:
+    """Return the text's ``window`` (epochs) and how many ``attempts`` its whole design has."""
+    levels = load_published("diss-tab-3.2").groupby("factor")["level"]
+    shortest = levels.get_group("training_length").astype(int).min()
+    return {"window": int(shortest), "attempts": int(levels.size().prod())}
 
 
 def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
