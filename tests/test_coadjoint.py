@@ -1,7 +1,5 @@
 """The coadjoint method: double backward, Algorithm 2 and the fused engine are one gradient."""
 
-import functools
-
 import pytest
 import torch
 from torch.nn import functional as F
@@ -17,7 +15,7 @@ from lib.coadjoint import (
     soft_orthogonality,
 )
 from lib.coadjoint.algorithm2 import IDENTITY, TANH, Parameters, algorithm2
-from lib.coadjoint.penalties import find_penalty
+from lib.coadjoint.penalties import find_penalty, weighted_variance
 
 ACTIVATIONS = {"rnn": TANH, "linear_rnn": IDENTITY}
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 2e-4}
@@ -255,7 +253,7 @@ def test_kappa_zero_is_backpropagation_and_still_measures_the_penalty():
 def test_scaled_variance_by_hand():
     adjoints = torch.tensor([[[3.0, 4.0]], [[0.0, 1.0]]])  # norms 5 and 1, mean 3
     assert scaled_variance(adjoints).tolist() == [8.0]
-    assert scaled_variance(adjoints, weights=torch.tensor([1.0, 0.0])).tolist() == [4.0]
+    assert weighted_variance(torch.tensor([1.0, 0.0]))(adjoints).tolist() == [4.0]
     by_name = {name: find_penalty(name)(adjoints).item() for name in penalty_names()}
     assert by_name == {
         "absolute_deviation": 4.0,
@@ -281,14 +279,26 @@ def test_penalties_have_gradients_where_adjoints_vanish(name):
     assert adjoints.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("name", penalty_names())
+def test_the_fused_engine_takes_adjoints_of_zero(name):
+    case = Case("rnn", (6, 2, 4, 1))
+    torch.nn.init.zeros_(case.output.weight)
+    assert_equal(
+        case.gradient("numba-cpu", penalty=name), case.gradient("reference", penalty=name), 1e-12
+    )
+
+
 def test_a_penalty_may_be_any_function():
-    weighted = functools.partial(scaled_variance, order=1.0, weights=torch.ones(17).double())
+    weighted = weighted_variance(torch.arange(17).double(), order=1.0)
     case = Case("rnn", (17, 3, 6, 2))
-    expected = case.gradient("reference", penalty=weighted)
-    assert_equal(case.gradient("numba-cpu", penalty=weighted), expected, 1e-8)
+    for penalty in (weighted, lambda adjoints: adjoints.square().sum((0, 2))):
+        expected = case.gradient("reference", penalty=penalty)
+        assert_equal(case.gradient("numba-cpu", penalty=penalty), expected, 1e-8)
 
 
 def test_soft_orthogonality_by_hand():
     assert soft_orthogonality(torch.tensor([[0.0, -1.0], [1.0, 0.0]])) == 0
     # W'W - I has one entry 3 for diag(2, 1), and so has WW' - I.
-    assert soft_orthogonality(torch.diag(torch.tensor([2.0, 1.0]))) == 18
+    stretched = torch.diag(torch.tensor([2.0, 1.0]))
+    assert soft_orthogonality(stretched) == 18
+    assert soft_orthogonality(torch.stack([stretched, torch.eye(2)])).tolist() == [18, 0]
