@@ -79,9 +79,11 @@ def _backward(W, inverse, by_matrix, outputs, from_outputs, carried, delta):
                 through_W[i] = delta_t[i] if use[i] else zero
                 through_inverse[i] = zero if use[i] else delta_t[i]
             np.dot(part, W, carried)
-            part[:] = other
+            for i in range(x.size):
+                through_W[i] = through_inverse[i]
             np.dot(part, inverse, other)
-            carried += other
+            for i in range(x.size):
+                back[i] += through_inverse[i]
 
 
 def _turns(t: Tensor, tau: int, steps: int) -> np.ndarray:
