@@ -28,9 +28,9 @@ report: $(VENV)/project ## build the report again from what is already there
 	dvc repro --single-item report
 	@echo "The report is $(REPORT)"
 
-bench: $(VENV)/project ## time every cell beside the library's own: data/tables/bench_cpu.csv
+bench: $(VENV)/project ## time every cell and the recurrence of UnICORNN on this machine: data/tables/bench_cpu*.csv
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
-	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128"
+	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" -p recurrences "128x1000x128 32x784x128"
 
 keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
 	python -m lib.reference $(NAMES)

@@ -1,7 +1,8 @@
 """What all cells share: the registry, the reference unrolling and the choice of an engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -42,6 +43,8 @@ class Cell(nn.Module, ABC):
     """Tensors in the state, each (batch, hidden)."""
     readout: int = 0
     """Index of the state that is read out, x_t in the text."""
+    engine_options: Mapping[str, object] = MappingProxyType({})
+    """Keywords for the engine: how it works, not what it computes (see `lib.kernels.Engine`)."""
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs) -> None:
         super().__init_subclass__(**kwargs)
@@ -102,7 +105,7 @@ class Cell(nn.Module, ABC):
         """
         self._check(u)
         state = self.initial_state(u.shape[1]) if state is None else state
-        run = kernels.select(self.name, engine, u)
+        run = kernels.select(self.name, engine, u, self.engine_options)
         if run is None:
             return unroll(self.step, self.weights(), state, u, readout=self.readout)
         return run(self.weights(), state, u)

@@ -49,6 +49,11 @@ from torch import Tensor, nn
 from lib import kernels
 from lib.cells._cell import Cell, State, unroll
 
+BACKWARD = ("stored", "recovered", "reversible")
+"""Where the engines' way back may take the states from."""
+STACKED = "stacked unicornn"
+"""Name by which engines register for `StackedWeights`: per-layer steps, residual stacking or dropout."""
+
 
 class Layer(NamedTuple):
     w: Tensor
@@ -58,11 +63,16 @@ class Layer(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Equation 6, as the engines take it."""
+    """Equation 6 alone."""
 
     layers: tuple[Layer, ...]
     dt: float
     alpha: float
+
+    def stacked(self) -> "StackedWeights":
+        """Return the same with an entry per layer."""
+        none = (None,) * len(self.layers)
+        return StackedWeights(self.layers, (self.dt,) * len(none), self.alpha, 0, none, none)
 
 
 class StackedWeights(NamedTuple):
@@ -74,6 +84,10 @@ class StackedWeights(NamedTuple):
     skip: int
     skips: tuple[Tensor | None, ...]
     masks: tuple[Tensor | None, ...]
+
+    def stacked(self) -> "StackedWeights":
+        """Return the weights themselves."""
+        return self
 
 
 def oscillate(
@@ -133,6 +147,12 @@ class UnICORNN(Cell, name="unicornn"):
         Rate of the variational dropout between layers, in [0, 1).
     train_c
         Whether c is trained; figure 3 of the report compares.
+    backward
+        Where an engine's way back takes the states from: ``"stored"``, ``"recovered"`` or ``"reversible"`` (see
+        `lib.kernels.cpu_unicornn`), or None for the engine's own choice. The results are the same but for
+        rounding; the memory is not.
+    checkpoint
+        Steps K between the checkpoints of the reversible way back, at least 1.
     """
 
     title = "UnICORNN"
@@ -150,6 +170,8 @@ class UnICORNN(Cell, name="unicornn"):
         skip: int = 0,
         dropout: float = 0.0,
         train_c: bool = True,
+        backward: str | None = None,
+        checkpoint: int = 64,
     ) -> None:
         super().__init__(input_size, hidden_size)
         dts = (dt,) * layers if isinstance(dt, int | float) else tuple(dt)
@@ -167,6 +189,13 @@ class UnICORNN(Cell, name="unicornn"):
                 f"unicornn: expected skip = 0 or 2 <= skip < layers = {layers}, and 0 <= dropout < 1, "
                 f"got {skip} and {dropout}"
             )
+        if backward not in (None, *BACKWARD) or checkpoint < 1:
+            raise ValueError(
+                f"unicornn: expected backward among {', '.join(BACKWARD)} (or None) and checkpoint >= 1, "
+                f"got {backward!r} and {checkpoint}"
+            )
+        if backward is not None:
+            self.engine_options = {"backward": backward, "checkpoint": checkpoint}
         self.layers = layers
         self.dt = dts[0] if len(set(dts)) == 1 else dts
         self.alpha = alpha
@@ -199,16 +228,17 @@ class UnICORNN(Cell, name="unicornn"):
     def forward(
         self, u: Tensor, state: State | None = None, *, engine: str = "auto"
     ) -> tuple[Tensor, State]:
-        """Run the cell over a sequence, as `Cell.forward`; engines know equation 6 alone."""
+        """Run the cell over a sequence, as `Cell.forward`; in training with fresh masks where there is dropout."""
         drops = self.training and self.dropout > 0 and self.layers > 1
         if self._plain and not drops:
             return super().forward(u, state, engine=engine)
         self._check(u)
-        variant = "unicornn with per-layer steps, residual stacking or dropout"
-        kernels.select(variant, engine, u)  # none has engines: one asked for by name is refused
+        run = kernels.select(STACKED, engine, u, self.engine_options)
         state = self.initial_state(u.shape[1]) if state is None else state
         weights = self.weights(self._draw_masks(u) if drops else None)
-        return unroll(self.step, weights, state, u, readout=self.readout)
+        if run is None:
+            return unroll(self.step, weights, state, u, readout=self.readout)
+        return run(weights, state, u)
 
     @property
     def _plain(self) -> bool:

@@ -15,10 +15,13 @@ its slope :math:`1 - y^2` exactly 0. NaN stays NaN. In float64 the C library's f
 import hashlib
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import numba
 import numpy as np
+import torch
 from numba import types
 from numba.extending import overload
 from torch import Tensor
@@ -31,6 +34,9 @@ TANH_ERROR = 2.5e-7
 
 SIGMOID_ERROR = 4e-7
 """Bound of the relative error of the float32 logistic function, where it is a normal number."""
+
+PARALLEL_FROM = 500_000
+"""Steps of chains below which starting a second thread costs more than it saves."""
 
 # Contraction (fused multiply-add) is the only liberty taken: the other flags of fastmath drop denormals,
 # infinities or NaN, and this project measures vanishing gradients and divergence. NumPy's error model removes the
@@ -53,6 +59,11 @@ def kernel(function: Callable) -> Callable:
         numba.config.CACHE_DIR = before
 
 
+def scalar(function: Callable) -> Callable:
+    """Compile a function of scalars that the kernels of its file call; the compiler inlines it."""
+    return numba.njit(**_OPTIONS)(function)
+
+
 def array(tensor: Tensor) -> np.ndarray:
     """Return a contiguous NumPy view of a tensor (a copy only if it is not contiguous)."""
     return tensor.detach().contiguous().numpy()
@@ -71,6 +82,34 @@ def gradient_array(gradient: Tensor | None, like: np.ndarray) -> np.ndarray:
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     """Return R u_t + b for all times at once, contiguous (time, batch, hidden)."""
     return F.linear(u, R, b).contiguous()
+
+
+def chains(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return views of arrays (.., batch, hidden) as (.., chains): what independent neurons are to a kernel."""
+    return tuple(part.reshape(*part.shape[:-2], math.prod(part.shape[-2:])) for part in parts)
+
+
+def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None:
+    """Call ``run(start, stop)`` on stretches that together cover `count` independent chains of `steps` steps.
+
+    There is one stretch for each of PyTorch's threads, so that a worker process that was given one thread stays with
+    one. The threads are Python's own and live for this call alone: the kernels release the interpreter's
+    lock, nothing survives a fork, and a new thread inherits from its caller whether denormals are flushed. Stretches begin at
+    whole vectors, and each chain is computed as on one thread, to the bit.
+    """
+    threads = torch.get_num_threads() if steps * count >= PARALLEL_FROM else 1
+    edges = [count * k // threads // _VECTORS * _VECTORS for k in range(threads)] + [count]
+    stretches = [(a, b) for a, b in pairwise(edges) if a < b]
+    with ThreadPoolExecutor(
+        max_workers=threads
+    ) as pool:  # starts no thread before it is given work
+        others = [pool.submit(run, *stretch) for stretch in stretches[1:]]
+        run(*stretches[0])
+        for other in others:
+            other.result()
+
+
+_VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
 
 
 def recurrent_gradient(delta: np.ndarray, x0: np.ndarray, outputs: np.ndarray) -> np.ndarray:

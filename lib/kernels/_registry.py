@@ -1,7 +1,8 @@
 """The registry of engines and the choice among them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,28 +22,39 @@ class Engine:
     run: Run
     devices: tuple[str, ...]
     dtypes: tuple[torch.dtype, ...]
+    options: tuple[str, ...] = ()
+    """Keywords of `run` by which a cell chooses how the engine works, not what it computes."""
+    obstacle: Callable[[], str] = str
+    """Says what this machine lacks to run the engine; nothing, where it lacks nothing."""
 
-    def refusal(self, device: str, dtype: torch.dtype) -> str:
-        """Return why the engine cannot take such inputs, or an empty string."""
+    def refusal(self, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
+        """Return why the engine cannot take such inputs or options, or an empty string."""
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
         if dtype not in self.dtypes:
             expected = " or ".join(str(known) for known in self.dtypes)
             return f"it takes {expected}, the input is {dtype}"
-        return ""
+        if unknown := sorted(set(options) - set(self.options)):
+            return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
+        return self.obstacle()
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
 
 
 def register(
-    name: str, *cells: str, devices: tuple[str, ...], dtypes: tuple[torch.dtype, ...]
+    name: str,
+    *cells: str,
+    devices: tuple[str, ...],
+    dtypes: tuple[torch.dtype, ...],
+    options: tuple[str, ...] = (),
+    obstacle: Callable[[], str] = str,
 ) -> Callable[[Run], Run]:
     """Return a decorator that registers a function as the engine `name` of `cells`."""
 
     def add(run: Run) -> Run:
         for cell in cells:
-            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes)
+            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes, options, obstacle)
         return run
 
     return add
@@ -53,16 +65,21 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
-def choose(cell: str, device: str, dtype: torch.dtype) -> str:
-    """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``."""
+def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
+    """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``.
+
+    One that lacks an option asked for is passed over.
+    """
     for name in PREFERENCE:
         engine = _ENGINES.get((cell, name))
-        if engine is not None and not engine.refusal(device, dtype):
+        if engine is not None and not engine.refusal(device, dtype, options):
             return name
     return "reference"
 
 
-def select(cell: str, engine: str, u: Tensor) -> Run | None:
+def select(
+    cell: str, engine: str, u: Tensor, options: Mapping[str, object] | None = None
+) -> Run | None:
     """Return the function that runs `cell` on `u`, or None for the reference.
 
     Parameters
@@ -73,18 +90,22 @@ def select(cell: str, engine: str, u: Tensor) -> Run | None:
         ``"auto"`` (see `choose`), ``"reference"``, or a name.
     u : (time, batch, input)
         The input sequence; its device and type decide.
+    options
+        How the engine is to work (see `Engine.options`). The reference heeds none: it computes the same.
 
     Raises
     ------
     ValueError
         The engine named does not exist for this cell, or cannot take this input.
     """
+    options = options or {}
     if engine == "auto":
-        engine = choose(cell, u.device.type, u.dtype)
+        engine = choose(cell, u.device.type, u.dtype, options)
     if engine == "reference":
         return None
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
-    if refusal := _ENGINES[cell, engine].refusal(u.device.type, u.dtype):
+    if refusal := _ENGINES[cell, engine].refusal(u.device.type, u.dtype, options):
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
-    return _ENGINES[cell, engine].run
+    run = _ENGINES[cell, engine].run
+    return partial(run, **options) if options else run

@@ -1,4 +1,4 @@
-r"""UnICORNN on one CPU core, a layer at a time: its neurons are independent of each other.
+r"""UnICORNN on the CPU, a layer at a time: its neurons are independent of each other.
 
 Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times computed before and the step
 :math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
@@ -19,8 +19,18 @@ Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y
 Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
 :math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
 
-Stored: y (the layer's output, which exists anyway), z and s. Neither z nor s is rebuilt from differences of y, which
-would lose digits over long sequences.
+The way back needs g, y and z at every step. It recomputes s, and keeps or recomputes the rest:
+
+``stored``
+    keeps g, y (the layer's output, which exists anyway) and z: exact.
+``recovered``
+    keeps y alone: no more memory than the output itself. :math:`z_n = (y_n - y_{n-1}) / h`, and the digits that the difference
+    loses enter the gradient of h and no other. g is computed again from the layer's input.
+``reversible``
+    keeps y and z every K steps, from where they are taken back by the inverse (7) of the step; g is computed again. Rounding
+    grows on the way, all the more the longer it is. The texts reverse whole sequences, which is K = T.
+
+That input, the output of the layer below, is kept in any case: the gradient of V needs it.
 """
 
 import numpy as np
@@ -28,86 +38,254 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, tanh
+from lib.kernels._cpu import (
+    array,
+    chains,
+    drive,
+    gradient_array,
+    kernel,
+    over_chains,
+    scalar,
+    tanh,
+)
 from lib.kernels._registry import register
 
 
 @kernel
-def _forward(w, h, alpha, g, y0, z0, y, z, s):
-    y_before, z_before = y0.ravel(), z0.ravel()
-    w_, h_ = w.ravel(), h.ravel()
+def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
+    """`velocity` starts as z0 and ends as z_T; `z` (kept, chains) receives it after every `every` steps."""
+    w_, h_, z_now = w[start:stop], h[start:stop], velocity[start:stop]
+    y_before, kept = y0[start:stop], 0
     for n in range(len(g)):
-        g_n, y_n, z_n, s_n = g[n].ravel(), y[n].ravel(), z[n].ravel(), s[n].ravel()
+        g_n, y_n = g[n, start:stop], y[n, start:stop]
         for i in range(g_n.size):
-            s_n[i] = tanh(w_[i] * y_before[i] + g_n[i])
-            z_n[i] = z_before[i] - h_[i] * (s_n[i] + alpha * y_before[i])
-            y_n[i] = y_before[i] + h_[i] * z_n[i]
-        y_before, z_before = y_n, z_n
+            s = tanh(w_[i] * y_before[i] + g_n[i])
+            z_now[i] -= h_[i] * (s + alpha * y_before[i])
+            y_n[i] = y_before[i] + h_[i] * z_now[i]
+        if n + 1 == (kept + 1) * every:
+            z_kept = z[kept, start:stop]
+            for i in range(z_kept.size):
+                z_kept[i] = z_now[i]
+            kept += 1
+        y_before = y_n
+
+
+@scalar
+def _adjoint_step(w, h, alpha, one, s, y_before, z, arrived, mu):
+    """Return lambda and mu as the step before finds them, delta, and the parts of the gradients of w and h."""
+    mu = mu + h * arrived
+    delta = -h * mu * (one - s * s)
+    h_part = arrived * z - mu * (s + alpha * y_before)
+    return arrived + w * delta - h * alpha * mu, mu, delta, delta * y_before, h_part
 
 
 @kernel
-def _backward(
-    w, h, alpha, y0, y, z, s, from_y, y_carried, z_carried, delta, w_gradient, h_gradient
-):
-    """The carried gradients are those of the final state and become those of the initial one."""
+def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop):
+    """Without `z` recover it. The carried gradients, of the final state, become those of the initial one."""
     one = w.dtype.type(1)
-    w_, h_, w_sum, h_sum = w.ravel(), h.ravel(), w_gradient.ravel(), h_gradient.ravel()
-    lambda_, mu = y_carried.ravel(), z_carried.ravel()
+    w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
+    w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
     for n in range(len(y) - 1, -1, -1):
-        y_before = (y[n - 1] if n > 0 else y0).ravel()
-        z_n, s_n, o_n, delta_n = z[n].ravel(), s[n].ravel(), from_y[n].ravel(), delta[n].ravel()
-        for i in range(z_n.size):
-            arrived = lambda_[i] + o_n[i]
-            m = mu[i] + h_[i] * arrived
-            d = -h_[i] * m * (one - s_n[i] * s_n[i])
-            h_sum[i] += arrived * z_n[i] - m * (s_n[i] + alpha * y_before[i])
-            w_sum[i] += d * y_before[i]
-            delta_n[i] = d
-            lambda_[i] = arrived + w_[i] * d - h_[i] * alpha * m
-            mu[i] = m
+        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
+        y_n, y_before = y[n, start:stop], y0[start:stop] if n == 0 else y[n - 1, start:stop]
+        z_n = y_n if z is None else z[n, start:stop]  # decided when compiling
+        for i in range(g_n.size):
+            velocity = (y_n[i] - y_before[i]) / h_[i] if z is None else z_n[i]
+            s = tanh(w_[i] * y_before[i] + g_n[i])
+            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
+                w_[i], h_[i], alpha, one, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
+            )
+            w_sum[i] += w_part
+            h_sum[i] += h_part
+
+
+@kernel
+def _backward_reversing(
+    w, h, alpha, g, y, z, y_end, z_end, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
+):
+    """As `_backward`, from `y` and `z` (kept, chains) after every `every` steps, and copies of the final state."""
+    one, kept = w.dtype.type(1), len(y)
+    w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
+    w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
+    y_now, z_now = y_end[start:stop], z_end[start:stop]
+    for n in range(len(g) - 1, -1, -1):
+        if n + 1 == kept * every:
+            kept -= 1
+            y_kept, z_kept = y[kept, start:stop], z[kept, start:stop]
+            for i in range(y_kept.size):
+                y_now[i], z_now[i] = y_kept[i], z_kept[i]
+        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
+        for i in range(g_n.size):
+            y_before = y_now[i] - h_[i] * z_now[i]  # (7)
+            s = tanh(w_[i] * y_before + g_n[i])
+            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
+                w_[i], h_[i], alpha, one, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
+            )
+            w_sum[i] += w_part
+            h_sum[i] += h_part
+            y_now[i] = y_before
+            z_now[i] += h_[i] * (s + alpha * y_before)  # (7)
+
+
+def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
+    """Run one layer forward, without a graph.
+
+    Parameters
+    ----------
+    w, h, y0, z0 : (batch, hidden)
+        Arrays, as for `recurrence`.
+    alpha
+        Frequency.
+    g : (time, batch, hidden)
+        Drive.
+    every
+        Steps between the velocities returned.
+
+    Returns
+    -------
+    y : (time, batch, hidden)
+    z : (time // every, batch, hidden)
+    z_T : (batch, hidden)
+    """
+    T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
+    y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
+    w_, h_, *rest = chains(w, h, g, y0, z_end, y, z)
+    over_chains(lambda *stretch: _forward(w_, h_, alpha, *rest, every, *stretch), T, w.size)
+    return y, z, z_end
 
 
 class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        w: Tensor, h: Tensor, alpha: float, g: Tensor, y0: Tensor, z0: Tensor
-    ) -> tuple[Tensor, ...]:
-        w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
-        y, z, s = (np.empty_like(g) for _ in range(3))
-        _forward(w, h, w.dtype.type(alpha), g, y0, z0, y, z, s)
-        results = (y, y[-1].copy(), z[-1].copy(), z, s)
-        return tuple(torch.from_numpy(part) for part in results)
+    """One layer; its g is ``make(*sources)``, which the way back repeats."""
 
     @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        w, h, ctx.alpha, _, y0, _ = inputs
-        y, _, _, z, s = output
-        ctx.mark_non_differentiable(z, s)
+    def forward(
+        ctx, w, h, alpha, y0, z0, backward, checkpoint, make, *sources
+    ) -> tuple[Tensor, ...]:
+        w, h, y0, z0, g = (array(part) for part in (w, h, y0, z0, make(*sources)))
+        every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[backward]
+        y, z, z_end = states(w, h, alpha, g, y0, z0, every=every)
+        w, h, y0, y, z, z_end = (torch.from_numpy(part) for part in (w, h, y0, y, z, z_end))
+        y_end = y[-1].clone()
+        kept = {
+            "stored": (y0, y, z),
+            "recovered": (y0, y),
+            "reversible": (y[every - 1 :: every].contiguous(), z, y_end, z_end),
+        }[backward]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h, y0, y, z, s)
+        ctx.save_for_backward(w, h, *kept, *sources)
+        ctx.alpha, ctx.every, ctx.backward, ctx.make = alpha, every, backward, make
+        ctx.kept = 2 + len(kept)
+        return y, y_end, z_end
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        w, h, y0, y, z, s = (array(saved) for saved in ctx.saved_tensors)
-        from_y = gradient_array(from_y, y)
-        carried = tuple(gradient_array(part, y0).copy() for part in from_final[:2])
-        delta, w_gradient, h_gradient = np.empty_like(y), np.zeros_like(w), np.zeros_like(w)
-        alpha = w.dtype.type(ctx.alpha)
-        _backward(w, h, alpha, y0, y, z, s, from_y, *carried, delta, w_gradient, h_gradient)
-        gradients = (w_gradient, h_gradient, delta, *carried)
-        w_, h_, *rest = (torch.from_numpy(part) for part in gradients)
-        return w_, h_, None, *rest
+        w, h, *kept = (array(saved) for saved in ctx.saved_tensors[: ctx.kept])
+        asked = ctx.needs_input_grad[-len(ctx.saved_tensors[ctx.kept :]) :]
+        sources = [
+            source.detach().requires_grad_(needed)
+            for source, needed in zip(ctx.saved_tensors[ctx.kept :], asked, strict=True)
+        ]
+        with torch.enable_grad():
+            g = ctx.make(*sources)
+        carried = [gradient_array(part, w).copy() for part in from_final]
+        delta, w_gradient, h_gradient = (
+            np.empty(g.shape, w.dtype),
+            np.zeros_like(w),
+            np.zeros_like(w),
+        )
+        g_ = array(g)
+        ends = chains(gradient_array(from_y, g_), *carried, delta, w_gradient, h_gradient)
+        if ctx.backward == "reversible":
+            y, z, *end = kept
+            run, middle = _backward_reversing, (*chains(y, z, *(p.copy() for p in end)), ctx.every)
+        else:
+            run, middle = _backward, (*chains(*kept), None)[:3]
+        arguments = (*chains(w, h), w.dtype.type(ctx.alpha), *chains(g_), *middle, *ends)
+        over_chains(lambda *stretch: run(*arguments, *stretch), len(g_), w.size)
+        w_gradient, h_gradient, delta, y0_gradient, z0_gradient = (
+            torch.from_numpy(part) for part in (w_gradient, h_gradient, delta, *carried)
+        )
+        needed = [source for source in sources if source.requires_grad]
+        found = iter(torch.autograd.grad(g, needed, delta) if needed else ())
+        of_sources = (next(found) if source.requires_grad else None for source in sources)
+        return w_gradient, h_gradient, None, y0_gradient, z0_gradient, None, None, None, *of_sources
 
 
-@register("numba-cpu", "unicornn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
-def unicornn(weights, state, u):
-    """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`."""
-    layers, dt, alpha = weights
-    below, final = u, []
-    for (w, V, b, c), y0, z0 in zip(layers, state[::2], state[1::2], strict=True):
+def _itself(g: Tensor) -> Tensor:
+    return g
+
+
+def _drive(below: Tensor, V: Tensor, b: Tensor, *skipped: Tensor) -> Tensor:
+    """Return what a layer is driven by, (103) where there is a residual connection."""
+    g = drive(below, V, b)
+    return g + drive(*skipped) if skipped else g
+
+
+def recurrence(
+    w: Tensor,
+    h: Tensor,
+    alpha: float,
+    g: Tensor,
+    y0: Tensor,
+    z0: Tensor,
+    *,
+    backward: str = "stored",
+    checkpoint: int = 64,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return y at every time, y_T and z_T of one layer that is driven by g.
+
+    Parameters
+    ----------
+    w, h : (batch, hidden)
+        Recurrent weights and steps of each chain.
+    alpha
+        Frequency.
+    g : (time, batch, hidden)
+        Drive. It is kept in every mode.
+    y0, z0 : (batch, hidden)
+        Initial state.
+    backward, checkpoint
+        As for `unicornn`.
+    """
+    return _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, _itself, g)
+
+
+@register(
+    "numba-cpu",
+    "unicornn",
+    "stacked unicornn",
+    devices=("cpu",),
+    dtypes=(torch.float32, torch.float64),
+    options=("backward", "checkpoint"),
+)
+def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
+    """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`.
+
+    Parameters
+    ----------
+    weights
+        `Weights` or `StackedWeights` of `lib.cells.unicornn`.
+    state, u
+        The initial state and the input.
+    backward
+        ``"stored"``, ``"recovered"`` or ``"reversible"``, see above.
+    checkpoint
+        Steps K between the checkpoints of the reversible way back.
+    """
+    layers, dts, alpha, skip, skips, masks = weights.stacked()
+    handed, final = [u], []
+    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
+        y0, z0 = state[2 * k - 2 : 2 * k]
         # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
         w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
-        below, y, z, *_ = _Layer.apply(w, h, alpha, drive(below, V, b), y0, z0)
+        sources = (handed[-1], V, b)
+        if skips[k - 1] is not None:
+            sources += (handed[k - skip - 1], skips[k - 1])
+        make = _drive
+        if backward == "stored":
+            make, sources = _itself, (_drive(*sources),)
+        outputs, y, z = _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, make, *sources)
         final += [y, z]
-    return below, tuple(final)
+        handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
+    return outputs, tuple(final)

@@ -28,9 +28,9 @@ def rnn(weights, state, u):
     return outputs, (x[0],)
 
 
-@register("library", "lstm", **_EVERYWHERE)
+@register("library", "lstm", "chrono_lstm", **_EVERYWHERE)
 def lstm(weights, state, u):
-    """The LSTM by `torch.lstm`; shapes as in `lib.cells.Cell.forward`."""
+    """The LSTM by `torch.lstm`, however its biases start; shapes as in `lib.cells.Cell.forward`."""
     outputs, h, c = _run(torch.lstm, u, tuple(part[None] for part in state), weights)
     return outputs, (h[0], c[0])
 

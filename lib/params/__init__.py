@@ -11,8 +11,11 @@ from ruamel.yaml import YAML
 
 from lib.params._section import Section
 from lib.params.coadjoint_gaps import CoadjointGapsSection
+from lib.params.adding import AddingSection
 from lib.params.data import DataSection
 from lib.params.linear_gaps import LinearGapsSection
+from lib.params.padding import PaddingSection
+from lib.params.latching import LatchingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -21,8 +24,11 @@ __all__ = [
     "ORDERS",
     "PROFILES",
     "CoadjointGapsSection",
+    "AddingSection",
     "DataSection",
     "LinearGapsSection",
+    "PaddingSection",
+    "LatchingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -45,6 +51,9 @@ class Profile(Section):
     study: StudySection
     linear_gaps: LinearGapsSection
     coadjoint_gaps: CoadjointGapsSection
+    padding: PaddingSection
+    adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):

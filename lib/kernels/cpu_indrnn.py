@@ -1,0 +1,118 @@
+r"""IndRNN on the CPU, a layer at a time: its neurons are independent of each other.
+
+Forward of one layer, with the drive :math:`g_t = W h^{l-1}_t + b` of all times computed before:
+
+.. math:: h_t = \phi(w \odot h_{t-1} + g_t)
+
+Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`h_t` through everything that follows, and
+:math:`o_t` the part that arrives at the output at t (the gradient of the final state starts the recurrence):
+
+.. math::
+    \lambda_t = o_t + w \odot \delta_{t+1}, \qquad \delta_t = \lambda_t \odot \phi'_t
+
+where :math:`\phi'` is :math:`[h > 0]`, :math:`1 - h^2` or :math:`h (1 - h)` for relu, tanh and the logistic function. Then
+:math:`\partial L / \partial g_t = \delta_t` and :math:`\partial L / \partial w = \sum_t \delta_t \odot h_{t-1}`.
+
+Stored: the outputs, which exist anyway. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import (
+    array,
+    chains,
+    drive,
+    gradient_array,
+    kernel,
+    over_chains,
+    sigmoid,
+    tanh,
+)
+from lib.kernels._registry import register
+
+_RELU, _TANH, _SIGMOID = range(3)
+_PHI = {torch.relu: _RELU, torch.tanh: _TANH, torch.sigmoid: _SIGMOID}
+
+
+@kernel
+def _forward(phi, w, g, h0, outputs, start, stop):
+    zero = w.dtype.type(0)
+    w_, before = w[start:stop], h0[start:stop]
+    for t in range(len(g)):
+        g_t, h = g[t, start:stop], outputs[t, start:stop]
+        if phi == _RELU:
+            for i in range(h.size):
+                a = w_[i] * before[i] + g_t[i]
+                h[i] = zero if a <= zero else a  # not max: NaN must pass
+        elif phi == _TANH:
+            for i in range(h.size):
+                h[i] = tanh(w_[i] * before[i] + g_t[i])
+        else:
+            for i in range(h.size):
+                h[i] = sigmoid(w_[i] * before[i] + g_t[i])
+        before = h
+
+
+@kernel
+def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
+    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    zero, one = w.dtype.type(0), w.dtype.type(1)
+    w_, back, w_sum = w[start:stop], carried[start:stop], w_gradient[start:stop]
+    for t in range(len(outputs) - 1, -1, -1):
+        before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
+        h, o_t, d = outputs[t, start:stop], from_outputs[t, start:stop], delta[t, start:stop]
+        if phi == _RELU:
+            for i in range(h.size):
+                d[i] = zero if h[i] <= zero else o_t[i] + back[i]
+        elif phi == _TANH:
+            for i in range(h.size):
+                d[i] = (o_t[i] + back[i]) * (one - h[i] * h[i])
+        else:
+            for i in range(h.size):
+                d[i] = (o_t[i] + back[i]) * h[i] * (one - h[i])
+        for i in range(h.size):
+            w_sum[i] += d[i] * before[i]
+            back[i] = w_[i] * d[i]
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(phi: int, w: Tensor, g: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
+        w, g, h0 = (array(part) for part in (w, g, h0))
+        outputs = np.empty_like(g)
+        parts = chains(w, g, h0, outputs)
+        over_chains(lambda *stretch: _forward(phi, *parts, *stretch), len(g), w.size)
+        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.phi, w, _, h0 = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(w, h0, output[0])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
+        w, h0, outputs = (array(saved) for saved in ctx.saved_tensors)
+        from_outputs = gradient_array(from_outputs, outputs)
+        carried = gradient_array(from_final, h0).copy()
+        delta, w_gradient = np.empty_like(outputs), np.zeros_like(w)
+        parts = chains(w, h0, outputs, from_outputs, carried, delta, w_gradient)
+        over_chains(lambda *stretch: _backward(ctx.phi, *parts, *stretch), len(outputs), w.size)
+        return None, *(torch.from_numpy(part) for part in (w_gradient, delta, carried))
+
+
+@register("numba-cpu", "indrnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def indrnn(weights, state, u):
+    """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`."""
+    layers, phi = weights
+    below, final = u, []
+    for (W, w, b), h0 in zip(layers, state, strict=True):
+        # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
+        w = w.expand_as(h0).contiguous()
+        below, h = _Layer.apply(_PHI[phi], w, drive(below, W, b), h0)
+        final.append(h)
+    return below, tuple(final)

@@ -1,0 +1,206 @@
+r"""LEM on one CPU core.
+
+Forward, with the drives :math:`g_n = V u_n + b` of all times computed before, their blocks in the order 1 2 z y, and q
+the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `clip` they are the same):
+
+.. math::
+    q_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad \bar q_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + g^2_n) \\
+    s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
+    r_n &= \tanh(W_y z_n + g^y_n), \qquad y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
+
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, and
+:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+
+.. math::
+    \lambda_n &= o_n + (1 - \bar\Delta_{n+1}) \odot \lambda_{n+1} + W^\top \delta_{n+1} \\
+    \delta^y_n &= \lambda_n \odot \bar\Delta_n \odot (1 - r_n^2) \\
+    \mu_n &= (1 - \Delta_{n+1}) \odot \mu_{n+1} + W_y^\top \delta^y_n \\
+    \delta^z_n &= \mu_n \odot \Delta_n \odot (1 - s_n^2) \\
+    \delta^1_n &= \mu_n \odot (s_n - z_{n-1}) \odot q_n (1 - q_n / \Delta t) \\
+    \delta^2_n &= \lambda_n \odot (r_n - y_{n-1}) \odot \bar q_n (1 - \bar q_n / \Delta t)
+
+with :math:`\delta^1, \delta^2` zero where a step is clipped, and :math:`\delta = (\delta^1, \delta^2, \delta^z)`. Then
+:math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`, :math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
+:math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole sequence. With a single scale (Table 9)
+both steps are the constant :math:`\Delta t`, and the blocks 1 and 2 are absent.
+
+Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped steps.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import (
+    array,
+    drive,
+    gradient_array,
+    kernel,
+    recurrent_gradient,
+    sigmoid,
+    tanh,
+)
+from lib.kernels._registry import register
+
+
+@kernel
+def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
+    """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
+    d = y0.shape[1]
+    y_before, z_before = y0, z0
+    for n in range(len(g)):
+        np.dot(y_before, W.T, gates[n])
+        for k in range(len(y0)):
+            s, g_s, before, z_n = gates[n, k, -d:], g[n, k, -d:], z_before[k], z[n, k]
+            if gates.shape[2] == d:
+                for i in range(d):
+                    s[i] = tanh(s[i] + g_s[i])
+                    z_n[i] = before[i] + dt * (s[i] - before[i])
+                continue
+            q, q_bar = gates[n, k, :d], gates[n, k, d : 2 * d]
+            g_1, g_2 = g[n, k, :d], g[n, k, d : 2 * d]
+            for i in range(d):
+                q[i] = dt * sigmoid(q[i] + g_1[i])
+                q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
+                s[i] = tanh(s[i] + g_s[i])
+                low = least if q[i] < least else q[i]  # not max and min: NaN must pass
+                z_n[i] = before[i] + (most if low > most else low) * (s[i] - before[i])
+        np.dot(z[n], W_y.T, r[n])
+        for k in range(len(y0)):
+            r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
+            if gates.shape[2] == d:
+                for i in range(d):
+                    r_n[i] = tanh(r_n[i] + g_n[i])
+                    y_n[i] = before[i] + dt * (r_n[i] - before[i])
+                continue
+            q_bar = gates[n, k, d : 2 * d]
+            for i in range(d):
+                r_n[i] = tanh(r_n[i] + g_n[i])
+                low = least if q_bar[i] < least else q_bar[i]
+                y_n[i] = before[i] + (most if low > most else low) * (r_n[i] - before[i])
+        y_before, z_before = y[n], z[n]
+
+
+@kernel
+def _backward(
+    W,
+    W_y,
+    dt,
+    least,
+    most,
+    y0,
+    z0,
+    y,
+    z,
+    gates,
+    r,
+    from_y,
+    y_carried,
+    z_carried,
+    delta,
+    delta_y,
+):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    zero, one = W.dtype.type(0), W.dtype.type(1)
+    batch, d = y0.shape
+    lambdas, product = np.empty_like(y0), np.empty_like(y0)
+    for n in range(len(y) - 1, -1, -1):
+        for k in range(batch):
+            lambda_, back, o_n = lambdas[k], y_carried[k], from_y[n, k]
+            r_n, d_y = r[n, k], delta_y[n, k]
+            if gates.shape[2] == d:
+                for i in range(d):
+                    lambda_[i] = o_n[i] + back[i]
+                    d_y[i] = lambda_[i] * dt * (one - r_n[i] * r_n[i])
+                    back[i] = (one - dt) * lambda_[i]
+                continue
+            before = y0[k] if n == 0 else y[n - 1, k]
+            q_bar, d_2 = gates[n, k, d : 2 * d], delta[n, k, d : 2 * d]
+            for i in range(d):
+                lambda_[i] = o_n[i] + back[i]
+                low = least if q_bar[i] < least else q_bar[i]
+                step = most if low > most else low
+                slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
+                d_y[i] = lambda_[i] * step * (one - r_n[i] * r_n[i])
+                d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
+                back[i] = (one - step) * lambda_[i]
+        np.dot(delta_y[n], W_y, product)
+        for k in range(batch):
+            mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k]
+            if gates.shape[2] == d:
+                for i in range(d):
+                    m = mu[i] + more[i]
+                    d_s[i] = m * dt * (one - s[i] * s[i])
+                    mu[i] = (one - dt) * m
+                continue
+            before = z0[k] if n == 0 else z[n - 1, k]
+            q, d_1 = gates[n, k, :d], delta[n, k, :d]
+            for i in range(d):
+                m = mu[i] + more[i]
+                low = least if q[i] < least else q[i]
+                step = most if low > most else low
+                slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
+                d_s[i] = m * step * (one - s[i] * s[i])
+                d_1[i] = m * (s[i] - before[i]) * slope
+                mu[i] = (one - step) * m
+        np.dot(delta[n], W, product)
+        for k in range(batch):
+            back, more = y_carried[k], product[k]
+            for i in range(d):
+                back[i] += more[i]
+
+
+class _LEM(torch.autograd.Function):
+    @staticmethod
+    def forward(W, W_y, steps, g, g_y, y0, z0) -> tuple[Tensor, ...]:
+        W, W_y, g, g_y, y0, z0 = (array(part) for part in (W, W_y, g, g_y, y0, z0))
+        y, z, r = (np.empty_like(g_y) for _ in range(3))
+        gates = np.empty_like(g)
+        _forward(W, W_y, *_scalars(steps, W), g, g_y, y0, z0, y, z, gates, r)
+        results = (y, y[-1].copy(), z[-1].copy(), z, gates, r)
+        return tuple(torch.from_numpy(part) for part in results)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        W, W_y, ctx.steps, _, _, y0, z0 = inputs
+        y, _, _, *stored = output
+        ctx.mark_non_differentiable(*stored)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(W, W_y, y0, z0, y, *stored)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
+        W, W_y, y0, z0, y, z, gates, r = (array(saved) for saved in ctx.saved_tensors)
+        from_y = gradient_array(from_y, y)
+        carried = [gradient_array(part, y0).copy() for part in from_final[:2]]
+        delta, delta_y = np.empty_like(gates), np.empty_like(y)
+        steps = _scalars(ctx.steps, W)
+        _backward(W, W_y, *steps, y0, z0, y, z, gates, r, from_y, *carried, delta, delta_y)
+        W_gradient = W_y_gradient = None
+        if ctx.needs_input_grad[0]:
+            W_gradient = torch.from_numpy(recurrent_gradient(delta, y0, y))
+        if ctx.needs_input_grad[1]:
+            d = y.shape[2]
+            W_y_gradient = torch.from_numpy(delta_y.reshape(-1, d).T @ z.reshape(-1, d))
+        rest = (torch.from_numpy(part) for part in (delta, delta_y, *carried))
+        return W_gradient, W_y_gradient, None, *rest
+
+
+def _scalars(steps: tuple[float, ...], like: np.ndarray) -> tuple:
+    """Return the largest time step and the bounds of clipping in the type of `like`."""
+    return tuple(like.dtype.type(value) for value in steps)
+
+
+@register("numba-cpu", "lem", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def lem(weights, state, u):
+    """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
+    W, W_y, V, b, dt, clip, _ = weights
+    steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
+    rows = len(W)  # the blocks that read y; with a single scale one, the kernel's sign for it
+    g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
+    y, y_final, z_final, *_ = _LEM.apply(W, W_y, steps, g, g_y, *state)
+    return y, (y_final, z_final)

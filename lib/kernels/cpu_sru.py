@@ -1,0 +1,150 @@
+r"""SRU on the CPU, a layer at a time: its neurons are independent of each other.
+
+Forward of one layer, with :math:`g^f_t = W_f x_t + b_f`, :math:`\tilde x_t = W x_t`, :math:`g^r_t = W_r x_t + b_r` and the
+highway :math:`k_t = \alpha x_t` of all times computed before:
+
+.. math::
+    f_t &= \sigma(g^f_t + v_f \odot c_{t-1}), \qquad r_t = \sigma(g^r_t + v_r \odot c_{t-1}) \\
+    c_t &= f_t \odot c_{t-1} + (1 - f_t) \odot \tilde x_t \\
+    h_t &= r_t \odot c_t + (1 - r_t) \odot k_t
+
+Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`c_t` through everything that follows, and
+:math:`o_t` the part that arrives at the output :math:`h_t`, which nothing reads back (the gradient of the final state starts
+the recurrence):
+
+.. math::
+    \lambda_t &= o_t \odot r_t + f_{t+1} \odot \lambda_{t+1} + v_f \odot \delta^f_{t+1} + v_r \odot \delta^r_{t+1} \\
+    \delta^f_t &= \lambda_t \odot (c_{t-1} - \tilde x_t) \odot f_t \odot (1 - f_t) \\
+    \delta^r_t &= o_t \odot (c_t - k_t) \odot r_t \odot (1 - r_t)
+
+Then the derivatives by :math:`g^f_t, \tilde x_t, g^r_t, k_t` are
+:math:`\delta^f_t, \lambda_t \odot (1 - f_t), \delta^r_t, o_t \odot (1 - r_t)`, and those by v_f and v_r are
+:math:`\sum_t \delta^f_t \odot c_{t-1}` and :math:`\sum_t \delta^r_t \odot c_{t-1}`.
+
+Stored: c, both gates, and what they weigh, the candidate and the highway. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import array, chains, drive, gradient_array, kernel, over_chains, sigmoid
+from lib.kernels._registry import register
+
+
+@kernel
+def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
+    one = v_f.dtype.type(1)
+    v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
+    for t in range(len(h)):
+        gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
+        x_t, k_t = candidate[t, start:stop], highway[t, start:stop]
+        h_t, c_t, f_t, r_t = (
+            h[t, start:stop],
+            c[t, start:stop],
+            f[t, start:stop],
+            r[t, start:stop],
+        )
+        for i in range(h_t.size):
+            f_t[i] = sigmoid(gf_t[i] + v_f[i] * before[i])
+            r_t[i] = sigmoid(gr_t[i] + v_r[i] * before[i])
+            c_t[i] = f_t[i] * before[i] + (one - f_t[i]) * x_t[i]
+            h_t[i] = r_t[i] * c_t[i] + (one - r_t[i]) * k_t[i]
+        before = c_t
+
+
+@kernel
+def _backward(
+    v_f,
+    v_r,
+    c0,
+    candidate,
+    highway,
+    c,
+    f,
+    r,
+    from_h,
+    carried,
+    f_delta,
+    x_delta,
+    r_delta,
+    k_delta,
+    vf_gradient,
+    vr_gradient,
+    start,
+    stop,
+):
+    """`carried` is the gradient of the final c and becomes that of the initial one."""
+    one = v_f.dtype.type(1)
+    v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
+    vf_sum, vr_sum = vf_gradient[start:stop], vr_gradient[start:stop]
+    for t in range(len(c) - 1, -1, -1):
+        before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
+        x_t, k_t, o_t = (
+            candidate[t, start:stop],
+            highway[t, start:stop],
+            from_h[t, start:stop],
+        )
+        c_t, f_t, r_t = c[t, start:stop], f[t, start:stop], r[t, start:stop]
+        df_t, dx_t = f_delta[t, start:stop], x_delta[t, start:stop]
+        dr_t, dk_t = r_delta[t, start:stop], k_delta[t, start:stop]
+        for i in range(c_t.size):
+            arrived = o_t[i] * r_t[i] + back[i]
+            d_r = o_t[i] * (c_t[i] - k_t[i]) * r_t[i] * (one - r_t[i])
+            d_f = arrived * (before[i] - x_t[i]) * f_t[i] * (one - f_t[i])
+            df_t[i], dr_t[i] = d_f, d_r
+            dx_t[i], dk_t[i] = arrived * (one - f_t[i]), o_t[i] * (one - r_t[i])
+            vf_sum[i] += d_f * before[i]
+            vr_sum[i] += d_r * before[i]
+            back[i] = arrived * f_t[i] + v_f[i] * d_f + v_r[i] * d_r
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(*inputs: Tensor) -> tuple[Tensor, ...]:
+        """Take v_f, v_r (batch, hidden), the four drives (time, batch, hidden), and c0 (batch, hidden)."""
+        inputs = [array(part) for part in inputs]
+        h, c, f, r = (np.empty_like(inputs[2]) for _ in range(4))
+        parts = chains(*inputs, h, c, f, r)
+        over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), inputs[0].size)
+        return tuple(torch.from_numpy(part) for part in (h, c[-1].copy(), c, f, r))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        v_f, v_r, _, candidate, _, highway, c0 = inputs
+        _, _, c, f, r = output
+        ctx.mark_non_differentiable(c, f, r)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(v_f, v_r, c0, candidate, highway, c, f, r)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_h: Tensor | None, from_final: Tensor | None, *_) -> tuple:
+        saved = [array(part) for part in ctx.saved_tensors]
+        v_f, c0, c = saved[0], saved[2], saved[5]
+        carried = gradient_array(from_final, c0).copy()
+        deltas = [np.empty_like(c) for _ in range(4)]
+        vf_gradient, vr_gradient = np.zeros_like(v_f), np.zeros_like(v_f)
+        parts = chains(
+            *saved, gradient_array(from_h, c), carried, *deltas, vf_gradient, vr_gradient
+        )
+        over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
+        gradients = (vf_gradient, vr_gradient, *deltas, carried)
+        return tuple(torch.from_numpy(part) for part in gradients)
+
+
+@register("numba-cpu", "sru", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def sru(weights, state, u):
+    """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`."""
+    layers, alpha = weights
+    x, final = u, []
+    for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
+        # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
+        v_f, v_r = (part.expand_as(c0).contiguous() for part in v.chunk(2))
+        (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
+        highway = alpha * (x if skip is None else drive(x, skip))
+        drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
+        x, c, *_ = _Layer.apply(v_f, v_r, *drives, c0)
+        final.append(c)
+    return x, (*final, x[-1])
