@@ -25,7 +25,7 @@ times as long for the same number of operations.
 Stored: the outputs, which exist anyway, and one truth value a step. Recomputed: nothing, the slope of tanh is 1 - x_t^2.
 """
 
-import itertools
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -79,9 +79,11 @@ def _backward(W, inverse, by_matrix, outputs, from_outputs, carried, delta):
                 through_W[i] = delta_t[i] if use[i] else zero
                 through_inverse[i] = zero if use[i] else delta_t[i]
             np.dot(part, W, carried)
-            part[:] = other
+            for i in range(x.size):
+                through_W[i] = through_inverse[i]
             np.dot(part, inverse, other)
-            carried += other
+            for i in range(x.size):
+                back[i] += through_inverse[i]
 
 
 def _turns(t: Tensor, tau: int, steps: int) -> np.ndarray:
@@ -106,7 +108,7 @@ def _matrix_gradients(
     use = by_matrix[:, 0]
     gradients = np.zeros((2, delta.shape[2], delta.shape[2]), delta.dtype)
     borders = [0, *(np.flatnonzero(use[1:] != use[:-1]) + 1), len(use)]
-    for start, stop in itertools.pairwise(borders):
+    for start, stop in pairwise(borders):
         before = outputs[start - 1] if start else x0
         stretch = slice(start, stop)
         gradients[0 if use[start] else 1] += recurrent_gradient(

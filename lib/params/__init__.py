@@ -10,8 +10,10 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
+from lib.params.adding import AddingSection
 from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.latching import LatchingSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
 from lib.params.study import NOISES, ORDERS, StudySection
@@ -21,8 +23,10 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
+    "AddingSection",
     "CoadjointGapsSection",
     "DataSection",
+    "LatchingSection",
     "LinearGapsSection",
     "PaddingSection",
     "ParameterError",
@@ -48,6 +52,8 @@ class Profile(Section):
     linear_gaps: LinearGapsSection
     coadjoint_gaps: CoadjointGapsSection
     padding: PaddingSection
+    adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):

@@ -234,7 +234,9 @@ def sentences(judged: pd.DataFrame) -> list[str]:
     out = []
     for row in judged.itertuples():
         ours = f"{row.ours:.3g} here, {row.published:.3g} in the text"
-        if row.holds_published and row.holds_ours:
+        if np.isnan(row.ours):
+            verdict = "**cannot be decided here**"
+        elif row.holds_published and row.holds_ours:
             verdict = "holds in both"
         elif row.holds_published:
             verdict = "holds in the text and **not here**"

@@ -167,7 +167,10 @@ def _least_squares(model: Model, made: Design) -> Fit:
 
 
 def _mixed(model: Model, made: Design, engine: str) -> Fit:
-    beta, errors, group_variance, residual_variance, gradient = ENGINES[engine](made)
+    try:
+        beta, errors, group_variance, residual_variance, gradient = ENGINES[engine](made)
+    except ConvergenceError as error:
+        raise ConvergenceError(f"{model.name} ({model.response}): {error}") from None
     fixed = made.predict(beta)
     n = np.bincount(made.attempt)
     ratio = group_variance / residual_variance
