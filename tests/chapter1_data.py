@@ -28,6 +28,8 @@ CLASSES = {"digits": 10, "imdb": 2}
 ACCURACIES = [f"accuracy_{epoch}" for epoch in LEVELS["epoch"]]
 ABSENT = {"architecture": "lipschitz", "dataset": "imdb", "order": "permuted"}
 """Attempts that all diverge: an architecture without a maximising configuration."""
+TWO_RATES = {"architecture": "gru", "dataset": "digits", "order": "permuted", "learning_rate": 0.1}
+"""Attempts that all diverge: an architecture with two learning rates left, too few for its parabola."""
 
 
 def make() -> pd.DataFrame:
@@ -44,8 +46,9 @@ def make() -> pd.DataFrame:
     last = place - 0.08 * (rate - best) ** 2 + 0.004 * frame["width"] + rng.normal(0, spread)
     last += 0.02 * task
     diverged = rng.random(len(frame)) < np.where(frame["learning_rate"] == 0.1, 0.25, 0.03)
-    absent = np.logical_and.reduce([frame[name] == level for name, level in ABSENT.items()])
-    frame["status"] = np.where(diverged | absent, DIVERGED, COMPLETED)
+    for levels in (ABSENT, TWO_RATES):
+        diverged |= np.logical_and.reduce([frame[name] == level for name, level in levels.items()])
+    frame["status"] = np.where(diverged, DIVERGED, COMPLETED)
     for column, epoch in zip(ACCURACIES, LEVELS["epoch"], strict=True):
         reached = (frame["status"] == COMPLETED) & (epoch <= frame["training_length"])
         # Thousandths, so that some epochs tie and the file is the data, not a rounding of them.
