@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from lib.cells.inverse_rnn import SingularMatrixError
-from lib.experiments import adding
+from lib.experiments.adding import design, results
 from lib.experiments.adding import training as module
 from lib.params import load_profile
 from lib.params.adding import AddingSection
@@ -38,7 +38,7 @@ def _training(architecture="lu_rnn", **changes):
         "flush_denormals": False,
         "engine": "numba-cpu",
     }
-    return adding.Training(**(given | changes))
+    return module.Training(**(given | changes))
 
 
 # ------------------------------------------------------------------------------- the task
@@ -81,7 +81,7 @@ def test_sizes_that_make_no_sense_are_refused(T, size, complaint):
 
 @pytest.mark.parametrize("architecture", ["lu_rnn", "inverse_rnn", "rnn", "lstm"])
 def test_a_network_starts_with_rotations_and_without_drift(architecture):
-    model = adding.start(_training(architecture, width=16))
+    model = module.start(_training(architecture, width=16))
     cell = model.cell
     if architecture == "lu_rnn":
         L, U, *_ = cell.weights()
@@ -99,15 +99,15 @@ def test_a_network_starts_with_rotations_and_without_drift(architecture):
 
 
 def test_the_lu_rnn_starts_from_the_same_numbers_whatever_the_length_of_the_training():
-    one, other = (adding.start(_training(training_steps=n)) for n in (6, 60))
+    one, other = (module.start(_training(training_steps=n)) for n in (6, 60))
     assert torch.equal(one.cell.factors, other.cell.factors)
-    third = adding.start(_training(replicate=1))
+    third = module.start(_training(replicate=1))
     assert not torch.equal(one.cell.factors, third.cell.factors)
 
 
 @pytest.mark.parametrize("architecture", ["lu_rnn", "lstm"])
 def test_a_training_comes_out_the_same_twice_and_moves(architecture):
-    found, again = (adding.train(_training(architecture)) for _ in range(2))
+    found, again = (module.train(_training(architecture)) for _ in range(2))
     assert found["status"] == COMPLETED and found["steps_completed"] == 6
     for name, value in found.items():
         np.testing.assert_array_equal(value, again[name], err_msg=name)
@@ -122,7 +122,7 @@ def test_networks_of_one_length_are_tested_on_the_same_sequences(monkeypatch):
         module, "_measure", lambda model, training, test, found, stage: seen.append(test[0])
     )
     for architecture in ("rnn", "inverse_rnn"):
-        adding.train(_training(architecture, training_steps=3))
+        module.train(_training(architecture, training_steps=3))
     assert len(seen) == 4 and all(torch.equal(seen[0], other) for other in seen)
 
 
@@ -136,7 +136,7 @@ def test_it_learns_a_short_sum():
         batch_size=32,
         test_size=200,
     )
-    found = adding.train(training)
+    found = module.train(training)
     assert found["error"][0] > BASELINE / 2
     assert found["error"][-1] < BASELINE / 10
 
@@ -150,7 +150,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_measured
         return loss * float("nan") if next(calls) == 5 else loss
 
     monkeypatch.setattr(module.F, "mse_loss", failing)
-    found = adding.train(_training())
+    found = module.train(_training())
     assert found["status"] == DIVERGED
     assert found["steps_completed"] == 2
     assert np.isfinite(found["error"][:2]).all() and np.isnan(found["error"][2:]).all()
@@ -166,10 +166,10 @@ def test_a_matrix_that_becomes_singular_ends_the_training(monkeypatch):
             model.cell.W[0] = 0
 
     monkeypatch.setattr(module, "_step", spoil)
-    found = adding.train(_training("inverse_rnn"))
+    found = module.train(_training("inverse_rnn"))
     assert found["status"] == DIVERGED and found["steps_completed"] == 1
     assert np.isfinite(found["error"][0]) and np.isnan(found["error"][1:]).all()
-    model = adding.start(_training("inverse_rnn"))
+    model = module.start(_training("inverse_rnn"))
     with torch.no_grad():
         model.cell.W[0] = 0
     with pytest.raises(SingularMatrixError, match="got a singular one"):
@@ -191,11 +191,11 @@ def without_workers(monkeypatch):
     def in_turn(name, jobs, run, **_):
         return [run(replace(job, training_steps=2, width=4)) | {"parameters": 7} for job in jobs]
 
-    monkeypatch.setattr("lib.experiments.adding.dataset.run_jobs", in_turn)
+    monkeypatch.setattr("lib.experiments.adding.design.run_jobs", in_turn)
 
 
 def test_every_treatment_of_every_grid_is_planned_once(section):
-    trainings = adding.plan(section)
+    trainings = design.plan(section)
     grids = sum(len(grid.treatments()) for grid in section.grids)
     assert len(trainings) == len(set(trainings)) == grids * section.replicates
     assert trainings[0].time_steps == max(training.time_steps for training in trainings)
@@ -207,21 +207,21 @@ def test_what_no_grid_holds_is_missing_and_all_else_is_there(section, without_wo
         {"architectures": ["lu_rnn"], "time_steps": [12], "learning_rates": [0.001]},
     ]
     whole = section.model_dump() | {"grids": [grid | {"training_steps": 2} for grid in grids]}
-    ds = adding.run("smoke", AddingSection(**whole), tmp_path)
+    ds = design.run("smoke", AddingSection(**whole), tmp_path)
     assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
     status = ds["status"].isel(learning_rate=0, replicate=0).values
     assert status.tolist() == [[COMPLETED, MISSING], [MISSING, COMPLETED]]
     assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
-    path = adding.SCHEMA.save(ds, tmp_path / "adding.nc")
-    assert adding.SCHEMA.load(path).identical(ds)
+    path = results.SCHEMA.save(ds, tmp_path / "adding.nc")
+    assert results.SCHEMA.load(path).identical(ds)
 
 
 def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):
     grid = section.grids[0].model_copy(update={"training_steps": 2})
-    ds = adding.run("smoke", section.model_copy(update={"grids": (grid,)}), tmp_path)
+    ds = design.run("smoke", section.model_copy(update={"grids": (grid,)}), tmp_path)
     ds["error"][0, 0, 0, 0, 1] = np.nan
     with pytest.raises(ResultsError, match="error: expected values wherever"):
-        adding.SCHEMA.validate(ds)
+        results.SCHEMA.validate(ds)
 
 
 @pytest.mark.parametrize(
@@ -248,4 +248,4 @@ def test_an_unknown_architecture_is_told_before_anything_runs(section):
     whole = section.model_dump()
     whole["grids"][0]["architectures"] = ["lu_rmm"]
     with pytest.raises(ValueError, match="unknown architecture 'lu_rmm'"):
-        adding.plan(AddingSection(**whole))
+        design.plan(AddingSection(**whole))

@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 
 from lib.adjoint import adjoint_norms
-from lib.experiments import latching
+from lib.experiments.latching import design, results
 from lib.experiments.latching import training as module
 from lib.lyapunov import largest_exponent
 from lib.params import load_profile
@@ -37,12 +37,12 @@ BASE = {
 
 
 def _training(**changes):
-    return latching.Training(**(BASE | changes))
+    return module.Training(**(BASE | changes))
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return latching.train(_training())
+    return module.train(_training())
 
 
 # ------------------------------------------------------------------------------- one training
@@ -62,12 +62,12 @@ def test_a_training_is_measured_whether_or_not_it_learned(measured):
 
 
 def test_it_comes_out_the_same_twice(measured):
-    for name, value in latching.train(_training()).items():
+    for name, value in module.train(_training()).items():
         np.testing.assert_array_equal(value, measured[name], err_msg=name)
 
 
 def test_replicates_differ():
-    one, other = (latching.start(_training(replicate=k)) for k in (0, 1))
+    one, other = (module.start(_training(replicate=k)) for k in (0, 1))
     assert not torch.equal(one.cell.W, other.cell.W)
     torch.testing.assert_close(one.cell.W @ one.cell.W.T, torch.eye(4), atol=1e-6, rtol=0)
 
@@ -76,7 +76,7 @@ def test_an_easy_task_is_learned_and_the_training_then_ends():
     training = _training(
         place=3, horizon=4, longer=(), training_steps=3000, batch_size=64, check_size=500
     )
-    found = latching.train(training)
+    found = module.train(training)
     assert found["steps_completed"] < 3000
     assert found["error"][0] < 0.01
 
@@ -91,7 +91,7 @@ def test_measuring_leaves_the_recurrence_as_it_was(monkeypatch):
         kept.append(all(map(torch.equal, before, model.parameters())))
 
     monkeypatch.setattr(module, "_measure", watching)
-    latching.train(_training())
+    module.train(_training())
     assert kept == [True] * 3
 
 
@@ -102,7 +102,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_without_measurements(monkey
         "binary_cross_entropy_with_logits",
         lambda *given, **named: plain(*given, **named) * (np.nan if next(calls) == 3 else 1),
     )
-    found = latching.train(_training())
+    found = module.train(_training())
     assert found["status"] == DIVERGED and found["steps_completed"] == 3
     for name in ("error", "exponent", "state", "adjoint"):
         assert np.isnan(found[name]).all(), name
@@ -114,7 +114,7 @@ def test_the_output_layer_is_fitted_to_its_optimum():
     labels = (states @ torch.tensor([1.0, -2.0, 0.5]).double() + 0.3 > 0).double()
     flipped = torch.rand(400, generator=generator) < 0.1  # not separable
     labels = torch.where(flipped, 1 - labels, labels)
-    layer = latching.fit_output(states, labels)
+    layer = module.fit_output(states, labels)
     p = torch.sigmoid(layer(states)[:, 0])
     slope = (p - labels) @ states / 400 + 2 * module._PENALTY * layer.weight[0]
     assert slope.abs().max() < 1e-6
@@ -132,7 +132,7 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
             seen.update(cell=cell, u=u, loss=loss) or adjoint_norms(cell, u, loss)
         ),
     )
-    found = latching.train(_training(longer=()))
+    found = module.train(_training(longer=()))
     cell, u = seen["cell"].double(), seen["u"].double()
     state, states = torch.zeros(5, 4, dtype=torch.float64, requires_grad=True), []
     for u_t in u:
@@ -160,23 +160,23 @@ def without_workers(monkeypatch):
         small = {"training_steps": 4, "check_every": 4, "test_size": 10, "fit_size": 10}
         return [run(replace(job, **small)) for job in jobs]
 
-    monkeypatch.setattr("lib.experiments.latching.dataset.run_jobs", in_turn)
+    monkeypatch.setattr("lib.experiments.latching.design.run_jobs", in_turn)
 
 
 def test_every_training_is_kept_and_the_best_is_shown(section, without_workers, tmp_path):
-    ds = latching.run("smoke", section, tmp_path)
-    assert ds.sizes["training"] == section.trainings == len(latching.plan(section))
+    ds = design.run("smoke", section, tmp_path)
+    assert ds.sizes["training"] == section.trainings == len(design.plan(section))
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
     T = section.horizon
     followed = ds["adjoint"].sel(horizon=T, time=slice(1, T)).median("sequence")
     kept = ds["adjoint_median"].sel(training=int(ds["example"]), horizon=T, time=slice(1, T))
     np.testing.assert_allclose(followed, kept, rtol=1e-6)
-    path = latching.SCHEMA.save(ds, tmp_path / "latching.nc")
-    assert latching.SCHEMA.load(path).identical(ds)
+    path = results.SCHEMA.save(ds, tmp_path / "latching.nc")
+    assert results.SCHEMA.load(path).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):
-        latching.SCHEMA.validate(ds)
+        results.SCHEMA.validate(ds)
 
 
 def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkeypatch, tmp_path):
@@ -188,7 +188,7 @@ def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkey
             (DIVERGED, 1) if training.replicate == 0 else plain(model, training)
         ),
     )
-    ds = latching.run("smoke", section, tmp_path)
+    ds = design.run("smoke", section, tmp_path)
     assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (section.trainings - 1)
     assert bool(ds["error"].isel(training=0).isnull().all())
     assert int(ds["example"]) != 0
