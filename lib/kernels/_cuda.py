@@ -57,7 +57,9 @@ class Kernel:
     def bound(self, dtype: torch.dtype) -> FunctionType:
         """Return the function with `real` meaning `dtype`."""
         names = self.function.__globals__ | {"real": _number(dtype)}
-        return FunctionType(self.function.__code__, names, self.__name__)
+        return FunctionType(
+            self.function.__code__, names, self.__name__, None, self.function.__closure__
+        )
 
     def compiled(self, arguments: tuple):
         """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""

@@ -120,4 +120,4 @@ def run(profile: str, section: LatchingSection, cache: str | Path) -> xr.Dataset
 def example(ds: xr.Dataset) -> int:
     """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
     worst = ds["error"].max("horizon").fillna(np.inf)
-    return int(ds["training"].values[int(worst.argmin())])
+    return int(ds["training"].values[np.argmin(worst.values)])
