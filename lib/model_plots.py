@@ -38,14 +38,17 @@ def plot_effects(
     figure, axes = plt.subplots(
         len(architectures),
         len(datasets),
-        figsize=(1.4 + 1.75 * len(datasets), 0.9 + 1.7 * len(architectures)),
+        figsize=(max(4.5, 1.4 + 1.75 * len(datasets)), 0.9 + 1.7 * len(architectures)),
         sharex=True,
         sharey="row",
         squeeze=False,
     )
     for row, architecture in zip(axes, architectures, strict=True):
         for ax, dataset in zip(row, datasets, strict=True):
-            rows = coefficients.query("architecture == @architecture and dataset == @dataset")
+            here = (coefficients["architecture"] == architecture) & (
+                coefficients["dataset"] == dataset
+            )
+            rows = coefficients[here]
             rows = rows.dropna(subset=["estimate"])
             place = [variations.index(key) for key in _variation(rows)]
             bars = (rows[["low", "high"]].sub(rows["estimate"], axis=0)).abs().fillna(0).T
@@ -61,19 +64,21 @@ def plot_effects(
                 capsize=2.5,
             )
             ax.set_xlim(-0.6, len(variations) - 0.4)
-        row[0].set_ylabel(label(architecture).replace(" RNN", "\nRNN"))
+        row[0].set_ylabel(_two_lines(architecture))
     _name_panels(axes, datasets, variations)
-    figure.supylabel(f"effect against {label(reference)}", fontsize=11)
-    return figure
+    figure.supylabel(f"effect on task accuracy against {label(reference)}", fontsize=10)
+    return _settle(figure)
 
 
-def plot_times(times: pd.DataFrame, *, window: int) -> Figure:
+def plot_times(times: pd.DataFrame, frame: pd.DataFrame, *, window: int) -> Figure:
     """Draw boxes of convergence time, as Figure 1.3.
 
     Parameters
     ----------
     times
         Result of `lib.stats.convergence.convergence_times`.
+    frame
+        All attempts of the design, for the order of tasks and architectures.
     window
         Epochs that are looked at: the end of the axis.
 
@@ -83,8 +88,8 @@ def plot_times(times: pd.DataFrame, *, window: int) -> Figure:
         One column of panels per architecture and one row per data set. Boxes hold the quartiles, whiskers reach 1.5
         times further; every attempt is a point.
     """
-    datasets, variations = _levels(times)
-    architectures = times["architecture"].unique().tolist()
+    datasets, variations = _levels(frame)
+    architectures = frame["architecture"].unique().tolist()
     figure, axes = plt.subplots(
         len(datasets),
         len(architectures),
@@ -95,7 +100,7 @@ def plot_times(times: pd.DataFrame, *, window: int) -> Figure:
     )
     for row, dataset in zip(axes, datasets, strict=True):
         for ax, architecture in zip(row, architectures, strict=True):
-            rows = times.query("architecture == @architecture and dataset == @dataset")
+            rows = times[(times["architecture"] == architecture) & (times["dataset"] == dataset)]
             place = np.array([variations.index(key) for key in _variation(rows)], int)
             groups = [rows["epochs"].to_numpy()[place == spot] for spot in range(len(variations))]
             boxes = ax.boxplot(groups, positions=range(len(variations)), **_BOX)
@@ -107,9 +112,39 @@ def plot_times(times: pd.DataFrame, *, window: int) -> Figure:
             ax.set_ylim(0, window + max(1, 0.05 * window))
         row[0].set_ylabel(label(dataset))
     for ax, architecture in zip(axes[0], architectures, strict=True):
-        ax.set_title(label(architecture).replace(" RNN", "\nRNN"), fontsize=10)
+        ax.set_title(_two_lines(architecture), fontsize=10)
     _name_ticks(axes[-1], variations)
     figure.supylabel("epoch of largest test accuracy", fontsize=11)
+    return _settle(figure)
+
+
+def plot_spreads(spreads: pd.DataFrame) -> Figure:
+    """Draw the standard deviation of each group, with its interval.
+
+    Parameters
+    ----------
+    spreads
+        Result of `lib.stats.variance.spreads`; a group whose attempts are all equal has no place on the axis.
+    """
+    figure, ax = plt.subplots(figsize=(8, 4.2))
+    spreads = spreads[spreads["deviation"] > 0]
+    names = spreads["architecture"].unique().tolist()
+    for place, name in enumerate(names):
+        rows = spreads[spreads["architecture"] == name]
+        bars = rows[["low", "high"]].sub(rows["deviation"], axis=0).abs().T
+        ax.errorbar(
+            place + 0.3 * _spread(np.zeros(len(rows))),
+            rows["deviation"],
+            yerr=bars.to_numpy(),
+            fmt=marker(name),
+            color=colour(name),
+            markersize=5,
+            elinewidth=1,
+        )
+    if names:
+        ax.set_yscale("log")
+    ax.set_xticks(range(len(names)), [_two_lines(name) for name in names], fontsize=9)
+    ax.set_ylabel("standard deviation of task accuracy")
     return figure
 
 
@@ -205,8 +240,20 @@ def plot_residuals(residuals: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     return figure, table
 
 
+def _two_lines(architecture: str) -> str:
+    return label(architecture).replace(" RNN", "\nRNN")
+
+
+def _settle(figure: Figure) -> Figure:
+    """Lay out many panels once, not again each time the figure is drawn."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
 def _levels(table: pd.DataFrame) -> tuple[list, list]:
-    return table["dataset"].unique().tolist(), list(dict.fromkeys(_variation(table)))
+    variations = _variation(table[["order", "noise"]].drop_duplicates())
+    return table["dataset"].unique().tolist(), variations
 
 
 def _variation(table: pd.DataFrame) -> list[tuple[str, str]]:

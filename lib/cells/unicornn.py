@@ -148,8 +148,9 @@ class UnICORNN(Cell, name="unicornn"):
     train_c
         Whether c is trained; figure 3 of the report compares.
     backward
-        Where the engines' way back takes the states from: ``"stored"``, ``"recovered"`` or ``"reversible"`` (see
-        `lib.kernels.cpu_unicornn`). The results are the same but for rounding; the memory is not.
+        Where an engine's way back takes the states from: ``"stored"``, ``"recovered"`` or ``"reversible"`` (see
+        `lib.kernels.cpu_unicornn`), or None for the engine's own choice. The results are the same but for
+        rounding; the memory is not.
     checkpoint
         Steps K between the checkpoints of the reversible way back, at least 1.
     """
@@ -169,7 +170,7 @@ class UnICORNN(Cell, name="unicornn"):
         skip: int = 0,
         dropout: float = 0.0,
         train_c: bool = True,
-        backward: str = "stored",
+        backward: str | None = None,
         checkpoint: int = 64,
     ) -> None:
         super().__init__(input_size, hidden_size)
@@ -188,12 +189,12 @@ class UnICORNN(Cell, name="unicornn"):
                 f"unicornn: expected skip = 0 or 2 <= skip < layers = {layers}, and 0 <= dropout < 1, "
                 f"got {skip} and {dropout}"
             )
-        if backward not in BACKWARD or checkpoint < 1:
+        if backward not in (None, *BACKWARD) or checkpoint < 1:
             raise ValueError(
-                f"unicornn: expected backward among {', '.join(BACKWARD)} and checkpoint >= 1, "
+                f"unicornn: expected backward among {', '.join(BACKWARD)} (or None) and checkpoint >= 1, "
                 f"got {backward!r} and {checkpoint}"
             )
-        if backward != "stored":
+        if backward is not None:
             self.engine_options = {"backward": backward, "checkpoint": checkpoint}
         self.layers = layers
         self.dt = dts[0] if len(set(dts)) == 1 else dts

@@ -17,7 +17,7 @@ def stack_runs(networks: Sequence[tuple]) -> tuple:
     Returns
     -------
     tuple
-        The same structure: tensors stacked to (run, ...), numbers that differ as a tensor (run,), all else once.
+        The same structure: tensors stacked to (run, ...), numbers that differ as a tensor (run,) like the first weights, all else once.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def stack_runs(networks: Sequence[tuple]) -> tuple:
     """
     if not networks:
         raise ValueError("expected at least one network to stack, got none")
-    return _merge(networks)
+    return _merge(networks, like=tensors_of(networks[0])[0])
 
 
 def map_tensors(change: Callable[[Tensor], Tensor], structure):
@@ -45,7 +45,7 @@ def tensors_of(structure) -> list[Tensor]:
     return found
 
 
-def _merge(parts: Sequence):
+def _merge(parts: Sequence, like: Tensor):
     first = parts[0]
     if isinstance(first, Tensor):
         if len({part.shape for part in parts}) > 1:
@@ -55,11 +55,11 @@ def _merge(parts: Sequence):
     if isinstance(first, tuple):
         if len({len(part) for part in parts}) > 1:
             raise ValueError("expected networks with equally many layers")
-        return _like(first, (_merge(column) for column in zip(*parts, strict=True)))
+        return _like(first, (_merge(column, like) for column in zip(*parts, strict=True)))
     if all(part == first for part in parts):
         return first
     if all(isinstance(part, int | float) for part in parts):
-        return torch.tensor(parts, dtype=torch.float64)
+        return torch.tensor(parts, dtype=like.dtype, device=like.device)
     raise ValueError(f"expected networks that differ in numbers alone, got {list(parts)}")
 
 

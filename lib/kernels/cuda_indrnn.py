@@ -20,23 +20,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    ZERO,
-    cuda,
-    device,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_chains,
-    origin,
-    per_chain,
-    pipelined,
-    real,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda_device import ONE, ZERO, origin, pipelined, sigmoid, tanh
+from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
 
 _RELU, _TANH, _SIGMOID = range(3)
 _PHI = {torch.relu: _RELU, torch.tanh: _TANH, torch.sigmoid: _SIGMOID}
@@ -141,6 +127,7 @@ class _Layer(torch.autograd.Function):
 def indrnn(weights, state, u):
     """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
     layers, phi = weights
+    check_hidden("indrnn", state, layers[0].w.shape[-1])
     below, final = u, []
     for (W, w, b), h0 in zip(layers, state, strict=True):
         g = drive("indrnn", below, W, b)

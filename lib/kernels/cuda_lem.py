@@ -35,23 +35,18 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    ZERO,
-    cuda,
-    device,
-    dot,
+from lib.kernels._cuda import cuda, device, kernel, launch_rows, real
+from lib.kernels._cuda_device import ONE, ZERO, dot, sigmoid, tanh
+from lib.kernels._cuda_engine import (
+    check_hidden,
     drive,
     engine,
     gradient,
-    kernel,
-    launch_rows,
     per_chain,
-    real,
     recurrent_gradient,
-    sigmoid,
-    tanh,
 )
+
+_BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
 
 
 @device
@@ -159,7 +154,7 @@ class _LEM(torch.autograd.Function):
         shape = (*g.shape[:3], y0.shape[2])
         y, z, gates = g.new_empty(shape), g.new_empty(shape), torch.empty_like(g)
         parts = W.mT.contiguous(), W_y.mT.contiguous(), limits, g, y0, z0, y, z, gates
-        launch_rows(_forward, y0, *parts, g.shape[1], buffers=2)
+        launch_rows(_forward, y0, *parts, g.shape[1], buffers=_BUFFERS)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(W, W_y, limits, y0, z0, y, z, gates)
         return y, y[:, -1].clone(), z[:, -1].clone()
@@ -172,7 +167,7 @@ class _LEM(torch.autograd.Function):
         carried = [gradient(part, y0).clone() for part in from_final]
         delta = torch.empty_like(gates)
         parts = W.contiguous(), W_y.contiguous(), *saved, gradient(from_y, y), *carried, delta
-        launch_rows(_backward, y0, *parts, y.shape[1], buffers=7)
+        launch_rows(_backward, y0, *parts, y.shape[1], buffers=_BUFFERS)
         W_gradient = W_y_gradient = None
         d = y0.shape[2]
         if ctx.needs_input_grad[0]:
@@ -186,6 +181,7 @@ class _LEM(torch.autograd.Function):
 def lem(weights, state, u):
     """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
     W, W_y, V, b, dt, clip, single_scale = weights
+    check_hidden("lem", state, W_y.shape[-1])
     y0, z0 = (part.contiguous() for part in state)
     g = drive("lem", u, V, b)
     if single_scale:

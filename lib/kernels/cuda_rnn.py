@@ -23,19 +23,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    cuda,
-    dot,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_rows,
-    real,
-    recurrent_gradient,
-    tanh,
-)
+from lib.kernels._cuda import cuda, kernel, launch_rows, real
+from lib.kernels._cuda_device import ONE, dot, tanh
+from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, recurrent_gradient
 
 
 @kernel
@@ -104,5 +94,6 @@ class _RNN(torch.autograd.Function):
 def rnn(weights, state, u):
     """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`, with runs or without."""
     W, R, b = weights
+    check_hidden("rnn", state, W.shape[-1])
     outputs, x = _RNN.apply(W, drive("rnn", u, R, b), state[0].contiguous())
     return outputs, (x,)

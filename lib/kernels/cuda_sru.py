@@ -5,7 +5,7 @@ Forward of one layer, with the drives :math:`g = W x_t + b` of all times compute
 
 .. math::
     f_t &= \sigma(g^f_t + v_f c_{t-1}), \qquad r_t = \sigma(g^r_t + v_r c_{t-1}) \\
-    c_t &= q_t + f_t (c_{t-1} - q_t), \qquad h_t = x_t + r_t (c_t - x_t)
+    c_t &= f_t c_{t-1} + (1 - f_t) q_t, \qquad h_t = r_t c_t + (1 - r_t) x_t
 
 Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`c_t` through everything that follows, and
 :math:`o_t` what arrives at the output h at t (the gradient of the final c starts the recurrence, that of the final h is part
@@ -26,21 +26,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    cuda,
-    device,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_chains,
-    origin,
-    per_chain,
-    pipelined,
-    real,
-    sigmoid,
-)
+from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda_device import ONE, origin, pipelined, sigmoid
+from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
 
 
 @device
@@ -56,9 +44,9 @@ def _step(neuron, c, inputs, arrays, t):
     g_f, q, g_r, x = inputs
     _, _, states, outputs, at, size, _, _ = arrays
     f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
-    c = q + f * (c - q)
+    c = f * c + (ONE - f) * q
     states[at + t * size] = c
-    outputs[at + t * size] = x + r * (c - x)
+    outputs[at + t * size] = r * c + (ONE - r) * x
     return c
 
 
@@ -96,7 +84,7 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     (g_f, q, g_r), x, before, arrived = inputs
     _, _, _, _, delta, x_gradient, end, size, gates, d = arrays
     f, r = sigmoid(g_f + v_f * before), sigmoid(g_r + v_r * before)
-    c = q + f * (before - q)
+    c = f * before + (ONE - f) * q
     lambda_ = arrived * r + back
     d_f = lambda_ * (before - q) * f * (ONE - f)
     d_r = arrived * (c - x) * r * (ONE - r)
@@ -151,6 +139,7 @@ class _Layer(torch.autograd.Function):
 def sru(weights, state, u):
     """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
     layers, alpha = weights
+    check_hidden("sru", state, layers[0].v.shape[-1] // 2)
     below, final = u, []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
         (v_f, v_r), (b_f, b_r) = v.chunk(2, dim=-1), b.chunk(2, dim=-1)

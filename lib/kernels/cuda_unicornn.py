@@ -19,41 +19,18 @@ Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y
 Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
 :math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
 
-Stored: y (the output, which exists anyway) and g. Recomputed: s, off the critical path. The states come from one of
-
-``stored``
-    y and z, both kept: exact.
-``recovered``
-    y alone, with :math:`z_n = (y_n - y_{n-1}) / h`: the digits that the difference loses enter the gradient of h and no other.
-``reversible``
-    a checkpoint of both every K steps, from which the inverse (7) of the step takes them back. Rounding grows on the way: the texts
-    reverse the whole sequence, which is K = T.
+The way back needs g, y and z at every step. It recomputes s, off the critical path, and keeps or recomputes the rest as
+`lib.kernels.cpu_unicornn` does: ``stored`` keeps g, y and z; ``recovered`` keeps y, with :math:`z_n = (y_n - y_{n-1}) / h`;
+``reversible`` keeps y and z every K steps and takes them back by the inverse (7).
 """
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import (
-    ONE,
-    cuda,
-    device,
-    drive,
-    engine,
-    gradient,
-    kernel,
-    launch_chains,
-    origin,
-    per_chain,
-    pipelined,
-    real,
-    tanh,
-)
-
-BACKWARD = ("stored", "recovered", "reversible")
-"""Where the way back takes the states from."""
-CHECKPOINT = 64
-"""Steps K between the checkpoints of the reversible way back."""
+from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda_device import ONE, origin, pipelined, tanh
+from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
 
 
 @device
@@ -187,75 +164,98 @@ def _backward_reversing(
 
 
 class _Layer(torch.autograd.Function):
+    """One layer; its g is ``make(*sources)``, which the way back repeats."""
+
     @staticmethod
-    def forward(ctx, w, h, alpha, g, y0, z0, backward, checkpoint) -> tuple[Tensor, ...]:
+    def forward(
+        ctx, w, h, alpha, y0, z0, backward, checkpoint, make, *sources
+    ) -> tuple[Tensor, ...]:
+        g = make(*sources)
         runs, T, *shape = g.shape
-        size = shape[0] * shape[1]
         every = {"stored": 1, "recovered": T + 1, "reversible": checkpoint}[backward]
-        y, z, z_last = (
+        y, z, z_end = (
             torch.empty_like(g),
             g.new_empty(runs, T // every, *shape),
             torch.empty_like(z0),
         )
-        launch_chains(_forward, w.numel(), w, h, alpha, g, y0, z0, y, z, z_last, every, T, size)
-        y_last = y[:, -1].clone()
+        arrays = w, h, alpha, g, y0, z0, y, z, z_end
+        launch_chains(_forward, w.numel(), *arrays, every, T, w[0].numel())
+        y_end = y[:, -1].clone()
         kept = {
             "stored": (y0, y, z),
-            "recovered": (y0, y, y),
-            "reversible": (y[:, every - 1 :: every].contiguous(), z, y_last, z_last),
+            "recovered": (y0, y),
+            "reversible": (y[:, every - 1 :: every].contiguous(), z, y_end, z_end),
         }[backward]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h, alpha, g, *kept)
-        ctx.backward, ctx.every = backward, every
-        return y, y_last, z_last
+        ctx.save_for_backward(w, h, alpha, *kept, *sources)
+        ctx.every, ctx.backward, ctx.make, ctx.kept = every, backward, make, 3 + len(kept)
+        return y, y_end, z_end
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        w, h, alpha, g, *kept = ctx.saved_tensors
+        w, h, alpha, *kept = ctx.saved_tensors[: ctx.kept]
+        asked = ctx.needs_input_grad[8:]
+        sources = [
+            source.detach().requires_grad_(needed)
+            for source, needed in zip(ctx.saved_tensors[ctx.kept :], asked, strict=True)
+        ]
+        with torch.enable_grad():
+            g = ctx.make(*sources)
         carried = [gradient(part, w).clone() for part in from_final]
-        delta, w_gradient, h_gradient = (
-            torch.empty_like(g),
-            torch.empty_like(w),
-            torch.empty_like(w),
-        )
+        w_gradient, h_gradient = torch.empty_like(w), torch.empty_like(w)
+        g_ = g.detach()
+        delta = torch.empty_like(g_)
+        ends = gradient(from_y, g_), *carried, delta, w_gradient, h_gradient
         if ctx.backward == "reversible":
-            run, how = _backward_reversing, ctx.every
+            run, middle = _backward_reversing, (*kept, ctx.every)
         else:
-            run, how = _backward, int(ctx.backward == "recovered")
-        ends = gradient(from_y, g), *carried, delta, w_gradient, h_gradient
-        size = g[0, 0].numel()
-        launch_chains(run, w.numel(), w, h, alpha, g, *kept, how, *ends, g.shape[1], size)
-        return w_gradient, h_gradient, None, delta, *carried, None, None
+            run, middle = _backward, (*(*kept, kept[1])[:3], int(ctx.backward == "recovered"))
+        launch_chains(run, w.numel(), w, h, alpha, g_, *middle, *ends, g_.shape[1], w[0].numel())
+        needed = [source for source in sources if source.requires_grad]
+        found = iter(torch.autograd.grad(g, needed, delta) if needed else ())
+        of_sources = (next(found) if source.requires_grad else None for source in sources)
+        return w_gradient, h_gradient, None, *carried, None, None, None, *of_sources
 
 
-@engine("unicornn")
-def unicornn(weights, state, u, *, backward: str = "recovered", checkpoint: int = CHECKPOINT):
+def _itself(g: Tensor) -> Tensor:
+    return g
+
+
+def _drive(below: Tensor, V: Tensor, b: Tensor, *skipped: Tensor) -> Tensor:
+    """Return what a layer is driven by, (103) where there is a residual connection."""
+    g = drive("unicornn", below, V, b)
+    return g + drive("unicornn", *skipped) if skipped else g
+
+
+@engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
+def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`, with runs or without.
 
     Parameters
     ----------
     weights
-        `Weights` of `lib.cells.unicornn`.
+        `Weights` or `StackedWeights` of `lib.cells.unicornn`.
     state, u
         The initial state and the input.
     backward
-        One of `BACKWARD`.
+        ``"stored"``, ``"recovered"`` or ``"reversible"``, see above.
     checkpoint
         Steps K between the checkpoints of the reversible way back.
     """
-    if backward not in BACKWARD or checkpoint < 1:
-        raise ValueError(
-            f"unicornn: expected backward among {', '.join(BACKWARD)} and checkpoint >= 1, "
-            f"got {backward!r} and {checkpoint}"
-        )
-    layers, dt, alpha = weights
-    below, final = u, []
-    for (w, V, b, c), y0, z0 in zip(layers, state[::2], state[1::2], strict=True):
-        g = drive("unicornn", below, V, b)
-        neurons = (per_chain(part, y0) for part in (w, dt * torch.sigmoid(c), alpha))
-        below, y, z = _Layer.apply(
-            *neurons, g, y0.contiguous(), z0.contiguous(), backward, checkpoint
-        )
+    layers, dts, alpha, skip, skips, masks = weights.stacked()
+    check_hidden("unicornn", state, layers[0].w.shape[-1])
+    handed, final = [u], []
+    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
+        y0, z0 = (part.contiguous() for part in state[2 * k - 2 : 2 * k])
+        h = per_chain(dt, y0) * per_chain(torch.sigmoid(c), y0)
+        neurons = per_chain(w, y0), h, per_chain(alpha, y0)
+        make, sources = _drive, (handed[-1], V, b)
+        if skips[k - 1] is not None:
+            sources += (handed[k - skip - 1], skips[k - 1])
+        if backward == "stored":
+            make, sources = _itself, (_drive(*sources),)
+        outputs, y, z = _Layer.apply(*neurons, y0, z0, backward, checkpoint, make, *sources)
         final += [y, z]
-    return below, tuple(final)
+        handed.append(outputs if masks[k - 1] is None else masks[k - 1][:, None] * outputs)
+    return outputs, tuple(final)

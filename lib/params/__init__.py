@@ -10,9 +10,10 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
-from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.adding import AddingSection
+from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.latching import LatchingSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
 from lib.params.study import NOISES, ORDERS, StudySection
@@ -22,9 +23,10 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
-    "CoadjointGapsSection",
     "AddingSection",
+    "CoadjointGapsSection",
     "DataSection",
+    "LatchingSection",
     "LinearGapsSection",
     "PaddingSection",
     "ParameterError",
@@ -51,6 +53,7 @@ class Profile(Section):
     coadjoint_gaps: CoadjointGapsSection
     padding: PaddingSection
     adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
+from lib.published import load_published
 from lib.results import ATTEMPT
 from lib.stats.accuracy import entered
 from lib.stats.attempts import TASK
@@ -19,6 +20,13 @@ from lib.stats.pairwise import LEVEL
 def window(ds: xr.Dataset) -> int:
     """Return how many epochs of each attempt are looked at: the design's shortest training length."""
     return int(ds["training_length"].min())
+
+
+def text_design() -> dict[str, int]:
+    """Return the text's ``window`` (epochs) and how many ``attempts`` its whole design has."""
+    levels = load_published("diss-tab-3.2").groupby("factor")["level"]
+    shortest = levels.get_group("training_length").astype(int).min()
+    return {"window": int(shortest), "attempts": int(levels.size().prod())}
 
 
 def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
@@ -105,7 +113,7 @@ def compare_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
 
 def _cause(own: pd.DataFrame, groups: list[np.ndarray]) -> str:
     if len(groups) < 2:
-        return f"attempts entered at {len(groups)} tasks; a comparison needs two"
+        return "attempts entered at fewer than two tasks"
     if own["epochs"].nunique() == 1:
         return f"every attempt took {own['epochs'].iloc[0]} epochs"
     if len(own) == len(groups):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import statsmodels.api as sm
 from patsy import dmatrix
-from statsmodels.regression.linear_model import RegressionResults
+from statsmodels.regression.linear_model import OLS, RegressionResults
 
 from lib.stats.accuracy import entered
 from lib.stats.attempts import TASK
@@ -121,7 +120,7 @@ class _TaskFitter:
         # A basis of full rank has the same fit and the same estimable coefficients, without the rounding
         # errors of an inverse that does not exist.
         basis = matrix.loc[:, independent(matrix.to_numpy())]
-        result = sm.OLS(rows["task_accuracy"].to_numpy(float), basis).fit()
+        result = OLS(rows["task_accuracy"].to_numpy(float), basis).fit()
         spare = _unmeasured(result) == ""
         summary = {
             **about,

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from lib.published import load_published
+from lib.stats.attempts import TASK
 from lib.stats.first_order import REFERENCE
 from lib.stats.linear import Fits, fit_tasks
 from lib.stats.terms import Covariate, Model
@@ -41,6 +42,9 @@ MODEL = Model(
     },
 )
 
+INSIDE = "inside"
+"""The top of a parabola lies within the learning rates that were tried."""
+
 
 def fit_second_order(frame: pd.DataFrame, *, reference: str = REFERENCE) -> Fits:
     """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.stats.accuracy.grade`)."""
@@ -62,3 +66,52 @@ def balanced_condition_number() -> float:
 def _with_logarithms(frame: pd.DataFrame) -> pd.DataFrame:
     logarithm = np.log(frame["learning_rate"].astype(float))
     return frame.assign(log_rate=logarithm, log_rate_squared=logarithm**2)
+
+
+def best_learning_rates(fits: Fits, tried: np.ndarray) -> pd.DataFrame:
+    r"""Return where each architecture's parabola over the learning rate has its top.
+
+    .. math:: \log(\text{learning rate}) = -\frac{\beta_1 + \tau_\text{arch}}{2 (\beta_2 + \gamma_\text{arch})}
+
+    Parameters
+    ----------
+    fits
+        Fits of (1.11).
+    tried
+        The learning rates of the design.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``architecture``, ``top`` (`INSIDE`, ``below`` or ``above`` the learning rates tried, ``none`` where the parabola
+        opens upwards, ``unknown`` where a coefficient is empty) and ``learning_rate``, only where the top is inside.
+    """
+    line, curve = (MODEL.covariates[name].label for name in ("log_rate", "log_rate_squared"))
+    table = fits.coefficients
+    slopes = {}
+    for term in (line, curve):
+        own = table[table["term"] == term].set_index(list(TASK))["estimate"]
+        added = table[table["term"] == f"architecture × {term}"]
+        added = added.set_index([*TASK, "architecture"])["estimate"]
+        whole = added + own.reindex(added.index.droplevel("architecture")).to_numpy()
+        reference = (
+            own.to_frame(fits.reference)
+            .rename_axis("architecture", axis=1)
+            .stack(future_stack=True)
+        )
+        slopes[term] = pd.concat([reference, whole])
+    table = pd.DataFrame({"slope": slopes[line], "curvature": slopes[curve]})
+    logarithm = -table["slope"] / (2 * table["curvature"].where(table["curvature"] < 0))
+    low, high = np.log([np.min(tried), np.max(tried)])
+    table["top"] = np.select(
+        [
+            table[["slope", "curvature"]].isna().any(axis=1),
+            table["curvature"] >= 0,
+            logarithm < low,
+            logarithm > high,
+        ],
+        ["unknown", "none", "below", "above"],
+        default=INSIDE,
+    )
+    table["learning_rate"] = np.exp(logarithm.where(table["top"] == INSIDE))
+    return table.drop(columns=["slope", "curvature"]).reset_index()

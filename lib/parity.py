@@ -1,0 +1,141 @@
+"""How far an engine is from a cell's reference: output, final state and every gradient, each by name."""
+
+import copy
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib import kernels
+from lib.cells import Cell, State, make_cell
+
+Case = tuple[Cell, Tensor, State]
+"""A cell, an input and an initial state, all asking for gradients."""
+
+
+def a_case(
+    name: str,
+    time_steps: int,
+    batch: int,
+    hidden: int,
+    dtype: torch.dtype = torch.float64,
+    inputs: int = 2,
+    **hyper_parameters,
+) -> Case:
+    """Return a cell with random weights, an input that is not contiguous, and an initial state."""
+    torch.manual_seed(hidden + 100 * time_steps)
+    cell = make_cell(name, inputs, hidden, **hyper_parameters).to(dtype)
+    u = torch.randn(batch, time_steps, inputs, dtype=dtype).transpose(0, 1).requires_grad_()
+    state = tuple(
+        (0.5 * torch.randn(batch, hidden, dtype=dtype)).requires_grad_() for _ in range(cell.states)
+    )
+    with torch.no_grad():
+        for label, parameter in cell.named_parameters():
+            if label.split(".")[0] in ("b", "c"):  # the cells' own zeros would hide an error
+                parameter += 0.1 * torch.randn_like(parameter)
+    return cell, u, state
+
+
+def everything(
+    cell: Cell,
+    u: Tensor,
+    state: State,
+    engine: str,
+    *,
+    use: tuple[str, ...] = ("outputs", "state"),
+) -> dict[str, Tensor]:
+    """Run forward and backward; return outputs, final state and gradients by name, in float64.
+
+    Parameters
+    ----------
+    cell, u, state
+        A case.
+    engine
+        Name of the engine, or ``reference``.
+    use
+        What the loss, random weights times it, depends on.
+    """
+    outputs, final = cell(u, state, engine=engine)
+    generator = torch.Generator().manual_seed(5)
+    loss = outputs.new_zeros(())
+    for label, tensors in {"outputs": (outputs,), "state": final}.items():
+        for tensor in tensors:
+            weight = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+            if label in use:
+                loss = loss + (weight.to(tensor) * tensor).sum()
+    named = dict(cell.named_parameters()) | {"u": u}
+    named |= {f"initial state {i}": part for i, part in enumerate(state)}
+    # A part of the state that is read out and never read back (SRU's output) has the gradient zero.
+    gradients = torch.autograd.grad(
+        loss, list(named.values()), allow_unused=True, materialize_grads=True
+    )
+    found = {"outputs": outputs} | {f"final state {i}": part for i, part in enumerate(final)}
+    found |= {f"gradient of {label}": g for label, g in zip(named, gradients, strict=True)}
+    return {label: tensor.detach().double() for label, tensor in found.items()}
+
+
+def deviations(found: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
+    """Return the largest deviations by name, relative to the largest value expected."""
+    assert found.keys() == expected.keys()
+    scale = {label: max(truth.abs().max().item(), 1e-30) for label, truth in expected.items()}
+    return {
+        label: (found[label].cpu() - truth).abs().max().item() / scale[label]
+        for label, truth in expected.items()
+    }
+
+
+def doubled(cell: Cell, u: Tensor, state: State) -> Case:
+    """Return the same case in float64."""
+    u, *state = (part.detach().double().requires_grad_() for part in (u, *state))
+    return copy.deepcopy(cell).double(), u, tuple(state)
+
+
+def moved(device: str, cell: Cell, u: Tensor, state: State) -> Case:
+    """Return the case on a device, its tensors leaves again."""
+    if device == "cpu":
+        return cell, u, state
+    u, *state = (part.detach().to(device).requires_grad_() for part in (u, *state))
+    return copy.deepcopy(cell).to(device), u, tuple(state)
+
+
+def device_of(cell: str, engine: str, dtype: torch.dtype) -> str | None:
+    """Return the device on which an engine can run here, None where there is none."""
+    for device in ("cpu", "cuda"):
+        if device == "cuda" and not torch.cuda.is_available():
+            return None
+        try:
+            kernels.select(cell, engine, torch.zeros(1, 1, 1, dtype=dtype, device=device))
+        except ValueError:
+            continue
+        return device
+    return None
+
+
+def deviation_table(name: str, *, time_steps: int, batch: int, hidden: int) -> pd.DataFrame:
+    """Return how far each engine of a cell is from the float64 reference, in float32 and float64.
+
+    Parameters
+    ----------
+    name
+        The cell, with its default settings.
+    time_steps, batch, hidden
+        Sizes of the case; two input features.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row for each engine, type and quantity; ``deviation`` is the largest difference relative to the largest
+        value, and ``nan`` where the engine cannot run on this machine or in this type.
+    """
+    rows = []
+    for dtype in (torch.float32, torch.float64):
+        case = a_case(name, time_steps, batch, hidden, dtype)
+        expected = everything(*doubled(*case), "reference")
+        for engine in kernels.engine_names(name):
+            device = device_of(name, engine, dtype)
+            found = dict.fromkeys(expected, float("nan"))
+            if device is not None:
+                found = deviations(everything(*moved(device, *case), engine), expected)
+            key = {"cell": name, "engine": engine, "dtype": str(dtype).removeprefix("torch.")}
+            rows += [{**key, "quantity": label, "deviation": d} for label, d in found.items()]
+    return pd.DataFrame(rows)
