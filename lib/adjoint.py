@@ -228,7 +228,7 @@ class _EngineChunks:
             self._last = (start, *self._run(state, start, stop))
             return tuple(part.detach() for part in self._last[2])
         with torch.no_grad():
-            return self._cell(self._u[start:stop], state)[1]
+            return self._cell.run(self._u[start:stop], state)[1]
 
     def pull_back(
         self, unit: State, state: State, start: int, stop: int, wanted: set[int]
@@ -244,7 +244,7 @@ class _EngineChunks:
     def _run(self, state: State, start: int, stop: int) -> tuple[State, State]:
         leaves = _leaves(state)
         with torch.enable_grad():
-            _, after = self._cell(self._u[start:stop], leaves)
+            _, after = self._cell.run(self._u[start:stop], leaves)
         return leaves, after
 
 

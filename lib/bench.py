@@ -64,7 +64,7 @@ def bench_cells(workload: Workload, *, rounds: int, device: str = "cpu") -> pd.D
     layers = {name: _layer_pass(layer, workload, u) for name, layer in BASELINES.items()}
     times = pd.DataFrame(
         [
-            {key: _seconds(run, u) for key, run in [*candidates.items(), *layers.items()]}
+            {key: seconds(run, u) for key, run in [*candidates.items(), *layers.items()]}
             for _ in range(rounds + 1)
         ][1:]
     )
@@ -106,7 +106,7 @@ def _layer_pass(layer: type[nn.Module], workload: Workload, u: Tensor) -> Callab
     return lambda: module(u)[0]
 
 
-def _seconds(run: Callable[[], Tensor], u: Tensor) -> float:
+def seconds(run: Callable[[], Tensor], u: Tensor) -> float:
     """Time one forward and backward pass from the last output, as training does."""
     start = time.perf_counter()
     run()[-1].sum().backward()
