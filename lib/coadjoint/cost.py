@@ -1,16 +1,16 @@
 """What the coadjoint method costs beside backpropagation: time, and memory in arrays of the states' size.
 
 Run as ``python -m lib.coadjoint.cost METHOD BATCH TIME HIDDEN INPUTS`` it measures the memory of one training step in a
-process of its own, whose largest size the operating system knows.
+process of its own, whose largest size Linux knows.
 """
 
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -33,6 +33,7 @@ METHODS = {
 BASELINES = ("backpropagation", "backpropagation, nn.RNN")
 
 _CLASSES = 10
+_PROCESS = Path("/proc/self")
 _WARM_UP = 3
 """Time steps of a run that compiles and allocates what every run needs."""
 
@@ -112,33 +113,44 @@ def _seconds(step: Callable[[], None]) -> float:
 def peak_arrays(method: str, workload: Workload) -> float:
     """Return the memory that one training step needs at once, in arrays of (time, batch, hidden).
 
-    Inputs and weights, which exist before, do not count. Measured in a fresh process and rounded to half an
-    array, below which pages and allocators differ from run to run.
+    Inputs and weights, which exist before, do not count. Measured in a fresh process.
+
+    Raises
+    ------
+    OSError
+        This is not Linux, whose `/proc` tells a process its largest size.
+    RuntimeError
+        The process failed.
     """
+    if not _PROCESS.joinpath("clear_refs").exists():
+        raise OSError("the memory of a training step can only be measured on Linux")
     sizes = [str(size) for size in astuple(workload)]
     command = [sys.executable, "-m", "lib.coadjoint.cost", method, *sizes]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"measuring the memory of {method!r} failed: {done.stderr}")
     array = workload.time_steps * workload.batch * workload.hidden * torch.float32.itemsize
-    return round(2 * int(done.stdout) / array) / 2
+    return int(done.stdout) / array
 
 
-def _largest() -> int:
-    """Return the largest memory this process has held so far, in bytes."""
-    size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return size if sys.platform == "darwin" else size * 1024
+def _status(key: str) -> int:
+    """Return a size of this process that Linux knows, in bytes."""
+    for line in _PROCESS.joinpath("status").read_text("ascii").splitlines():
+        if line.startswith(f"{key}:"):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"{_PROCESS / 'status'} has no line {key}")
 
 
 def main(method: str, *sizes: str) -> None:
     """Print the bytes that one training step adds to what is needed before it."""
     torch.set_num_threads(1)
     workload = Workload(*map(int, sizes))
-    training_step(method, Workload(workload.batch, _WARM_UP, workload.hidden, workload.inputs))()
+    training_step(method, replace(workload, time_steps=_WARM_UP))()
     step = training_step(method, workload)
-    before = _largest()
+    before = _status("VmRSS")
+    _PROCESS.joinpath("clear_refs").write_text("5", "ascii")  # forget the largest size so far
     step()
-    print(_largest() - before)
+    print(_status("VmHWM") - before)
 
 
 if __name__ == "__main__":

@@ -14,4 +14,8 @@
     whether two measurements order attempts the same way.
 ``selection``
     which attempts a figure shows, by stated rules (Figures 3.4, 3.5).
+``reml``
+    a random intercept estimated from sums over groups.
+``tenet``
+    the twelve linear models of chapter 3 (Tables 3.5 to 3.8, A8 to A19).
 """

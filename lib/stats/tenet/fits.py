@@ -28,7 +28,7 @@ import xarray as xr
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from lib.stats.reml import ConvergenceError, fit_random_intercept, moments
+from lib.stats.reml import FLAT, ConvergenceError, fit_random_intercept, moments
 from lib.stats.tenet.design import Design, design
 from lib.stats.tenet.models import MODELS, Model
 from lib.stats.tenet.rows import Rows, rows
@@ -79,7 +79,8 @@ class Fit:
 
     def said(self) -> str:
         """Return how the estimation went, as a sentence."""
-        how = f"{self.model.name} converged ({self.engine}, slope {self.gradient:.0e} at the estimate)"
+        # Not the slope itself: below its limit it is rounding, which no two machines share.
+        how = f"{self.model.name} converged ({self.engine}, slope of the criterion below {FLAT:g})"
         if not self.model.random:
             how = f"{self.model.name} solved ({self.engine})"
         edge = (
