@@ -125,7 +125,7 @@ def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, sha
         stream = 0
     else:
         values = [part.data_ptr() if isinstance(part, Tensor) else part for part in arguments]
-        stream = _stream(torch.cuda.current_stream().cuda_stream)
+        stream = _stream(torch.cuda.current_stream(0).cuda_stream)
     run.compiled(arguments)[blocks, threads, stream, shared](*values)
 
 
