@@ -59,6 +59,8 @@ class Fit:
         at the estimate. A fit that did not converge raises instead.
     dropped
         Terms and coefficients that these rows cannot estimate, with the cause.
+    changed
+        Coefficients that stand for something else than in a full design, because of a dropped column.
     """
 
     model: Model
@@ -71,6 +73,7 @@ class Fit:
     boundary: bool
     gradient: float
     dropped: pd.DataFrame
+    changed: tuple[str, ...]
 
     def estimate(self, term: str) -> float:
         """Return an estimate; nan where the coefficient was dropped."""
@@ -164,6 +167,7 @@ def _least_squares(model: Model, made: Design) -> Fit:
         boundary=False,
         gradient=0.0,
         dropped=made.dropped,
+        changed=made.changed,
     )
 
 
@@ -202,6 +206,7 @@ def _mixed(model: Model, made: Design, engine: str) -> Fit:
         boundary=group_variance == 0.0,
         gradient=gradient,
         dropped=made.dropped,
+        changed=made.changed,
     )
 
 
