@@ -152,7 +152,9 @@ def _drive(kind: str, T: int, shape: tuple[int, ...], rng: np.random.Generator) 
 
 def _adjoint64(w, h, alpha, g, y, z, from_last) -> tuple[np.ndarray, ...]:
     """Return the gradients by w, h and g in float64 along given states, as `lib.kernels.cpu_unicornn` derives them."""
-    w, h, g, y, z, from_last = (part.astype(np.float64, order="C") for part in (w, h, g, y, z, from_last))
+    w, h, g, y, z, from_last = (
+        part.astype(np.float64, order="C") for part in (w, h, g, y, z, from_last)
+    )
     w_gradient, h_gradient, delta = np.zeros_like(w), np.zeros_like(w), np.empty_like(g)
     parts = chains(w, h, g, y, z, from_last, w_gradient, h_gradient, delta)
     _pull_back(float(alpha), *parts)
