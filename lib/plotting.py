@@ -39,6 +39,8 @@ LABELS = {
     "antisymmetric": "Antisymmetric RNN",
     "exponential": "Exponential RNN",
     "unicornn": "UnICORNN",
+    "lu_rnn": "LU RNN",
+    "inverse_rnn": "Inverse RNN",
     "digits": "Digits",
     "mnist": "MNIST",
     "fashion_mnist": "Fashion MNIST",

@@ -88,3 +88,23 @@ def chosen_rates(ds: xr.Dataset) -> pd.DataFrame:
     ]
     chosen = best.merge(frame, on=[*network, "learning_rate"], how="left")
     return chosen[[*LEVELS, "step", "error"]]
+
+
+def adjoint_curves(ds: xr.Dataset) -> pd.DataFrame:
+    r"""Return the adjoint states along the sequence, for the learning rates of `chosen_rates`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``architecture``, ``time_steps``, ``learning_rate``, ``stage``, ``position`` (t / T), ``log10_ratio``, the mean over
+        replicates of :math:`\log_{10} \|\lambda_t\|_2 / \|\lambda_T\|_2`, and the gains ``largest`` and ``smallest``.
+    """
+    ratio = ds["adjoint"] - ds["adjoint"].isel(position=-1)
+    whole = xr.Dataset(
+        {"log10_ratio": ratio, **{end: ds["gain"].sel(end=end, drop=True) for end in ENDS}}
+    )
+    mean = whole.mean("replicate").to_dataframe().reset_index()
+    network = ["architecture", "time_steps", "learning_rate"]
+    chosen = chosen_rates(ds)[network].drop_duplicates()
+    columns = [*network, "stage", "position", "log10_ratio", *ENDS]
+    return chosen.merge(mean, on=network, how="left")[columns]

@@ -104,7 +104,7 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
     place = settings_of(ds)["place"]
     median = ds["adjoint_median"].astype("float64")
     last = median.sel(time=ds["horizon"])
-    ratio = (median.sel(time=place) - last).drop_vars("time")
+    ratio = median.sel(time=place, drop=True) - last.drop_vars("time", errors="ignore")
     rate = ratio * math.log(10) / (ds["horizon"] - place)
     whole = xr.Dataset({"error": ds["error"], "log10_ratio": ratio, "rate": rate})
     return (

@@ -1,0 +1,107 @@
+"""What the analyses of the adding problem take from its dataset, and the measurements beside it."""
+
+import numpy as np
+import pytest
+
+from lib.bench import Workload
+from lib.bench_training import bench_training
+from lib.experiments.adding.results import (
+    ENDS,
+    POSITIONS,
+    SCHEMA,
+    STAGES,
+    adjoint_curves,
+    chosen_rates,
+)
+from lib.experiments.adding.scaling import scaled_adjoints
+from lib.schema import COMPLETED, DIVERGED
+
+
+@pytest.fixture
+def ds():
+    """Two networks, two rates: `rnn` is best at 0.1, `lstm` diverged at 0.1, and neither was tried at T=9 and 0.1."""
+    levels = {
+        "architecture": ["rnn", "lstm"],
+        "time_steps": [5, 9],
+        "learning_rate": [0.01, 0.1],
+        "replicate": [0, 1],
+        "checkpoint": [0, 1, 2],
+        "position": list(POSITIONS),
+        "stage": list(STAGES),
+        "end": list(ENDS),
+    }
+    ds = SCHEMA.empty(levels, profile="smoke")
+    tried = {"time_steps": 5}, {"time_steps": 9, "learning_rate": 0.01}
+    for where in tried:
+        ds["status"].loc[where] = COMPLETED
+        for name in ("training_steps", "steps_completed"):
+            ds[name].loc[where] = 40
+        ds["error"].loc[where] = np.array([3.0, 2.0, 1.0])
+        ds["adjoint"].loc[where] = np.linspace(-10, -2, len(POSITIONS))
+        ds["gain"].loc[where] = np.array([0.5, -3.0])
+    ds["error"].loc[{"architecture": "rnn", "time_steps": 5, "learning_rate": 0.1}] = [3, 2, 0.5]
+    bad = {"architecture": "lstm", "time_steps": 5, "learning_rate": 0.1, "replicate": 1}
+    ds["status"].loc[bad], ds["steps_completed"].loc[bad] = DIVERGED, 25
+    ds["error"].loc[bad] = [3.0, 0.001, np.nan]
+    return SCHEMA.validate(ds)
+
+
+def test_the_rate_with_the_smallest_last_error_stands_for_a_network(ds):
+    best = chosen_rates(ds).drop_duplicates(["architecture", "time_steps", "learning_rate"])
+    rates = best.set_index(["architecture", "time_steps"])["learning_rate"].to_dict()
+    assert rates == {("rnn", 5): 0.1, ("rnn", 9): 0.01, ("lstm", 5): 0.01, ("lstm", 9): 0.01}
+
+
+def test_curves_keep_their_steps_and_all_replicates(ds):
+    one = chosen_rates(ds).query("architecture == 'rnn' and time_steps == 5")
+    assert one.groupby("replicate")["step"].apply(list).tolist() == [[0, 20, 40]] * 2
+    assert one.groupby("replicate")["error"].apply(list).tolist() == [[3, 2, 0.5]] * 2
+
+
+def test_a_network_that_diverged_at_every_rate_is_still_there(ds):
+    ds["error"].loc[{"architecture": "lstm", "checkpoint": 2}] = np.nan
+    ds["status"].loc[{"architecture": "lstm"}] = DIVERGED
+    best = chosen_rates(ds)
+    assert set(best["architecture"]) == {"rnn", "lstm"}
+
+
+def test_adjoint_curves_are_relative_to_the_end(ds):
+    curves = adjoint_curves(ds)
+    assert len(curves) == 4 * len(STAGES) * len(POSITIONS)
+    assert (curves.query("position == 1")["log10_ratio"] == 0).all()
+    assert curves.query("position == 0")["log10_ratio"].to_numpy() == pytest.approx(-8)
+    assert set(curves["largest"]) == {0.5} and set(curves["smallest"]) == {-3.0}
+
+
+def test_a_linear_lu_rnn_balances_what_its_matrix_does_and_a_basic_rnn_does_not():
+    """Section 2.9: one whole turn of W and its inverse preserves the adjoint state, whatever the scale of W."""
+    frame = scaled_adjoints((0.5, 2.0), (1e-8,), width=4, time_steps=12, tau=3, size=2)
+    at = frame.set_index(["architecture", "scale", "time"])["log10_ratio"]
+    for name in ("lu_rnn", "inverse_rnn"):
+        for scale in (0.5, 2.0):
+            assert at[name, scale, 6] == pytest.approx(0, abs=1e-4)
+            # In the middle of a turn the adjoint state has felt one of the two alone.
+            assert at[name, scale, 9] == pytest.approx(-3 * np.log10(scale), abs=1e-4)
+    for scale in (0.5, 2.0):
+        assert at["rnn", scale, 6] == pytest.approx(6 * np.log10(scale), abs=1e-4)
+
+
+def test_training_steps_of_every_engine_are_timed():
+    table = bench_training(["lu_rnn", "lstm"], Workload(2, 5, 3, 2), rounds=1)
+    engines = table.groupby("cell")["engine"].apply(set).to_dict()
+    assert {"reference", "numba-cpu"} <= engines["lu_rnn"]
+    assert {"reference", "library"} <= engines["lstm"]
+    assert (table.query("engine == 'reference'")["ratio"] == 1).all()
+    assert (table["steps_per_second"] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("workload", "rounds", "complaint"),
+    [
+        (Workload(2, 5, 3, 2), 0, "at least one round"),
+        (Workload(2, 5, 3), 1, "has 2 inputs, got 1"),
+    ],
+)
+def test_a_benchmark_that_makes_no_sense_is_refused(workload, rounds, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        bench_training(["rnn"], workload, rounds=rounds)
