@@ -7,20 +7,32 @@ that is read out, and the norm of the whole, are both returned.
 
 Along a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. So what is pulled back is a unit
 vector per sequence, and its log10 norm accumulates beside it. Everything is computed in float64, from
-states stored every `chunk` steps: memory is the states of one chunk and T / chunk checkpoints.
+states stored every `chunk` steps: memory is what one chunk keeps and T / chunk checkpoints.
+
+Where a few times alone are wanted, a cell with an engine is run by it, and differentiated between those times. Where
+many are, or there is no engine, the reference step is differentiated and every state on the way can be asked for.
 """
 
 import copy
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.nn.utils import parametrize
 
+from lib import kernels
 from lib.cells import Cell, State
 
 CHUNK = 16
+"""Steps of the reference that are differentiated at once: each keeps a graph of small operations."""
+ENGINE_CHUNK = 256
+"""Steps of an engine: it keeps a few arrays, and longer chunks mean fewer calls."""
+LEAST = 1e-250
+"""Norm below which a pulled-back unit vector may have lost digits: its smaller components may be denormal."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +61,8 @@ def adjoint_norms(
     loss: Callable[[Tensor], Tensor],
     *,
     times: Sequence[int] | None = None,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
+    engine: str = "auto",
 ) -> AdjointNorms:
     """Measure the adjoint states of `cell` over the sequences `u`.
 
@@ -64,7 +77,9 @@ def adjoint_norms(
     times
         Time points t in 0..T; all of 1..T by default.
     chunk
-        Steps differentiated at once.
+        Steps differentiated at once; `CHUNK` of the reference and `ENGINE_CHUNK` of an engine by default.
+    engine
+        ``"auto"``, or ``"reference"`` to differentiate the step whatever engines there are.
 
     Returns
     -------
@@ -73,34 +88,44 @@ def adjoint_norms(
     Raises
     ------
     ValueError
-        A time point lies outside the sequence, or `chunk` is not positive.
+        A time point lies outside the sequence, `chunk` is not positive, or `engine` is neither of the two.
 
     Notes
     -----
-    Definition 3.1 of the dissertation. A single step that shrinks the adjoint below the smallest float64 would
-    still be rounded to zero; a chunk that does so is halved until it is one step.
+    Definition 3.1 of the dissertation. A chunk that shrinks the adjoint out of the range of float64 is halved until it
+    is one step; a single step that does so would still be rounded.
     """
     T = u.shape[0]
     wanted = sorted(set(range(1, T + 1) if times is None else times))
     if not wanted or wanted[0] < 0 or wanted[-1] > T:
         raise ValueError(f"expected time points between 0 and T={T}, got {list(wanted)}")
-    if chunk < 1:
+    if chunk is not None and chunk < 1:
         raise ValueError(f"expected a positive chunk, got {chunk}")
-    cell = copy.deepcopy(cell).double().requires_grad_(False)
-    inputs = u.detach().double().unbind(0)
-    weights = cell.weights()
-    starts, state = _checkpoints(cell, weights, inputs, chunk)
+    if engine not in ("auto", "reference"):
+        raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
+    cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
+    u = u.detach().double()
+    fast = engine == "auto" and len(wanted) <= 2 + T // ENGINE_CHUNK and _has_engine(cell, u)
+    chunk = chunk or (ENGINE_CHUNK if fast else CHUNK)
+    # An engine tells the states at the ends of its chunks alone: each wanted time is one.
+    edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
+    with parametrize.cached() if fast else nullcontext():
+        chunks = _EngineChunks(cell, u) if fast else _StepChunks(cell, u)
+        starts, state = [], cell.initial_state(u.shape[1])
+        for start, stop in pairwise(edges):
+            starts.append((start, stop, state))
+            state = chunks.forward(state, start, stop)
 
-    x = state[cell.readout].detach().requires_grad_()
-    (lambda_T,) = torch.autograd.grad(loss(x), x)
-    adjoint = tuple(
-        lambda_T if i == cell.readout else torch.zeros_like(part) for i, part in enumerate(state)
-    )
-    tracker = _Tracker(cell.readout, set(wanted), adjoint)
-    tracker.record(T)
-    for start, state_there in reversed(starts):
-        stop = min(start + chunk, T)
-        _pull_back(cell, weights, inputs[start:stop], state_there, start, tracker)
+        x = state[cell.readout].detach().requires_grad_()
+        (lambda_T,) = torch.autograd.grad(loss(x), x)
+        adjoint = tuple(
+            lambda_T if i == cell.readout else torch.zeros_like(part)
+            for i, part in enumerate(state)
+        )
+        tracker = _Tracker(cell.readout, set(wanted), adjoint)
+        tracker.record(T)
+        for start, stop, state_there in reversed(starts):
+            _pull_back(chunks, state_there, start, stop, tracker)
     return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
 
 
@@ -113,16 +138,12 @@ def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
     return torch.logsumexp(logs * math.log(10), dim=dim) / math.log(10)
 
 
-def _checkpoints(cell: Cell, weights, inputs, chunk: int) -> tuple[list[tuple[int, State]], State]:
-    """Run forward without a graph; return the states before steps 0, chunk, 2 chunk .. and the last."""
-    state = cell.initial_state(inputs[0].shape[0])
-    starts = []
-    with torch.no_grad():
-        for t, u_t in enumerate(inputs):
-            if t % chunk == 0:
-                starts.append((t, state))
-            state = cell.step(weights, state, u_t)
-    return starts, state
+def _has_engine(cell: Cell, u: Tensor) -> bool:
+    chosen = kernels.choose(cell.name, u.device.type, u.dtype, cell.engine_options)
+    return chosen not in (
+        "reference",
+        "library",
+    )  # the library's, in float64, are no faster than the step
 
 
 class _Tracker:
@@ -163,47 +184,108 @@ def _norm(adjoint: State) -> Tensor:
     return scale * torch.linalg.vector_norm(stacked / scale[:, None], dim=1)
 
 
-def _pull_back(cell: Cell, weights, inputs, state: State, start: int, tracker: _Tracker) -> None:
-    """Carry the tracked adjoint from time start + len(inputs) back to time start."""
-    # The earliest state is always asked for, those inside the chunk only where they are wanted.
-    asked = [0, *(k for k in range(1, len(inputs)) if start + k in tracker.wanted)]
-    states = [tuple(part.detach().requires_grad_() for part in state)]
-    with torch.enable_grad():
-        for k, u_t in enumerate(inputs, start=1):
-            after = cell.step(weights, states[-1], u_t)
-            if k in asked:
-                # Parts of one state must not count as functions of each other (h_t of c_t, say):
-                # what is differentiated is a view of each part that only the next step reads.
-                after = tuple(part.view_as(part) for part in after)
-            states.append(after)
+class _StepChunks:
+    """The reference step, whose every state can be differentiated by."""
+
+    def __init__(self, cell: Cell, u: Tensor) -> None:
+        self._step, self._weights, self._inputs = cell.step, cell.weights(), u.unbind(0)
+
+    def forward(self, state: State, start: int, stop: int) -> State:
+        """Return the state at `stop` without a graph."""
+        with torch.no_grad():
+            for u_t in self._inputs[start:stop]:
+                state = self._step(self._weights, state, u_t)
+        return state
+
+    def pull_back(
+        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
+    ) -> dict[int, State]:
+        """Return what `unit` at `stop` is at `start`, and at those times between that are wanted."""
+        asked = [start, *(t for t in range(start + 1, stop) if t in wanted)]
+        states = {start: _leaves(state)}
+        with torch.enable_grad():
+            after = states[start]
+            for t, u_t in enumerate(self._inputs[start:stop], start=start + 1):
+                after = self._step(self._weights, after, u_t)
+                if t in asked:
+                    # Parts of one state must not count as functions of each other (h_t of c_t, say):
+                    # what is differentiated is a view of each part that only the next step reads.
+                    after = tuple(part.view_as(part) for part in after)
+                    states[t] = after
+        return _pulled(after, unit, {t: states[t] for t in asked})
+
+
+class _EngineChunks:
+    """An engine, which is differentiated by the state that it starts from alone."""
+
+    def __init__(self, cell: Cell, u: Tensor) -> None:
+        self._cell, self._u = cell, u
+        self._last: tuple[int, State, State] | None = None
+
+    def forward(self, state: State, start: int, stop: int) -> State:
+        """As `_StepChunks.forward`; the last chunk is run with a graph, which the way back begins with."""
+        if stop == len(self._u):
+            self._last = (start, *self._run(state, start, stop))
+            return tuple(part.detach() for part in self._last[2])
+        with torch.no_grad():
+            return self._cell.run(self._u[start:stop], state)[1]
+
+    def pull_back(
+        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
+    ) -> dict[int, State]:
+        """As `_StepChunks.pull_back`; no time between is wanted."""
+        assert not wanted.intersection(range(start + 1, stop))
+        if self._last is not None and stop == len(self._u) and start == self._last[0]:
+            (_, leaves, after), self._last = self._last, None
+        else:
+            leaves, after = self._run(state, start, stop)
+        return _pulled(after, unit, {start: leaves})
+
+    def _run(self, state: State, start: int, stop: int) -> tuple[State, State]:
+        leaves = _leaves(state)
+        with torch.enable_grad():
+            _, after = self._cell.run(self._u[start:stop], leaves)
+        return leaves, after
+
+
+def _leaves(state: State) -> State:
+    return tuple(part.detach().requires_grad_() for part in state)
+
+
+def _pulled(after: State, unit: State, states: dict[int, State]) -> dict[int, State]:
+    """Return the vector-Jacobian products of `unit`, at the state `after`, by each of `states`."""
     # A part that depends on nothing (a frozen state, say) pulls nothing back.
-    reached = [
-        (part, unit)
-        for part, unit in zip(states[-1], tracker.unit, strict=True)
-        if part.requires_grad
-    ]
+    reached = [(part, v) for part, v in zip(after, unit, strict=True) if part.requires_grad]
     flat = torch.autograd.grad(
         [part for part, _ in reached],
-        [part for k in asked for part in states[k]],
-        [unit for _, unit in reached],
+        [part for state in states.values() for part in state],
+        [v for _, v in reached],
         allow_unused=True,
         materialize_grads=True,
     )
-    size = len(state)
-    pulled = {k: tuple(flat[i * size : (i + 1) * size]) for i, k in enumerate(asked)}
-    if len(inputs) > 1 and _left_the_range(pulled[0], tracker.unit):
-        middle = len(inputs) // 2
-        halfway = tuple(part.detach() for part in states[middle])
-        _pull_back(cell, weights, inputs[middle:], halfway, start + middle, tracker)
-        _pull_back(cell, weights, inputs[:middle], state, start, tracker)
+    size = len(unit)
+    return {t: tuple(flat[i * size : (i + 1) * size]) for i, t in enumerate(states)}
+
+
+def _pull_back(
+    chunks: _StepChunks | _EngineChunks, state: State, start: int, stop: int, tracker: _Tracker
+) -> None:
+    """Carry the tracked adjoint from time `stop` back to time `start`, where the cell is in `state`."""
+    pulled = chunks.pull_back(tracker.unit, state, start, stop, tracker.wanted)
+    if stop - start > 1 and _left_the_range(pulled[start], tracker.unit):
+        middle = (start + stop) // 2
+        halfway = chunks.forward(state, start, middle)
+        _pull_back(chunks, halfway, middle, stop, tracker)
+        _pull_back(chunks, state, start, middle, tracker)
         return
-    for k in asked[1:]:
-        tracker.record(start + k, pulled[k])
-    tracker.renormalise(pulled[0])
+    for t in reversed(pulled):
+        if t != start:
+            tracker.record(t, pulled[t])
+    tracker.renormalise(pulled[start])
     tracker.record(start)
 
 
 def _left_the_range(pulled: State, unit: State) -> bool:
-    """Tell whether a sequence's adjoint became zero or infinite within the chunk."""
+    """Tell whether a sequence's adjoint became too small for all its digits, or infinite, within the chunk."""
     before, after = _norm(unit), _norm(pulled)
-    return bool(((before > 0) & ((after == 0) | ~after.isfinite())).any())
+    return bool(((before > 0) & ((after < LEAST) | ~after.isfinite())).any())

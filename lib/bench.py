@@ -60,11 +60,12 @@ def bench_cells(workload: Workload, *, rounds: int, device: str = "cpu") -> pd.D
         (name, engine): _cell_pass(name, engine, workload, u)
         for name in cell_names()
         for engine in kernels.engine_names(name)
+        if _runs(name, engine, u)
     }
     layers = {name: _layer_pass(layer, workload, u) for name, layer in BASELINES.items()}
     times = pd.DataFrame(
         [
-            {key: _seconds(run, u) for key, run in [*candidates.items(), *layers.items()]}
+            {key: seconds(run, u) for key, run in [*candidates.items(), *layers.items()]}
             for _ in range(rounds + 1)
         ][1:]
     )
@@ -96,6 +97,15 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used"
 
 
+def _runs(name: str, engine: str, u: Tensor) -> bool:
+    """Return whether an engine can run a cell on such an input here."""
+    try:
+        kernels.select(name, engine, u)
+    except ValueError:
+        return False
+    return True
+
+
 def _cell_pass(name: str, engine: str, workload: Workload, u: Tensor) -> Callable[[], Tensor]:
     cell = make_cell(name, workload.inputs, workload.hidden).to(u.device)
     return lambda: cell(u, engine=engine)[0]
@@ -106,7 +116,7 @@ def _layer_pass(layer: type[nn.Module], workload: Workload, u: Tensor) -> Callab
     return lambda: module(u)[0]
 
 
-def _seconds(run: Callable[[], Tensor], u: Tensor) -> float:
+def seconds(run: Callable[[], Tensor], u: Tensor) -> float:
     """Time one forward and backward pass from the last output, as training does."""
     start = time.perf_counter()
     run()[-1].sum().backward()

@@ -64,7 +64,7 @@ def plot_effects(
                 capsize=2.5,
             )
             ax.set_xlim(-0.6, len(variations) - 0.4)
-        row[0].set_ylabel(label(architecture).replace(" RNN", "\nRNN"))
+        row[0].set_ylabel(_two_lines(architecture))
     _name_panels(axes, datasets, variations)
     figure.supylabel(f"effect on task accuracy against {label(reference)}", fontsize=10)
     return _settle(figure)
@@ -112,10 +112,40 @@ def plot_times(times: pd.DataFrame, frame: pd.DataFrame, *, window: int) -> Figu
             ax.set_ylim(0, window + max(1, 0.05 * window))
         row[0].set_ylabel(label(dataset))
     for ax, architecture in zip(axes[0], architectures, strict=True):
-        ax.set_title(label(architecture).replace(" RNN", "\nRNN"), fontsize=10)
+        ax.set_title(_two_lines(architecture), fontsize=10)
     _name_ticks(axes[-1], variations)
     figure.supylabel("epoch of largest test accuracy", fontsize=11)
     return _settle(figure)
+
+
+def plot_spreads(spreads: pd.DataFrame) -> Figure:
+    """Draw the standard deviation of each group, with its interval.
+
+    Parameters
+    ----------
+    spreads
+        Result of `lib.stats.variance.spreads`; a group whose attempts are all equal has no place on the axis.
+    """
+    figure, ax = plt.subplots(figsize=(8, 4.2))
+    spreads = spreads[spreads["deviation"] > 0]
+    names = spreads["architecture"].unique().tolist()
+    for place, name in enumerate(names):
+        rows = spreads[spreads["architecture"] == name]
+        bars = rows[["low", "high"]].sub(rows["deviation"], axis=0).abs().T
+        ax.errorbar(
+            place + 0.3 * _spread(np.zeros(len(rows))),
+            rows["deviation"],
+            yerr=bars.to_numpy(),
+            fmt=marker(name),
+            color=colour(name),
+            markersize=5,
+            elinewidth=1,
+        )
+    if names:
+        ax.set_yscale("log")
+    ax.set_xticks(range(len(names)), [_two_lines(name) for name in names], fontsize=9)
+    ax.set_ylabel("standard deviation of task accuracy")
+    return figure
 
 
 def plot_rejections(shares: pd.DataFrame) -> Figure:
@@ -208,6 +238,10 @@ def plot_residuals(residuals: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     right.set_xlabel("standard deviation of residuals")
     legend_below(figure, ncols=7)
     return figure, table
+
+
+def _two_lines(architecture: str) -> str:
+    return label(architecture).replace(" RNN", "\nRNN")
 
 
 def _settle(figure: Figure) -> Figure:

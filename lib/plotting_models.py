@@ -30,7 +30,8 @@ def coefficient_figure(table: pd.DataFrame, unit: str) -> Figure:
     ----------
     table
         The table of a model with factors. Lines of covariates on scales of their own (intercept, metric, accuracy,
-        dim, epochs) are not drawn; the table has them.
+        dim, epochs) are not drawn; the table has them. A dagger marks lines that are measured against another baseline
+        than in the text.
     unit
         Unit of the response.
     """
@@ -76,7 +77,12 @@ def _coefficients(ax: Axes, table: pd.DataFrame) -> None:
         label="ours, 95%",
     )
     ax.axvline(0.0, color="black", linewidth=0.8)
-    ax.set_yticks(place, [_short(name) for name in table["name"]], fontsize=9)
+    other = table["note"].str.startswith("measured against")
+    names = [
+        f"{_short(name)} †" if marked else _short(name)
+        for name, marked in zip(table["name"], other, strict=True)
+    ]
+    ax.set_yticks(place, names, fontsize=9)
     ax.set_ylim(len(table) - 0.4, -0.6)
 
 

@@ -14,7 +14,8 @@ Variables, each with ``long_name`` and ``units``:
                        width, dataset
 ``loss``               attempt, split,  mean cross entropy
                        epoch
-``accuracy``           ..               share of sequences classified correctly
+``accuracy``           ..               share of sequences classified correctly; in results of the profile
+                                        ``simulated`` any number
 ``adjoint_first``      ..               log10 of sum_i ||lambda_1^(i)||_2 over the split (3.5)
 ``adjoint_last``       ..               log10 of sum_i ||lambda_T^(i)||_2
 ``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)

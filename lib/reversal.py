@@ -6,6 +6,7 @@ trajectory. Here a way back is judged in float32 against the adjoint in float64 
 leaves out what the forward pass itself loses to rounding: every float32 implementation loses that.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.signal import lfilter
 from torch.autograd.graph import saved_tensors_hooks
 
 from lib.cells import make_cell
+from lib.kernels._cpu import chains, kernel
 from lib.kernels.cpu_unicornn import recurrence, states
 from lib.published import load_published
 
@@ -150,18 +152,28 @@ def _drive(kind: str, T: int, shape: tuple[int, ...], rng: np.random.Generator) 
 
 def _adjoint64(w, h, alpha, g, y, z, from_last) -> tuple[np.ndarray, ...]:
     """Return the gradients by w, h and g in float64 along given states, as `lib.kernels.cpu_unicornn` derives them."""
-    w, h, g, y, z, lambda_ = (part.astype(np.float64) for part in (w, h, g, y, z, from_last))
-    mu, delta = np.zeros_like(w), np.empty_like(g)
-    w_gradient, h_gradient = np.zeros_like(w), np.zeros_like(w)
-    for n in range(len(g) - 1, -1, -1):
-        before = y[n - 1] if n else np.zeros_like(w)
-        s = np.tanh(w * before + g[n])
-        mu = mu + h * lambda_
-        delta[n] = -h * mu * (1 - s**2)
-        w_gradient += delta[n] * before
-        h_gradient += lambda_ * z[n] - mu * (s + alpha * before)
-        lambda_ = lambda_ + w * delta[n] - h * alpha * mu
+    w, h, g, y, z, from_last = (
+        part.astype(np.float64, order="C") for part in (w, h, g, y, z, from_last)
+    )
+    w_gradient, h_gradient, delta = np.zeros_like(w), np.zeros_like(w), np.empty_like(g)
+    parts = chains(w, h, g, y, z, from_last, w_gradient, h_gradient, delta)
+    _pull_back(float(alpha), *parts)
     return w_gradient, h_gradient, delta
+
+
+@kernel
+def _pull_back(alpha, w, h, g, y, z, from_last, w_gradient, h_gradient, delta):
+    for i in range(w.size):
+        lambda_, mu = from_last[i], 0.0
+        for n in range(len(g) - 1, -1, -1):
+            before = y[n - 1, i] if n > 0 else 0.0
+            s = math.tanh(w[i] * before + g[n, i])
+            mu += h[i] * lambda_
+            d = -h[i] * mu * (1 - s**2)
+            delta[n, i] = d
+            w_gradient[i] += d * before
+            h_gradient[i] += lambda_ * z[n, i] - mu * (s + alpha * before)
+            lambda_ += w[i] * d - h[i] * alpha * mu
 
 
 def _relative(found: np.ndarray, truth: np.ndarray, *, over_batch: bool) -> float:

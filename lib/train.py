@@ -22,7 +22,7 @@ from lib.results import COMPLETED, DIVERGED, MEASUREMENTS, SPLITS
 from lib.seeds import seeds, torch_seed
 from lib.tasks import Sequences, TaskData, vary
 
-RECIPE = 1
+RECIPE = 2
 """Raised whenever a change to training or measuring changes results: it is part of every shard's name."""
 
 

@@ -4,13 +4,20 @@ Sizes are odd and small: the simulator takes microseconds for each step of each 
 their lengths lie on both sides of 8 and 16; a dense block has one warp up to 32 units.
 """
 
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from lib import kernels
+from lib.bench_gpu import __main__ as bench
+from lib.bench_gpu import checks, floors, speed
 from lib.cells import make_cell
 from lib.cells._cell import unroll
-from lib.kernels import _cuda, _cuda_engine
+from lib.kernels import _cuda, _cuda_engine, cuda_indrnn
 from lib.parity import a_case, deviations, everything
 from tests.engines import TOLERANCE, assert_engine_agrees
 
@@ -237,3 +244,79 @@ def test_inputs_that_are_not_contiguous_are_copied():
     run = kernels.select("rnn", "numba-cuda", u)
     found, expected = run(weights, (x0,), u), run(weights, (x0.contiguous(),), u.contiguous())
     assert torch.equal(found[0], expected[0])
+
+
+# ---------------------------------------------------------------------------------- the GPU's benchmark
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let the benchmark run here: small sizes, a clock in place of events, a plain pass in place of a graph."""
+
+    def clock(run):
+        start = time.perf_counter()
+        run()
+        return 1e3 * (time.perf_counter() - start)
+
+    monkeypatch.setattr(checks, "SIZES", (4, 2, 3))
+    monkeypatch.setattr(checks, "PARITY_SIZES", (9, 2, 3))
+    monkeypatch.setattr(floors, "milliseconds", clock)
+    monkeypatch.setattr(floors, "bandwidth", lambda: 1e9)
+    monkeypatch.setattr(speed, "capture", lambda run: (SimpleNamespace(replay=run), run()))
+    for name, size in {"BATCH": 2, "HIDDEN": 3}.items():
+        monkeypatch.setattr(speed, name, size)
+    monkeypatch.setattr(bench, "_machine", lambda: {"check": "machine", "case": "simulator"})
+
+
+def test_the_benchmark_finds_right_kernels_right(small, monkeypatch):
+    here = [check for check in checks.CHECKS if check.__name__ in HERE]
+    assert len(here) == len(HERE)
+    monkeypatch.setattr(checks, "cells", lambda: ["indrnn", "rnn"])
+    monkeypatch.setattr(checks, "CHECKS", here)
+    monkeypatch.setattr(bench, "figure_1", lambda steps: speed.figure_1(steps, rounds=1))
+    monkeypatch.setattr(
+        floors, "step_latency", lambda name, latency=floors.step_latency: latency(name, steps=3)
+    )
+    table = bench.table(time_steps=(3,))
+    assert list(table) == bench.COLUMNS
+    right = table[~table["check"].isin(["speed", "machine"])]
+    assert len(right) == 2 * (2 + len(HERE))
+    assert right["passed"].all(), right[right["passed"] != True].to_string()  # noqa: E712
+    times = table[table["check"] == "speed"]
+    assert (times["value"] > 0).all()
+    assert set(times["limit"]) == {"", ">= 10", "<= 3"}
+    # Per way: six times, five ratios to the LSTM, three floors of three cells.
+    assert len(times) == 2 * (6 + 5 + 9)
+
+
+HERE = [
+    "repeats_to_the_bit",
+    "trains_many_in_one_launch",
+    "spreads_bad_numbers",
+    "refuses_bad_input",
+]
+
+
+def test_the_benchmark_finds_a_wrong_kernel_wrong(small, monkeypatch):
+    monkeypatch.setattr(checks, "cells", lambda: ["indrnn"])
+    monkeypatch.setattr(bench, "figure_1", lambda steps: pd.DataFrame(columns=bench.COLUMNS))
+    monkeypatch.setattr(
+        cuda_indrnn, "launch_chains", lambda *_: None
+    )  # all results are what was in memory
+    table = bench.table(time_steps=())
+    wrong = table[table["passed"] == False]  # noqa: E712
+    assert {"parity", "survives graph capture"} <= set(wrong["check"])
+    assert wrong["quantity"].str.len().min() > 0
+
+
+def test_chains_of_dependent_steps_are_steps_of_the_cells():
+    # One step of each, there, is one step of the cell.
+    numbers = torch.tensor([0.5, 0.1, 0.2, 0.3, 0.4])
+    a, b, c, x, y = numbers.tolist()
+    z = y - b * (np.tanh(a * x + c) + c * x)
+    f = 1 / (1 + np.exp(-(a + b * x)))
+    expected = {"unicornn": x + b * z + z, "sru": f * x + (1 - f) * c + y, "indrnn": a * x + b + y}
+    for name, (there, _) in floors.CHAINS.items():
+        result = torch.empty(32)
+        _cuda.launch(there, 1, 32, numbers, result, 1)
+        np.testing.assert_allclose(result.numpy(), expected[name], rtol=1e-6)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from lib import adjoint, kernels
 from lib.adjoint import adjoint_norms, log10_sum
 from lib.cells import Cell, cell_names, make_cell
 
@@ -144,3 +145,73 @@ def test_measuring_leaves_the_cell_as_it_was():
     for name, parameter in cell.named_parameters():
         assert parameter.dtype == torch.float32 and parameter.requires_grad
         assert torch.equal(parameter, before[name]), name
+
+
+# ---------------------------------------------------------------------------------- engines
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+@pytest.mark.parametrize("times", [(1, T), (0, 9)])
+@pytest.mark.parametrize("name", cell_names())
+def test_engines_measure_what_the_step_does(name, times, chunk):
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D)
+    u = torch.randn(T, B, P)
+    expected = adjoint_norms(cell, u, _loss, times=times, engine="reference")
+    found = adjoint_norms(cell, u, _loss, times=times, chunk=chunk)
+    assert found.times == expected.times
+    torch.testing.assert_close(found.readout, expected.readout, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(found.full, expected.full, rtol=1e-10, atol=1e-12)
+    for part, truth in zip(found.final_states, expected.final_states, strict=True):
+        torch.testing.assert_close(part, truth, rtol=1e-10, atol=1e-12)
+
+
+ENGINES = [n for n in cell_names() if kernels.choose(n, "cpu", torch.float64) == "numba-cpu"]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_few_times_are_left_to_the_engine_and_many_to_the_step(name, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the step was asked")
+
+    monkeypatch.setattr(adjoint, "_StepChunks", refuse)
+    u = torch.zeros(T, B, P)
+    adjoint_norms(make_cell(name, P, D), u, _loss, times=(1, T))
+    for more in ({"times": (1, T), "engine": "reference"}, {}):
+        with pytest.raises(AssertionError, match="the step was asked"):
+            adjoint_norms(make_cell(name, P, D), u, _loss, **more)
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e-2])
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "exponential"])
+def test_an_engine_whose_chunk_leaves_the_range_is_halved(name, factor):
+    # Both paths round differently near the edge of the range, and must not come near it.
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D).double()
+    weights = cell.weights()
+    matrix = weights._fields[0]
+    cell.weights = lambda: weights._replace(**{matrix: factor * weights[0]})
+    if name in ("lstm", "gru"):  # what the gates keep shrinks as well
+        b = weights.b - 20
+        cell.weights = lambda: weights._replace(**{matrix: factor * weights[0], "b": b})
+    u = torch.randn(500, 2, P)
+    expected = adjoint_norms(cell, u, _loss, times=(1, 500), engine="reference")
+    found = adjoint_norms(cell, u, _loss, times=(1, 500))
+    assert expected.full[0].max() < -310
+    torch.testing.assert_close(found.full, expected.full, rtol=1e-10, atol=0)
+
+
+def test_dropout_is_off_while_measuring():
+    torch.manual_seed(0)
+    cell = make_cell("unicornn", P, D, dropout=0.5).train()
+    plain = make_cell("unicornn", P, D)
+    plain.load_state_dict(cell.state_dict())
+    u = torch.randn(T, B, P)
+    found = adjoint_norms(cell, u, _loss, times=(1, T))
+    torch.testing.assert_close(found.full, adjoint_norms(plain, u, _loss, times=(1, T)).full)
+    assert cell.training
+
+
+def test_an_unknown_engine_is_refused():
+    with pytest.raises(ValueError, match="expected the engine 'auto' or 'reference', got 'fast'"):
+        adjoint_norms(make_cell("rnn", P, D), torch.zeros(T, B, P), _loss, engine="fast")

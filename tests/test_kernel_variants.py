@@ -34,7 +34,7 @@ def test_variants_equal_the_reference(name, engine, variant, T, batch, hidden):
 @pytest.mark.parametrize(("name", "engine", "variant"), CASES)
 def test_variants_equal_the_reference_in_float32(name, engine, variant):
     if "backward" in variant:
-        pytest.skip("what it may lose in float32 is tested by test_unicornn_backward.py")
+        pytest.skip("what it may lose in float32 is tested by test_reversal.py")
     assert_engine_agrees(a_case(name, 30, 3, 33, torch.float32, **variant), name, engine)
 
 

@@ -38,6 +38,16 @@ def test_reference_architecture_always_completes():
     assert (entered.completed()[table["architecture"] == "antisymmetric"] == 10).all()
 
 
+def test_the_published_condition_number_is_that_of_natural_logarithms():
+    names, matrix = published.columns()
+    weight = np.sqrt(entered.completed())[:, None]
+    decimal = published.in_decimal_logarithms(names, matrix)
+    stated = published.summary(6)["condition_number"]
+    for columns, other in ((matrix, decimal), (matrix * weight, decimal * weight)):
+        natural = np.linalg.cond(columns)
+        assert abs(natural - stated) < 0.1 * stated < abs(np.linalg.cond(other) - stated)
+
+
 def test_the_design_s_moments_are_those_that_the_simple_models_imply():
     names, matrix = published.columns()
     n = entered.completed()

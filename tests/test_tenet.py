@@ -154,8 +154,21 @@ def test_empty_cells_drop_their_interaction_alone(reference):
     made = design(MODELS[3], rows(ds, "training"))
     lost = made.dropped.set_index("term")["cause"]
     assert lost["architecture[lstm]:noise[post]"] == "no row has this combination"
-    assert "architecture[lstm]:noise[uniform]" in made.names
+    assert "architecture[lstm]:noise[uniform]" in made.names and not made.changed
     assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
+
+
+def test_coefficients_that_change_their_meaning_are_named(reference):
+    # Without post noise on the reference architecture its interactions take over the effect of the noise.
+    ds = without(reference, {"architecture": "antisymmetric", "noise": "post"})
+    made = rows(ds, "training")
+    found = fit(MODELS[3], made)
+    overlapping = {f"architecture[{name}]:noise[post]" for name in ("exponential", "gru", "lstm")}
+    assert overlapping <= set(found.changed) and "noise[post]" in found.changed
+    assert "architecture[lstm]:noise[uniform]" not in found.changed
+    notes = compare.coefficients(found, made).set_index("term")["note"]
+    assert notes["noise[post]"].startswith("another meaning")
+    assert notes["noise[uniform]"] == ""
 
 
 def test_one_architecture_leaves_the_other_factors(reference):

@@ -101,16 +101,26 @@ class Cell(nn.Module, ABC):
         Raises
         ------
         ValueError
-            The input has the wrong shape, type or no time steps, or the engine cannot run it.
+            The input or the state has the wrong shape or type, the input has no time steps or is not finite, or the
+            engine cannot run it.
         """
-        self._check(u)
+        self._check(u, state)
         state = self.initial_state(u.shape[1]) if state is None else state
+        return self.run(u, state, engine=engine)
+
+    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
+        """As `forward`, of an input and a state that were checked, or of a network that may have diverged."""
         run = kernels.select(self.name, engine, u, self.engine_options)
         if run is None:
             return unroll(self.step, self.weights(), state, u, readout=self.readout)
         return run(self.weights(), state, u)
 
-    def _check(self, u: Tensor) -> None:
+    def _check(self, u: Tensor, state: State | None = None) -> None:
+        """Refuse an input or a state that the equations do not speak of.
+
+        That the input is finite costs a pass over it, which is little beside the recurrence. Only what asks for no gradient
+        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake.
+        """
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
                 f"{self.name}: expected input (time, batch, input) with input={self.input_size}, "
@@ -121,10 +131,30 @@ class Cell(nn.Module, ABC):
                 f"{self.name}: expected at least one time step and one sequence, got {tuple(u.shape)}"
             )
         own = next(self.parameters())
+        if own.dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"{self.name}: expected weights of torch.float32 or torch.float64, got {own.dtype}; "
+                "convert the cell with cell.float()"
+            )
         if u.dtype != own.dtype or u.device != own.device:
             raise ValueError(
                 f"{self.name}: expected input of {own.dtype} on {own.device}, "
                 f"got {u.dtype} on {u.device}; convert it with u.to(...)"
+            )
+        if not u.requires_grad and not u.isfinite().all():
+            bad = int((~u.isfinite()).sum())
+            raise ValueError(
+                f"{self.name}: expected finite input, got {bad} of {u.numel()} values that are NaN or infinite; "
+                "find where they come from, or mask them with u.nan_to_num()"
+            )
+        expected = (u.shape[1], self.hidden_size)
+        if state is not None and (
+            len(state) != self.states
+            or any(part.shape != expected or part.dtype != own.dtype for part in state)
+        ):
+            got = ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none"
+            raise ValueError(
+                f"{self.name}: expected {self.states} state tensor(s) of shape {expected} and {own.dtype}, got {got}"
             )
 
     def extra_repr(self) -> str:

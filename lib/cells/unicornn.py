@@ -38,7 +38,7 @@ text initialises Lambda: it is drawn like V.
 
 Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies what a layer hands to those above by one mask per
 sequence, the same at all times, scaled by 1 / (1 - rate). Masks belong to the weights that `step` gets, so that the
-step stays pure. Only `forward` in training mode draws them; a sequence run in two calls gets two.
+step stays pure. Only a run in training mode draws them; a sequence run in two calls gets two.
 """
 
 from typing import NamedTuple
@@ -225,16 +225,12 @@ class UnICORNN(Cell, name="unicornn"):
         masks = (None,) * self.layers if masks is None else masks
         return StackedWeights(layers, dts, self.alpha, self.skip, skips, masks)
 
-    def forward(
-        self, u: Tensor, state: State | None = None, *, engine: str = "auto"
-    ) -> tuple[Tensor, State]:
-        """Run the cell over a sequence, as `Cell.forward`; in training with fresh masks where there is dropout."""
+    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
+        """As `Cell.run`; in training with fresh masks where there is dropout."""
         drops = self.training and self.dropout > 0 and self.layers > 1
         if self._plain and not drops:
-            return super().forward(u, state, engine=engine)
-        self._check(u)
+            return super().run(u, state, engine=engine)
         run = kernels.select(STACKED, engine, u, self.engine_options)
-        state = self.initial_state(u.shape[1]) if state is None else state
         weights = self.weights(self._draw_masks(u) if drops else None)
         if run is None:
             return unroll(self.step, weights, state, u, readout=self.readout)

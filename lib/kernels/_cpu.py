@@ -1,21 +1,23 @@
 r"""What the CPU kernels share: how they are compiled, and activations that the compiler can vectorise.
 
-The C library's tanh is a call per element, which stops vectorisation. In float32 the activations
+The C library's tanh is a call per element, which stops vectorisation. The activations
 here are arithmetic without branches or calls, which becomes SIMD code. With :math:`n = \operatorname{round}(v / \ln 2)`
-and :math:`r = v - n \ln 2`, a Taylor polynomial of degree 7 gives :math:`e^r - 1` for :math:`|r| \le \ln(2) / 2`, and
+and :math:`r = v - n \ln 2`, a Taylor polynomial (of degree 7 in float32, 13 in float64) gives :math:`e^r - 1` for
+:math:`|r| \le \ln(2) / 2`, and
 
 .. math::
     e^v - 1 = 2^n (e^r - 1) + (2^n - 1), \qquad
     \tanh(x) = \operatorname{sign}(x) \frac{e^{2|x|} - 1}{e^{2|x|} + 1}
 
-within `TANH_ERROR` of the truth. What saturates in PyTorch saturates here: beyond 9.02 the result is exactly 1,
-its slope :math:`1 - y^2` exactly 0. NaN stays NaN. In float64 the C library's functions are used.
+within `TANH_ERROR` of the truth in float32, `ERROR64` in float64. What saturates in PyTorch saturates here: beyond 9.02
+the float32 result is exactly 1, its slope :math:`1 - y^2` exactly 0. NaN stays NaN.
 """
 
 import hashlib
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -34,6 +36,9 @@ TANH_ERROR = 2.5e-7
 
 SIGMOID_ERROR = 4e-7
 """Bound of the relative error of the float32 logistic function, where it is a normal number."""
+
+ERROR64 = 1e-15
+"""Bound of the relative error of both in float64."""
 
 PARALLEL_FROM = 500_000
 """Steps of chains below which starting a second thread costs more than it saves."""
@@ -133,57 +138,88 @@ def recurrent_gradient(delta: np.ndarray, x0: np.ndarray, outputs: np.ndarray) -
 
 # ---------------------------------------------------------------------------------- activations
 
-_f4, _i4 = np.float32, np.int32
-_ZERO, _ONE, _TWO = _f4(0), _f4(1), _f4(2)
-_LOG2_E = _f4(1 / math.log(2))
-_LN2_HIGH = _f4(0.693145751953125)  # few enough digits that n times it is exact
-_LN2_LOW = _f4(math.log(2) - 0.693145751953125)
-_ROUND = _f4(1.5 * 2**23)  # adding it rounds to an integer, found in the lowest bits
-_TAYLOR = tuple(_f4(1 / math.factorial(k)) for k in range(8))
-_BIAS, _MANTISSA = _i4(127), _i4(23)
-_TANH_TOP = _f4(20)  # 2|x| beyond which tanh is 1
-_EXP_TOP = _f4(104)  # exp(-v) beyond which is below the smallest denormal
-_ROUND_BITS = _i4(0x4B400000)
+
+@numba.njit(**_OPTIONS)
+def _taylor32(r):
+    """Return e^r - 1 - r over r^2, to degree 7."""
+    _, _, c2, c3, c4, c5, c6, c7 = _TAYLOR32
+    return c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * c7))))
 
 
 @numba.njit(**_OPTIONS)
-def _expm1_reduced(v):
-    """Return e^r - 1 and n + 1.5 * 2^23 for v = n ln 2 + r."""
-    _, _, c2, c3, c4, c5, c6, c7 = _TAYLOR
-    rounded = v * _LOG2_E + _ROUND
-    n = rounded - _ROUND
-    r = (v - n * _LN2_HIGH) - n * _LN2_LOW
-    return r + r * r * (c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * c7))))), rounded
+def _taylor64(r):
+    """Return e^r - 1 - r over r^2, to degree 13."""
+    _, _, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13 = _TAYLOR64
+    high = c8 + r * (c9 + r * (c10 + r * (c11 + r * (c12 + r * c13))))
+    return c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * (c7 + r * high)))))
 
 
-@numba.njit(**_OPTIONS)
-def _power_of_two(n):
-    """Return 2^n for an int32 n in -126..127, by writing its exponent."""
-    return _i4((n + _BIAS) << _MANTISSA).view(_f4)
+_TAYLOR32 = tuple(np.float32(1 / math.factorial(k)) for k in range(8))
+_TAYLOR64 = tuple(1 / math.factorial(k) for k in range(14))
 
 
-@numba.njit(**_OPTIONS)
-def _tanh32(x):
-    v = abs(x) * _TWO
-    v = _TANH_TOP if v > _TANH_TOP else v  # not max or min: NaN must pass
-    p, rounded = _expm1_reduced(v)
-    scale = _power_of_two(_i4(_f4(rounded).view(_i4) - _ROUND_BITS))
-    e = scale * p + (scale - _ONE)
-    small = e < _ONE
-    ratio = (e if small else _TWO) / (e + _TWO)
-    return math.copysign(ratio if small else _ONE - ratio, x)
+def _activations(real: type, integer: type, taylor: Callable, ln2_high: float) -> tuple:
+    """Return tanh and the logistic function of one type.
+
+    Parameters
+    ----------
+    real, integer
+        NumPy types of equal size.
+    taylor
+        Compiled polynomial of r.
+    ln2_high
+        The first digits of ln 2, few enough that n times them is exact.
+    """
+    info = np.finfo(real)
+    bits = info.nmant
+    zero, one, two = real(0), real(1), real(2)
+    log2_e, high, low = real(1 / math.log(2)), real(ln2_high), real(_LN2 - Fraction(ln2_high))
+    rounding = real(1.5 * 2**bits)  # adding it rounds to an integer, found in the lowest bits
+    rounding_bits = rounding.view(integer)
+    bias, shift, first = integer(info.maxexp - 1), integer(bits), integer(1)
+    tanh_top = real((bits + 5) * math.log(2))  # 2|x| beyond which tanh is 1
+    exp_top = real((bits - info.minexp + 2) * math.log(2))  # exp(-v) beyond is below the denormals
+
+    @numba.njit(**_OPTIONS)
+    def expm1_reduced(v):
+        """Return e^r - 1 and the integer n for v = n ln 2 + r."""
+        rounded = v * log2_e + rounding
+        n = rounded - rounding
+        r = (v - n * high) - n * low
+        return r + r * r * taylor(r), integer(real(rounded).view(integer) - rounding_bits)
+
+    @numba.njit(**_OPTIONS)
+    def power_of_two(n):
+        """Return 2^n for a normal result, by writing its exponent."""
+        return integer((n + bias) << shift).view(real)
+
+    @numba.njit(**_OPTIONS)
+    def tanh_(x):
+        v = abs(x) * two
+        v = tanh_top if v > tanh_top else v  # not max or min: NaN must pass
+        p, n = expm1_reduced(v)
+        scale = power_of_two(n)
+        e = scale * p + (scale - one)
+        small = e < one
+        ratio = (e if small else two) / (e + two)
+        return math.copysign(ratio if small else one - ratio, x)
+
+    @numba.njit(**_OPTIONS)
+    def sigmoid_(x):
+        v = abs(x)
+        v = exp_top if v > exp_top else v  # not max or min: NaN must pass
+        p, n = expm1_reduced(-v)
+        half = integer(n >> first)
+        # Two factors: 2^n itself may be a denormal.
+        e = (one + p) * power_of_two(half) * power_of_two(integer(n - half))
+        return (e if x < zero else one) / (one + e)
+
+    return tanh_, sigmoid_
 
 
-@numba.njit(**_OPTIONS)
-def _sigmoid32(x):
-    v = abs(x)
-    v = _EXP_TOP if v > _EXP_TOP else v  # not max or min: NaN must pass
-    p, rounded = _expm1_reduced(-v)
-    n = _i4(_f4(rounded).view(_i4) - _ROUND_BITS)
-    half = _i4(n >> _i4(1))
-    # Two factors: 2^n itself may be a denormal.
-    e = (_ONE + p) * _power_of_two(half) * _power_of_two(_i4(n - half))
-    return (e if x < _ZERO else _ONE) / (_ONE + e)
+_LN2 = Fraction("0.693147180559945309417232121458176568")
+_tanh32, _sigmoid32 = _activations(np.float32, np.int32, _taylor32, 0.693145751953125)
+_tanh64, _sigmoid64 = _activations(np.float64, np.int64, _taylor64, 0.693147180369123816490)
 
 
 def tanh(x):
@@ -195,7 +231,7 @@ def tanh(x):
 def _tanh(x):
     if x == types.float32:
         return lambda x: _tanh32(x)
-    return lambda x: math.tanh(x)
+    return lambda x: _tanh64(x)
 
 
 def sigmoid(x):
@@ -207,4 +243,4 @@ def sigmoid(x):
 def _sigmoid(x):
     if x == types.float32:
         return lambda x: _sigmoid32(x)
-    return lambda x: 1.0 / (1.0 + math.exp(-x))
+    return lambda x: _sigmoid64(x)

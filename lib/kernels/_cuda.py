@@ -57,7 +57,9 @@ class Kernel:
     def bound(self, dtype: torch.dtype) -> FunctionType:
         """Return the function with `real` meaning `dtype`."""
         names = self.function.__globals__ | {"real": _number(dtype)}
-        return FunctionType(self.function.__code__, names, self.__name__)
+        return FunctionType(
+            self.function.__code__, names, self.__name__, None, self.function.__closure__
+        )
 
     def compiled(self, arguments: tuple):
         """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
@@ -123,7 +125,7 @@ def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, sha
         stream = 0
     else:
         values = [part.data_ptr() if isinstance(part, Tensor) else part for part in arguments]
-        stream = _stream(torch.cuda.current_stream().cuda_stream)
+        stream = _stream(torch.cuda.current_stream(0).cuda_stream)
     run.compiled(arguments)[blocks, threads, stream, shared](*values)
 
 

@@ -10,12 +10,12 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
-from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.adding import AddingSection
+from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.latching import LatchingSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
-from lib.params.latching import LatchingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -23,12 +23,12 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
-    "CoadjointGapsSection",
     "AddingSection",
+    "CoadjointGapsSection",
     "DataSection",
+    "LatchingSection",
     "LinearGapsSection",
     "PaddingSection",
-    "LatchingSection",
     "ParameterError",
     "Params",
     "Profile",

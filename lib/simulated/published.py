@@ -113,6 +113,14 @@ def training_means() -> tuple[float, float]:
     return _crossing(1, 7)
 
 
+def in_decimal_logarithms(names: Sequence[str], matrix: np.ndarray) -> np.ndarray:
+    """Return the columns of a design as they would be if LR were the decimal logarithm of the learning rate."""
+    power = np.array(
+        [2 if "log_rate_squared" in name else int("log_rate" in name) for name in names]
+    )
+    return matrix / np.log(10) ** power
+
+
 def _crossing(forward: int, backward: int) -> tuple[float, float]:
     """Return where two regression lines cross: at the means of both variables."""
     a, b = estimates(forward), estimates(backward)

@@ -47,3 +47,14 @@ def sentence(frame: pd.DataFrame) -> str:
         return f"{start}, and none was left out."
     why = ", ".join(f"{int(n):,} {_WORDS.get(reason, reason)}" for reason, n in reasons.items())
     return f"{start}; {planned - inside:,} did not: {why}."
+
+
+def caution(profile: str) -> str:
+    """Return what a reader of simulated results must know before any conclusion, or nothing for trained ones."""
+    if profile != "simulated":
+        return ""
+    return (
+        "**No network was trained for these numbers.** They are drawn from the published models of chapter 3, in which "
+        "architecture and hyperparameters act alike at all tasks: what follows shows the analysis at full size, and "
+        "says nothing about whether behaviours of networks generalise. "
+    )

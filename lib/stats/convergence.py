@@ -113,7 +113,7 @@ def compare_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
 
 def _cause(own: pd.DataFrame, groups: list[np.ndarray]) -> str:
     if len(groups) < 2:
-        return f"attempts entered at {len(groups)} tasks; a comparison needs two"
+        return "attempts entered at fewer than two tasks"
     if own["epochs"].nunique() == 1:
         return f"every attempt took {own['epochs'].iloc[0]} epochs"
     if len(own) == len(groups):

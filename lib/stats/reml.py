@@ -33,6 +33,10 @@ _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e8), 65)
 """Where the profile is looked at before the search: it may have more than one dip."""
 
 
+FLAT = 1e-5
+"""Largest slope of the criterion, in the logarithm of the ratio, at which a search counts as converged."""
+
+
 class ConvergenceError(RuntimeError):
     """A model has no estimate that can be trusted; the message says why."""
 
@@ -232,8 +236,10 @@ def _search(data: Moments) -> tuple[float, float, int]:
         raise ConvergenceError(
             f"no smallest value of the criterion between variance ratios {np.exp(low):.3g} and {np.exp(high):.3g}"
         ) from None
-    if not report.converged:
+    slope = slope_in_log(root)
+    if not report.converged or abs(slope) > FLAT:
         raise ConvergenceError(
-            f"the search for the variance ratio stopped after {report.iterations} steps without a result"
+            f"the search for the variance ratio ended after {report.iterations} steps where the criterion has the "
+            f"slope {slope:.1g}; expected at most {FLAT:g}"
         )
-    return float(np.exp(root)), slope_in_log(root), report.function_calls
+    return float(np.exp(root)), slope, report.function_calls

@@ -164,3 +164,27 @@ def _cause(groups: list[np.ndarray], least: int, tasks: int) -> str:
     if len(groups) < 2:
         return f"{len(groups)} of {tasks} tasks have {least} attempts; a comparison needs two such tasks"
     return ""
+
+
+def spreads(frame: pd.DataFrame) -> pd.DataFrame:
+    r"""Return the standard deviation of task accuracy of every group that the tests compare.
+
+    Parameters
+    ----------
+    frame
+        As for `compare_variances`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``architecture``, the task, ``attempts`` (two or more), ``deviation``, and ``low`` and ``high``, the ends of its 95%
+        interval :math:`s\sqrt{\nu/\chi^2_\nu}` for normal accuracies.
+    """
+    rows = entered(frame)
+    groups = rows[rows["noise"] == NO_NOISE].groupby(["architecture", *TASK], sort=False)
+    table = groups["task_accuracy"].agg(attempts="count", deviation="std")
+    table = table[table["attempts"] > 1].reset_index()
+    freedom = table["attempts"] - 1
+    for end, share in (("low", LEVEL / 2), ("high", 1 - LEVEL / 2)):
+        table[end] = table["deviation"] * np.sqrt(freedom / stats.chi2.isf(share, freedom))
+    return table

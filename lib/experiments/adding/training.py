@@ -16,17 +16,11 @@ from torch.nn import functional as F
 from lib.adjoint import adjoint_norms
 from lib.cells import Cell, make_cell
 from lib.cells.inverse_rnn import SingularMatrixError
+from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, STAGES
 from lib.lyapunov import singular_values
 from lib.schema import COMPLETED, DIVERGED
 from lib.seeds import seeds, torch_seed
 from lib.tasks.adding import FEATURES, adding, mean_input
-
-POSITIONS = tuple(round(k / 50, 2) for k in range(51))
-"""Where along a sequence the adjoint states are kept, as shares of T."""
-STAGES = ("untrained", "trained")
-ENDS = ("largest", "smallest")
-LEVELS = ("architecture", "time_steps", "learning_rate", "replicate")
-"""The levels of one training, from which its random numbers follow."""
 
 _INTERCHANGING = ("lu_rnn", "inverse_rnn")
 _SPREAD = 0.5

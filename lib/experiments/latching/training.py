@@ -140,7 +140,11 @@ def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
         layer.weight.zero_()
         layer.bias.zero_()
     optimiser = torch.optim.LBFGS(
-        layer.parameters(), max_iter=200, line_search_fn="strong_wolfe", tolerance_grad=1e-9
+        layer.parameters(),
+        max_iter=200,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=1e-9,
+        tolerance_change=1e-14,
     )
 
     def closure() -> Tensor:

@@ -201,6 +201,8 @@ def _note(row, fit: Fit, rows: Rows) -> str:
         base = ":".join(sorted(parts, key=lambda part: part == "noise"))
         cause = lost.get(row.term) or lost.get(":".join(parts)) or lost.get(base)
         return f"not estimable: {cause or _absent(row.term, rows)}"
+    if row.term in fit.changed:
+        return "another meaning: it overlaps with a dropped column"
     other = {
         name: rows.attempts[name].cat.categories[0]
         for name, level in REFERENCE.items()

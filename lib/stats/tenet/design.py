@@ -5,23 +5,25 @@ attempts, made by statsmodels from the model's formula, and a column or two over
 
 A smaller experiment cannot estimate everything: with one width there is no effect of the width, with two learning rates
 no curvature. Such terms are dropped and listed with their cause, and so is every single column that the ones before
-it determine, as in R: which of two aliased columns stays is a convention, that one of them must go is not.
+it determine, as in R: which of two aliased columns stays is a convention, that one of them must go is not. The
+coefficients that change their meaning by it are named.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from statsmodels.regression.linear_model import OLS
 
+from lib.stats.estimable import estimable, independent
 from lib.stats.tenet.models import INTERCEPT, Model
 from lib.stats.tenet.rows import NothingToFit, Rows
 
 _ROW_LEVEL = ("accuracy", "metric", "epoch")
-_TOLERANCE = 1e-7
-"""Share of a column's length that must be left when those before it are taken out, as in R's `lm`."""
+_INDEPENDENT = 1e-10
+"""Smallest eigenvalue of the products of unit columns that passes for independent without a closer look."""
 _UNITS = {"log_rate": "learning_rate", "log_rate_squared": "learning_rate"}
 _NEEDED = {"log_rate_squared": 3}
 """Levels that a term needs; all others need two."""
@@ -46,6 +48,9 @@ class Design:
         Shape (N,).
     dropped
         What could not be estimated: ``term`` and ``cause``.
+    changed
+        Columns that stay and yet mean another thing than in a full design, because a column was dropped that they
+        overlap with: their coefficients are not estimable.
     """
 
     names: tuple[str, ...]
@@ -56,6 +61,7 @@ class Design:
     attempt: np.ndarray
     response: np.ndarray
     dropped: pd.DataFrame
+    changed: tuple[str, ...] = ()
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -117,7 +123,7 @@ def design(model: Model, rows: Rows) -> Design:
         response=response,
         dropped=pd.DataFrame(dropped, columns=["term", "cause"]),
     )
-    made = _without_aliases(made, rows)
+    made = _without_aliases(made)
     if len(rows) <= len(made.names):
         raise NothingToFit(
             f"{model.name} has {len(made.names)} coefficients and {len(rows)} rows; train more attempts"
@@ -205,47 +211,44 @@ def _published_order(model: Model, names: list[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-def _without_aliases(made: Design, rows: Rows) -> Design:
+def _without_aliases(made: Design) -> Design:
     """Drop the columns that those before them determine, each with its cause."""
     gram = made.gram()
-    kept: list[int] = []
-    lost = []
-    for at, name in enumerate(made.names):
-        length = gram[at, at]
-        left = length
-        if kept and length > 0:
-            block = gram[np.ix_(kept, kept)]
-            scale = np.sqrt(np.diag(block))
-            solved = np.linalg.lstsq(
-                block / np.outer(scale, scale), gram[kept, at] / scale, rcond=1e-13
-            )[0]
-            left = length - solved @ (gram[kept, at] / scale)
-        # Products carry squares of lengths, so rounding leaves 1e-13 of them where nothing is left.
-        if length > 0 and left > max(_TOLERANCE**2, 1e-12) * length:
-            kept.append(at)
-        else:
-            cause = (
-                "no row has this combination"
-                if length == 0
-                else "the columns before it determine it: cells of the design are empty"
-            )
-            lost.append((name, cause))
-    if not lost:
+    length = np.sqrt(np.diag(gram))
+    unit = gram / np.outer(length, length) if (length > 0).all() else np.zeros((1, 1))
+    # Products tell cheaply that nothing is wrong, which is the usual case and that of a million rows.
+    if np.linalg.eigvalsh(unit)[0] > _INDEPENDENT:
         return made
-    names = [made.names[at] for at in kept]
+    matrix = made.matrix()
+    kept, told = independent(matrix), estimable(matrix)
+    lost = [
+        (
+            name,
+            "no row has this combination"
+            if size == 0
+            else "the columns before it determine it: cells of the design are empty",
+        )
+        for name, size in zip(made.names, length, strict=True)
+        if name not in np.array(made.names)[kept]
+    ]
+    names = [name for name, keep in zip(made.names, kept, strict=True) if keep]
 
     def chosen(all_names: tuple[str, ...]) -> list[int]:
         return [at for at, name in enumerate(all_names) if name in names]
 
-    return Design(
+    return replace(
+        made,
         names=tuple(names),
         constant=made.constant[:, chosen(made.constant_names)],
         constant_names=tuple(name for name in made.constant_names if name in names),
         varying=made.varying[:, chosen(made.varying_names)],
         varying_names=tuple(name for name in made.varying_names if name in names),
-        attempt=made.attempt,
-        response=made.response,
         dropped=pd.concat(
             [made.dropped, pd.DataFrame(lost, columns=["term", "cause"])], ignore_index=True
+        ),
+        changed=tuple(
+            name
+            for name, keep, known in zip(made.names, kept, told, strict=True)
+            if keep and not known
         ),
     )

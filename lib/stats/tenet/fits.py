@@ -28,7 +28,7 @@ import xarray as xr
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from lib.stats.reml import ConvergenceError, fit_random_intercept, moments
+from lib.stats.reml import FLAT, ConvergenceError, fit_random_intercept, moments
 from lib.stats.tenet.design import Design, design
 from lib.stats.tenet.models import MODELS, Model
 from lib.stats.tenet.rows import Rows, rows
@@ -59,6 +59,8 @@ class Fit:
         at the estimate. A fit that did not converge raises instead.
     dropped
         Terms and coefficients that these rows cannot estimate, with the cause.
+    changed
+        Coefficients that stand for something else than in a full design, because of a dropped column.
     """
 
     model: Model
@@ -71,6 +73,7 @@ class Fit:
     boundary: bool
     gradient: float
     dropped: pd.DataFrame
+    changed: tuple[str, ...]
 
     def estimate(self, term: str) -> float:
         """Return an estimate; nan where the coefficient was dropped."""
@@ -79,7 +82,8 @@ class Fit:
 
     def said(self) -> str:
         """Return how the estimation went, as a sentence."""
-        how = f"{self.model.name} converged ({self.engine}, slope {self.gradient:.0e} at the estimate)"
+        # Not the slope itself: below its limit it is rounding, which no two machines share.
+        how = f"{self.model.name} converged ({self.engine}, slope of the criterion below {FLAT:g})"
         if not self.model.random:
             how = f"{self.model.name} solved ({self.engine})"
         edge = (
@@ -163,6 +167,7 @@ def _least_squares(model: Model, made: Design) -> Fit:
         boundary=False,
         gradient=0.0,
         dropped=made.dropped,
+        changed=made.changed,
     )
 
 
@@ -201,6 +206,7 @@ def _mixed(model: Model, made: Design, engine: str) -> Fit:
         boundary=group_variance == 0.0,
         gradient=gradient,
         dropped=made.dropped,
+        changed=made.changed,
     )
 
 

@@ -1,20 +1,13 @@
-"""The trainings of a design, and the dataset that they make."""
+"""The dataset of the latching experiment: what is kept of every training, and all of one example."""
 
-from pathlib import Path
+import json
+import math
 
 import numpy as np
-import torch
+import pandas as pd
 import xarray as xr
 
-from lib import kernels
-from lib.experiments.latching.training import Training, train
-from lib.jobs import run_jobs
-from lib.params.latching import LatchingSection
-from lib.schema import COMPLETED, ResultsError, Schema
-
-NAME = "latching"
-RECIPE = 1
-"""Raised whenever a change of the code changes results."""
+from lib.schema import COMPLETED, DIVERGED, ResultsError, Schema
 
 
 def _check(ds: xr.Dataset) -> None:
@@ -66,58 +59,54 @@ SCHEMA = Schema(
 )
 
 
-def plan(section: LatchingSection) -> list[Training]:
-    """Return the trainings of a design."""
-    settings = section.model_dump(exclude={"trainings", "scheduler", "workers"})
-    engine = kernels.choose("rnn", "cpu", torch.float32)
-    return [
-        Training(replicate=replicate, engine=engine, **settings)
-        for replicate in range(section.trainings)
-    ]
-
-
-def run(profile: str, section: LatchingSection, cache: str | Path) -> xr.Dataset:
-    """Train what has no shard yet and return all as one validated dataset of `SCHEMA`.
-
-    Parameters
-    ----------
-    profile, section
-        The design and its name.
-    cache
-        Folder for the shards.
-    """
-    trainings = plan(section)
-    found = run_jobs(
-        NAME,
-        trainings,
-        train,
-        recipe=RECIPE,
-        cache=cache,
-        describe=lambda training: f"training {training.replicate}",
-        scheduler=section.scheduler,
-        workers=section.workers,
-    )
-    horizons = trainings[0].horizons()
-    levels = {
-        "training": list(range(section.trainings)),
-        "horizon": list(horizons),
-        "sequence": list(range(section.probe_size)),
-        "time": list(range(1, max(horizons) + 1)),
-    }
-    settings = section.model_dump(mode="json", exclude={"scheduler", "workers"})
-    settings |= {"recipe": RECIPE, "engine": trainings[0].engine}
-    ds = SCHEMA.empty(levels, profile=profile, settings=settings)
-    for name in ("status", "steps_completed", "error", "exponent"):
-        ds[name].values[:] = [result[name] for result in found]
-    ds["adjoint_median"].values[:] = [np.median(result["adjoint"], axis=1) for result in found]
-    chosen = example(ds)
-    ds["example"] = ds["example"].copy(data=chosen)
-    ds["state_norm"].values[:] = found[chosen]["state"]
-    ds["adjoint"].values[:] = found[chosen]["adjoint"]
-    return SCHEMA.validate(ds)
-
-
 def example(ds: xr.Dataset) -> int:
     """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
     worst = ds["error"].max("horizon").fillna(np.inf)
-    return int(ds["training"].values[int(worst.argmin())])
+    return int(ds["training"].values[np.argmin(worst.values)])
+
+
+def settings_of(ds: xr.Dataset) -> dict:
+    """Return the settings that the results depend on."""
+    return json.loads(ds.attrs["settings"])
+
+
+def counts(ds: xr.Dataset) -> pd.DataFrame:
+    """Return how many trainings reached the tolerance, by length.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``horizon``, ``trainings``, ``diverged``, ``reached``, ``median_error``.
+    """
+    error = ds["error"].to_dataframe().reset_index()
+    tolerance = settings_of(ds)["tolerance"]
+    groups = error.groupby("horizon")["error"]
+    return pd.DataFrame(
+        {
+            "trainings": ds.sizes["training"],
+            "diverged": int((ds["status"] == DIVERGED).sum()),
+            "reached": groups.agg(lambda values: int((values < tolerance).sum())),
+            "median_error": groups.median(),
+        }
+    ).reset_index()
+
+
+def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
+    r"""Return how the adjoint state changes between the end and the deciding input.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``training``, ``horizon``, ``error``, ``log10_ratio`` (median over sequences of
+        :math:`\log_{10} \|\lambda_{t^*}\|_2` less that of :math:`\log_{10} \|\lambda_T\|_2`) and ``rate``, the mean change of
+        the natural logarithm for a step back.
+    """
+    place = settings_of(ds)["place"]
+    median = ds["adjoint_median"].astype("float64")
+    last = median.sel(time=ds["horizon"])
+    ratio = (median.sel(time=place) - last).drop_vars("time")
+    rate = ratio * math.log(10) / (ds["horizon"] - place)
+    whole = xr.Dataset({"error": ds["error"], "log10_ratio": ratio, "rate": rate})
+    return (
+        whole.to_dataframe().reset_index().sort_values(["training", "horizon"], ignore_index=True)
+    )

@@ -1,4 +1,4 @@
-"""The trainings of a design, and the dataset that they make."""
+"""The trainings that a design asks for, and the run of all."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ import xarray as xr
 
 from lib import kernels
 from lib.cells import cell_class
-from lib.experiments.adding.training import ENDS, LEVELS, POSITIONS, STAGES, Training, train
+from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, SCHEMA, STAGES
+from lib.experiments.adding.training import Training, train
 from lib.jobs import run_jobs
 from lib.params.adding import AddingSection
-from lib.schema import COMPLETED, ResultsError, Schema
 
 NAME = "adding"
 RECIPE = 1
@@ -18,58 +18,6 @@ RECIPE = 1
 
 _STEPS_OF_A_SECOND = 20_000
 """Time steps of one batch that one core does in a second, roughly; only the estimate of the time left uses it."""
-
-
-def _check(ds: xr.Dataset) -> None:
-    trained = ds["status"] == COMPLETED
-    for name in ("error", "adjoint", "gain"):
-        over = [dim for dim in ds[name].dims if dim not in LEVELS]
-        if bool((ds[name].isnull().any(over) & trained).any()):
-            raise ResultsError(f"{name}: expected values wherever a training was completed")
-    if bool(((ds["steps_completed"] != ds["training_steps"]) & trained).any()):
-        raise ResultsError("steps_completed: expected all training steps of a completed training")
-    if bool((ds["error"] < 0).any()):
-        raise ResultsError("error: expected mean squared errors of at least 0")
-
-
-SCHEMA = Schema(
-    name="adding/1",
-    coordinates={
-        "architecture": ("recurrent architecture", "1"),
-        "time_steps": ("length of the sequences", "step"),
-        "learning_rate": ("learning rate of Adam", "1"),
-        "replicate": ("replicate", "1"),
-        "checkpoint": ("measurement of the error, the first before training", "1"),
-        "position": ("place in the sequence, as a share of its length", "1"),
-        "stage": ("before or after training", "1"),
-        "end": ("end of the singular values", "1"),
-    },
-    variables={
-        "status": (LEVELS, "int8", "how the training ended", "1"),
-        "training_steps": (LEVELS, "int64", "batches planned", "step"),
-        "steps_completed": (LEVELS, "int64", "batches trained on", "step"),
-        "parameters": (("architecture",), "int64", "parameters of the cell", "1"),
-        "error": (
-            (*LEVELS, "checkpoint"),
-            "float64",
-            "mean squared error on the test sequences",
-            "1",
-        ),
-        "adjoint": (
-            (*LEVELS, "stage", "position"),
-            "float64",
-            "median over sequences of log10 of the norm of the adjoint state that is read out",
-            "1",
-        ),
-        "gain": (
-            (*LEVELS, "stage", "end"),
-            "float64",
-            "mean over sequences of log10 of the singular values of the last 2 tau steps",
-            "1",
-        ),
-    },
-    check=_check,
-)
 
 
 def plan(section: AddingSection) -> list[Training]:
