@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import ADJOINT_METRIC, legend_below
+from lib.plotting import legend_below
 
 LABELS = {
     "adjoint": "RNN adjoint",
@@ -124,8 +124,8 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
     figure, axes = plt.subplots(
         1, len(paddings), figsize=(2.6 * len(paddings) + 1.2, 4.2), sharey=True, squeeze=False
     )
-    finite = rows.loc[np.isfinite(rows["metric"]), "metric"]
-    low, high = min(finite.min(), 0.0), max(finite.max(), 0.0)
+    finite = np.append(rows.loc[np.isfinite(rows["metric"]), "metric"], 0.0)
+    low, high = finite.min(), finite.max()
     margin = 0.08 * max(high - low, 1.0)
     for ax, padding in zip(axes[0], paddings, strict=True):
         ax.axvline(0, color="black", linestyle="--", linewidth=1.2)
@@ -146,9 +146,9 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
             )
         ax.set_title(f"padding {padding}x")
         ax.set_xlim(low - 1.5 * margin, high + 1.5 * margin)
+        ax.set_xlabel(r"$\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$")
         ax.set_ylim(0, 100)
     axes[0, 0].set_ylabel("test accuracy (%)")
-    figure.supxlabel(ADJOINT_METRIC, fontsize="medium")
     legend_below(figure)
     return figure
 

@@ -95,10 +95,13 @@ def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     groups = counted.groupby(list(by), sort=False)
     table = groups.size().rename("planned").to_frame().join(groups[list(STATUS)].sum())
     table["median"] = 100 * groups["accuracy"].median()
-    table["mad"] = 100 * groups["accuracy"].agg(
-        lambda values: median_abs_deviation(values, nan_policy="omit")
-    )
+    table["mad"] = 100 * groups["accuracy"].agg(_mad)
     return table.reset_index()
+
+
+def _mad(values: pd.Series) -> float:
+    known = values.dropna()
+    return median_abs_deviation(known) if len(known) else np.nan
 
 
 def learning_bound(largest_class: float, examples: int) -> float:

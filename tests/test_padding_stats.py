@@ -1,0 +1,198 @@
+"""The tables and figures of experiment 2.3, from results made up so that the answers are known."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from lib.experiments.padding.results import MEASURED, SCHEMA
+from lib.params.padding import METHODS
+from lib.plotting_padding import LABELS, plot_accuracy, plot_balance, plot_kappa
+from lib.published import load_published
+from lib.schema import COMPLETED, DIVERGED, MISSING
+from lib.stats.padding import (
+    attempts,
+    balance,
+    balance_by_padding,
+    constant_answers,
+    kappa_effect,
+    learners,
+    learning_bound,
+    summarise,
+    sweep_attempts,
+)
+
+LEVELS = {
+    "dataset": ["mnist"],
+    "padding": [0, 4],
+    "method": ["adjoint", "coadjoint"],
+    "width": [60, 100],
+    "replicate": [0, 1, 2],
+    "sweep_padding": [0, 3],
+    "initialisation": ["orthogonal", "glorot"],
+    "kappa": [0.0, 0.1, 10.0],
+    "sweep_replicate": [0, 1],
+    "split": ["train", "test"],
+    "epoch": [1, 2],
+}
+
+
+@pytest.fixture
+def ds():
+    """Width 60 has padding 0 alone; at 4x, d = 100, the coadjoint method diverged once and balances."""
+    ds = SCHEMA.empty(LEVELS, profile="smoke")
+    for prefix in ("", "sweep_"):
+        ds[f"{prefix}status"][:] = COMPLETED
+        ds[f"{prefix}epochs_completed"][:] = 2
+        for name in MEASURED[1:]:
+            ds[prefix + name][:] = 0.0
+    ds["planned"][:] = 1
+    accuracy = ds["accuracy"].sel(split="test", epoch=2)
+    for k, value in enumerate((0.5, 0.6, 0.8)):
+        accuracy[{"replicate": k}] = value
+    accuracy.loc[{"padding": 4, "method": "adjoint"}] = 0.11
+    ds["accuracy"].loc[{"split": "test", "epoch": 2}] = accuracy
+    ds["adjoint_first"].loc[{"method": "adjoint"}] = -30.0
+    ds["adjoint_first"].loc[{"method": "adjoint", "replicate": 2}] = -np.inf
+    _end(ds, "", {"padding": 4, "method": "coadjoint", "width": 100, "replicate": 2}, DIVERGED)
+    _end(ds, "", {"padding": 4, "width": 60}, MISSING)
+    ds["planned"].loc[{"padding": 4, "width": 60}] = 0
+    swept = {"sweep_padding": 3, "split": "test", "epoch": 2}
+    for kappa, value in ((0.0, 0.1), (0.1, 0.7), (10.0, 0.3)):
+        ds["sweep_accuracy"].loc[swept | {"kappa": kappa}] = value
+    _end(ds, "sweep_", {"sweep_padding": 3, "initialisation": "glorot", "kappa": 10.0}, DIVERGED)
+    ds["examples"][:] = 1000
+    ds["largest_class"][:] = 0.11
+    ds["first_class"][:] = 0.098
+    return SCHEMA.validate(ds)
+
+
+def _end(ds, prefix, at, status):
+    ds[f"{prefix}status"].loc[at] = status
+    ds[f"{prefix}epochs_completed"].loc[at] = 0
+    for name in MEASURED[1:]:
+        ds[prefix + name].loc[at] = np.nan
+
+
+def test_medians_are_over_completed_attempts_and_all_are_counted(ds):
+    rows = attempts(ds)
+    assert len(rows) == int(ds["planned"].sum()) == 18
+    table = summarise(rows, ["padding", "method", "width"]).set_index(
+        ["padding", "method", "width"]
+    )
+    whole = table.loc[0, "coadjoint", 100]
+    assert (whole["planned"], whole["diverged"]) == (3, 0)
+    assert whole[["median", "mad"]].tolist() == pytest.approx([60, 10])
+    part = table.loc[4, "coadjoint", 100]
+    assert (part["planned"], part["completed"], part["diverged"]) == (3, 2, 1)
+    assert part[["median", "mad"]].tolist() == pytest.approx([55, 5])
+    assert (4, "adjoint", 60) not in table.index
+
+
+def test_a_group_of_failures_has_no_median(ds):
+    rows = sweep_attempts(ds)
+    table = summarise(rows, ["padding", "initialisation", "kappa"])
+    failed = table.set_index(["padding", "initialisation", "kappa"]).loc[3, "glorot", 10.0]
+    assert (failed["diverged"], failed["completed"]) == (2, 0)
+    assert np.isnan(failed["median"]) and np.isnan(failed["mad"])
+
+
+def test_the_bound_is_what_guessing_hardly_ever_reaches():
+    draws = np.random.default_rng(0).binomial(1000, 0.11, 200_000) / 10
+    assert (draws > learning_bound(0.11, 1000)).mean() <= 0.001
+    assert (draws > learning_bound(0.11, 1000) - 1).mean() > 0.001
+
+
+def test_who_learned_here_and_in_the_text(ds):
+    published = load_published("diss-tab-2.2")
+    summary = summarise(attempts(ds), ["dataset", "padding", "method", "width"])
+    table = learners(summary, published, ds, width=100).set_index(["padding", "method"])
+    assert table["learned"].to_dict() == {
+        (0, "adjoint"): True,
+        (0, "coadjoint"): True,
+        (4, "adjoint"): False,
+        (4, "coadjoint"): True,
+    }
+    assert table["published"].to_dict()[4, "coadjoint"] == 81.5
+    assert table["published_learned"].all()
+    nothing = learners(summary.assign(dataset="digits"), published, ds, width=100)
+    assert nothing["published_learned"].isna().all()
+
+
+def test_constant_answers_are_found_in_the_text_s_table():
+    shares = {"mnist": 0.098, "fashion_mnist": 0.1}
+    found = constant_answers(load_published("diss-tab-2.2"), shares)
+    cells = set(found[["dataset", "padding", "width"]].itertuples(index=False, name=None))
+    assert set(found["method"]) == {"coadjoint"}
+    assert cells == {
+        ("mnist", 4, 20),
+        ("mnist", 8, 20),
+        ("mnist", 8, 40),
+        ("fashion_mnist", 8, 20),
+        ("fashion_mnist", 8, 40),
+    }
+
+
+def test_the_published_table_is_whole():
+    table = load_published("diss-tab-2.2")
+    keys = ["dataset", "padding", "method", "width"]
+    assert not table.duplicated(keys).any()
+    assert set(table["method"]) == set(METHODS) - {"linear"}
+    counts = table.groupby("padding").size().to_dict()
+    assert counts == {0: 50, 4: 50, 8: 50, 12: 20}
+    assert table["median"].between(9, 100).all()
+    bold = table.set_index(keys)["median"]  # the text's bold cells and two of its oddities
+    assert bold["mnist", 0, "lstm", 100] == 98.6
+    assert bold["fashion_mnist", 12, "coadjoint", 100] == 47.7
+    assert bold["mnist", 0, "adjoint", 60] == 91.4
+    assert table.set_index(keys)["mad"]["mnist", 8, "adjoint", 100] == 19.4
+
+
+def test_balance_takes_further_paddings_from_the_sweep(ds):
+    rows = balance(ds, "mnist", 100, 0.1)
+    assert rows.groupby(["padding", "method"]).size().to_dict() == {
+        (0, "adjoint"): 3,
+        (0, "coadjoint"): 3,
+        (3, "adjoint"): 2,
+        (3, "coadjoint"): 2,
+        (4, "adjoint"): 3,
+        (4, "coadjoint"): 2,
+    }
+    table = balance_by_padding(rows, learning_bound(0.11, 1000)).set_index("padding")
+    assert table.loc[4, "metric_adjoint"] == -30
+    assert table.loc[4, "rho"] < 0
+    assert table.loc[4, ["balanced", "balanced_not_learned"]].tolist() == [2, 0]
+    assert table.loc[3, ["balanced", "balanced_not_learned"]].tolist() == [4, 2]
+    assert np.isnan(table.loc[3, "rho"]), "the metric does not vary"
+
+
+def test_the_effect_of_kappa_by_setting(ds):
+    summary = summarise(sweep_attempts(ds), ["padding", "initialisation", "kappa"])
+    effect = kappa_effect(summary, learning_bound(0.11, 1000))
+    effect = effect.set_index(["padding", "initialisation"])
+    hard = effect.loc[3, "orthogonal"]
+    assert (hard["best_kappa"], hard["learned"], hard["learned_with"]) == (0.1, False, 2)
+    assert effect.loc[3, "glorot"][["no_worse", "learned_with"]].tolist() == [1, 1]
+    assert effect.loc[0, "glorot"]["no_worse"] == 2
+
+
+def test_figures_draw_failures_and_infinite_ratios(ds):
+    curves = ds["accuracy"].sel(split="test", width=100, dataset="mnist", drop=True)
+    figure, data = plot_accuracy(curves, load_published("diss-tab-2.2"), 0.11)
+    assert [ax.get_title() for ax in figure.axes] == ["padding 0x", "padding 4x"]
+    last = data.set_index(["padding", "method", "epoch"]).loc[4, "coadjoint", 2]
+    assert last[["median", "lowest", "highest"]].tolist() == pytest.approx([55, 50, 60])
+    rows = balance(ds, "mnist", 100, 0.1)
+    balanced = plot_balance(rows)
+    drawn = sum(len(points.get_offsets()) for ax in balanced.axes for points in ax.collections)
+    assert drawn == len(rows)
+    swept = plot_kappa(sweep_attempts(ds), 0.11, {"orthogonal": "orthogonal", "glorot": "Glorot"})
+    assert len(swept.axes) == 4
+    plt.close("all")
+
+
+def test_every_method_has_a_name():
+    assert set(LABELS) == set(METHODS)
+
+
+def test_rows_keep_the_text_of_the_status(ds):
+    assert attempts(ds)["status"].value_counts().to_dict() == {"completed": 17, "diverged": 1}
