@@ -92,10 +92,10 @@ def gradient_errors(
     T = time_steps or setting.time_steps
     rng = np.random.default_rng(seed)
     shape = (batch, hidden)
-    w = np.broadcast_to(widest * rng.random(hidden), shape).astype(np.float32)
+    w = np.broadcast_to(widest * rng.random(hidden), shape).astype(np.float32, order="C")
     h = setting.dt / (1 + np.exp(-rng.uniform(-0.1, 0.1, hidden)))
-    h = np.broadcast_to(h, shape).astype(np.float32)
-    from_last = rng.standard_normal(shape).astype(np.float32)
+    h = np.broadcast_to(h, shape).astype(np.float32, order="C")
+    from_last = rng.standard_normal(shape).astype(np.float32, order="C")
     g, rest = _drive(drive, T, shape, rng), np.zeros(shape, np.float32)
 
     leaves = [torch.from_numpy(part.copy()).requires_grad_() for part in (w, h, g)]
@@ -147,12 +147,14 @@ def _drive(kind: str, T: int, shape: tuple[int, ...], rng: np.random.Generator) 
         decay = np.exp(-1 / CORRELATED)
         noise[1:] *= np.sqrt(1 - decay**2)
         noise = lfilter([1.0], [1.0, -decay], noise, axis=0)
-    return noise.astype(np.float32)
+    return noise.astype(np.float32, order="C")
 
 
 def _adjoint64(w, h, alpha, g, y, z, from_last) -> tuple[np.ndarray, ...]:
     """Return the gradients by w, h and g in float64 along given states, as `lib.kernels.cpu_unicornn` derives them."""
-    w, h, g, y, z, from_last = (part.astype(np.float64, order="C") for part in (w, h, g, y, z, from_last))
+    w, h, g, y, z, from_last = (
+        part.astype(np.float64, order="C") for part in (w, h, g, y, z, from_last)
+    )
     w_gradient, h_gradient, delta = np.zeros_like(w), np.zeros_like(w), np.empty_like(g)
     parts = chains(w, h, g, y, z, from_last, w_gradient, h_gradient, delta)
     _pull_back(float(alpha), *parts)
