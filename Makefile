@@ -6,7 +6,7 @@ MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro test lab lint report bench time-figure-1 keep-reference clean
+.PHONY: help repro test lab lint report bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -32,6 +32,11 @@ report: $(VENV)/project ## build the report again from what is already there
 bench: $(VENV)/project ## time every cell and the recurrence of UnICORNN on this machine: data/tables/bench_cpu*.csv
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" -p recurrences "128x1000x128 32x784x128"
+
+bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
+	python -m lib.bench_gpu --look
+	pip install -r requirements-gpu.in -c requirements.lock
+	python -m lib.bench_gpu --out data/tables/bench_gpu.csv
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file
 	python -m lib.run notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \

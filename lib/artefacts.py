@@ -59,12 +59,19 @@ class Artefacts:
         self.figures.mkdir(parents=True, exist_ok=True)
 
     def save_table(
-        self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""
+        self,
+        frame: pd.DataFrame,
+        artefact: str,
+        *,
+        caption: str,
+        part: str = "",
+        explore: bool = False,
     ) -> Path:
         """Write `frame` as CSV and return its path.
 
         A named index becomes columns, a mere numbering is left out. With `part` the table is a
-        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file.
+        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file. With `explore` the
+        report also shows it on the page on which readers sort and filter.
 
         Raises
         ------
@@ -75,7 +82,7 @@ class Artefacts:
         path = self.tables / f"{stem}.csv"
         manifest = self._begin(self.tables, stem)
         _write_csv(frame, path)
-        self._finish(manifest, artefact, part, "table", path, caption)
+        self._finish(manifest, artefact, part, "table", path, caption, explore=explore)
         return path
 
     def save_figure(
@@ -111,7 +118,14 @@ class Artefacts:
         return manifest
 
     def _finish(
-        self, manifest: Path, artefact: str, part: str, kind: str, path: Path, caption: str
+        self,
+        manifest: Path,
+        artefact: str,
+        part: str,
+        kind: str,
+        path: Path,
+        caption: str,
+        **more: bool,
     ) -> None:
         content = {
             "artefact": artefact,
@@ -121,6 +135,7 @@ class Artefacts:
             "runs": self.runs,
             "file": _from_root(path),
             "caption": caption,
+            **{name: value for name, value in more.items() if value},
         }
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         _whole(manifest, lambda partial: partial.write_text(text, encoding="utf-8"))

@@ -60,6 +60,7 @@ def bench_cells(workload: Workload, *, rounds: int, device: str = "cpu") -> pd.D
         (name, engine): _cell_pass(name, engine, workload, u)
         for name in cell_names()
         for engine in kernels.engine_names(name)
+        if _runs(name, engine, u)
     }
     layers = {name: _layer_pass(layer, workload, u) for name, layer in BASELINES.items()}
     times = pd.DataFrame(
@@ -94,6 +95,15 @@ def machine() -> str:
         names = [row.split(":")[1] for row in info.read_text().splitlines() if "model name" in row]
         model = names[0].strip() if names else model
     return f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used"
+
+
+def _runs(name: str, engine: str, u: Tensor) -> bool:
+    """Return whether an engine can run a cell on such an input here."""
+    try:
+        kernels.select(name, engine, u)
+    except ValueError:
+        return False
+    return True
 
 
 def _cell_pass(name: str, engine: str, workload: Workload, u: Tensor) -> Callable[[], Tensor]:

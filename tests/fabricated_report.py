@@ -25,7 +25,9 @@ def fabricate(data: Path) -> Path:
             data, notebook="22_errors", result_set=result_set, profile=profile, runs=runs
         )
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
-        made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="The same by task.")
+        made.save_table(
+            counts(), "diss-tab-1.7", part="by-task", caption="The same by task.", explore=True
+        )
         made.save_figure(
             drawing(), "diss-fig-3.3", data=error_rates(), caption="A line, and a < b & c."
         )

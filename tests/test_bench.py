@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lib import bench_recurrence as bench
-from lib.bench import Workload
+from lib.bench import Workload, _runs
 
 
 @pytest.mark.parametrize("backward", bench.STREAMS)
@@ -33,3 +33,9 @@ def test_the_table_has_a_row_for_each_way_back_and_threads_are_restored():
 def test_it_refuses_to_time_nothing(wrong):
     with pytest.raises(ValueError, match="at least one round and thread"):
         bench.bench_recurrence(Workload(2, 8, 4), **wrong)
+
+
+def test_engines_of_another_device_are_not_timed():
+    u = torch.zeros(2, 1, 1)
+    runs = {engine: _runs("rnn", engine, u) for engine in ("reference", "numba-cpu", "numba-cuda")}
+    assert runs == {"reference": True, "numba-cpu": True, "numba-cuda": False}

@@ -6,14 +6,12 @@ Needs Chromium (Debian: ``apt-get install chromium``). Without one the tests ski
 
 import functools
 import http.server
-import os
 import threading
 import urllib.request
 from pathlib import Path
 from urllib.parse import urldefrag, urlsplit
 
 import pytest
-from chromium import NAMES, Chromium, find_chromium
 from fabricated_report import fabricate
 
 from lib.paths import DATA
@@ -70,20 +68,6 @@ class Site:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = find_chromium()
-    if program is None:
-        reason = (
-            f"no Chromium on the PATH (looked for {', '.join(NAMES)}); install Debian's chromium"
-        )
-        if os.environ.get("LTD_NO_SKIP") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with Chromium(program) as chromium:
-        yield chromium
 
 
 @pytest.fixture(scope="module", params=SITES)

@@ -33,6 +33,10 @@ from lib.cells._init import uniform_fan
 from lib.cells._interchange import alternate, check_period
 
 
+class SingularMatrixError(ValueError):
+    """W has no inverse."""
+
+
 class Weights(NamedTuple):
     W: Tensor
     inverse: Tensor
@@ -75,10 +79,10 @@ class InverseRNN(Cell, name="inverse_rnn"):
         uniform_fan(self.R, self.b, hidden_size=hidden_size)
 
     def weights(self) -> Weights:
-        """Return the weights and the inverse; raises `ValueError` where W is singular."""
+        """Return the weights and the inverse; raises `SingularMatrixError` where W has none."""
         inverse, failure = torch.linalg.inv_ex(self.W)
         if failure:
-            raise ValueError(
+            raise SingularMatrixError(
                 "inverse_rnn: expected an invertible W, got a singular one; lower the learning rate, or use lu_rnn, "
                 "whose pivots stay away from zero"
             )

@@ -19,8 +19,8 @@ b_1     ``b``       (d,)   bias
 tau     ``tau``     scalar steps between interchanges, 10 in the text's experiment
 ======= =========== ====== ==================================================================
 
-Neither W nor its inverse is formed: W x is two triangular products, the inverse's is two triangular solves, O(d^2) each.
-The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
+Neither W nor its inverse is formed here: W x is two triangular products, the inverse's is two triangular solves, O(d^2)
+each. (`lib.kernels.cpu_interchange` forms both once per sequence, the inverse by solves.) The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
 
 A pivot near zero would make the inverse unbounded, which the text does not discuss. The pivots are
 :math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero): never smaller than delta, the
@@ -111,3 +111,28 @@ class LURNN(Cell, name="lu_rnn"):
         )
         U = self.factors.triu(1) + torch.diag(pivots)
         return Weights(L, U, self.R, self.b, self.tau)
+
+    @torch.no_grad()
+    def set_matrix(self, W: Tensor) -> None:
+        """Let the factors be those of W, (d, d), without exchanges of rows.
+
+        Raises
+        ------
+        ValueError
+            W has another shape, or a pivot smaller than `pivot`, which these factors cannot hold.
+        """
+        d = self.hidden_size
+        if W.shape != (d, d):
+            raise ValueError(f"lu_rnn: expected a matrix ({d}, {d}), got {tuple(W.shape)}")
+        factors = W.double().clone()
+        for k in range(d):
+            if not factors[k, k].abs() >= self.pivot:
+                raise ValueError(
+                    f"lu_rnn: expected a matrix whose pivots are at least {self.pivot} in size, got "
+                    f"{factors[k, k].item():.1e} in row {k}; reorder its rows or choose a smaller pivot"
+                )
+            factors[k + 1 :, k] /= factors[k, k]
+            factors[k + 1 :, k + 1 :] -= torch.outer(factors[k + 1 :, k], factors[k, k + 1 :])
+        pivots = factors.diagonal().clone()
+        free = pivots.sign() * torch.sqrt(pivots.square() - self.pivot**2)
+        self.factors.copy_(factors.diagonal_scatter(free))

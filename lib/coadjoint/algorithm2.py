@@ -30,17 +30,19 @@ Where the printed formulas are not the derivative of F + G (all follow from the 
 - (2.25), third term: the matrix of the Hessians stands in front of :math:`W \gamma_t x_t'`, printed behind it.
 - (2.25): the last two terms are summed over t < T, as there is no :math:`\lambda_{T+1}`, and the minus sign is for all three.
 
-The text prints the gradient for W alone; those for R, b_1, V and b_2 follow from the same Lagrangian. `PRINTED` is the text's
-version, for comparison.
+The text prints the gradient for W alone; those for R, b_1, V and b_2 follow from the same Lagrangian.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lib.coadjoint.penalties import Penalty
+
+MISPRINTS = ("signs of alpha_T", "second term of (2.25)", "third term of (2.25)")
+"""Where the printed formulas can be tried in place of the derivative, in the order of the list above."""
 
 
 class Activation(NamedTuple):
@@ -89,7 +91,7 @@ def algorithm2(
     sigma: Activation = TANH,
     phi: Activation = IDENTITY,
     x_0: Tensor | None = None,
-    printed: bool = False,
+    printed: Collection[str] = (),
 ) -> tuple[Parameters, Trajectories]:
     r"""Return the gradient of the mean of F + G over a mini-batch: the body of Algorithm 2's loop.
 
@@ -109,14 +111,21 @@ def algorithm2(
     x_0 : (batch, d), optional
         Initial state, zeros by default.
     printed
-        Compute (2.24) and (2.25) as they are printed, in order to show that they are not the gradient. The
+        Those of `MISPRINTS` to compute as they are printed, in order to show that they are not the gradient. The
         output layer's gradients, which the text does not print, stay right.
 
     Returns
     -------
     gradient : Parameters
     trajectories : Trajectories
+
+    Raises
+    ------
+    ValueError
+        `printed` holds something else than misprints.
     """
+    if unknown := set(printed) - set(MISPRINTS):
+        raise ValueError(f"unknown misprint {min(unknown)!r}; known: {', '.join(MISPRINTS)}")
     W, R, b_1, V, b_2 = theta
     T, batch, _ = u.shape
     x = [u.new_zeros(batch, len(W)) if x_0 is None else x_0]
@@ -140,7 +149,7 @@ def algorithm2(
 
     V_gamma = gamma[T] @ V.T
     terms = p * F_1, p * _apply(F_2, p * V_gamma), r * F_1 * V_gamma
-    signs = (1, 1, -1) if printed else (-1, -1, -1)
+    signs = (1, 1, -1) if MISPRINTS[0] in printed else (-1, -1, -1)
     at_output = sum(sign * term for sign, term in zip(signs, terms, strict=True))
     alpha = [None] * T + [at_output @ V]  # (2.24), t = T
     for t in range(T - 1, 0, -1):
@@ -152,10 +161,12 @@ def algorithm2(
     for t in range(1, T):
         through_adjoint = (s[t + 1] * lambda_[t + 1]).T @ gamma[t]
         curvature, moved = lambda_[t + 1] * q[t + 1], gamma[t] @ W.T
-        if printed:
-            W_gradient = W_gradient - through_adjoint.T - _outer_printed(moved, x[t], curvature)
-        else:
-            W_gradient = W_gradient - through_adjoint - (curvature * moved).T @ x[t]
+        through_slope = (curvature * moved).T @ x[t]
+        if MISPRINTS[1] in printed:
+            through_adjoint = through_adjoint.T
+        if MISPRINTS[2] in printed:  # the diagonal matrix scales columns instead of rows
+            through_slope = moved.T @ (x[t] * curvature)
+        W_gradient = W_gradient - through_adjoint - through_slope  # (2.25)
         drive[t + 1] = drive[t + 1] - curvature * moved
     # The gradients that the text does not print. The output layer enters by F and by lambda_T.
     correct = sum(terms)
@@ -197,11 +208,6 @@ def _penalty_gradient(penalty: Penalty, adjoints: Tensor) -> tuple[Tensor, Tenso
 def _apply(matrices: Tensor, vectors: Tensor) -> Tensor:
     """Return the product of each sequence's matrix and vector, (batch, l)."""
     return torch.einsum("bij,bj->bi", matrices, vectors)
-
-
-def _outer_printed(moved: Tensor, x: Tensor, curvature: Tensor) -> Tensor:
-    """Return the third term of (2.25) as printed: the diagonal matrix scales columns instead of rows."""
-    return torch.einsum("bi,bj,bj->ij", moved, x, curvature)
 
 
 def _stack(entries: list[Tensor | None]) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lib import kernels
 from lib.cells import Cell
-from lib.coadjoint.penalties import Penalty, find_penalty
+from lib.coadjoint.penalties import OfNorms, Penalty, find_penalty
 
 Losses = Callable[[Tensor], Tensor]
 
@@ -97,8 +97,8 @@ def coadjoint_loss(
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
     G = find_penalty(penalty)
-    last, F, adjoints = _adjoints(cell, u, losses, engine, differentiable=kappa > 0)
-    loss, cost = F.mean(), G(adjoints).mean()
+    last, F, cost = _measured(cell, u, losses, G, engine, differentiable=kappa > 0)
+    loss, cost = F.mean(), cost.mean()
     total = loss + kappa * cost if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
@@ -121,39 +121,43 @@ def adjoint_states(
     adjoints : (time, batch, hidden)
         lambda_1..lambda_T with the sign of (2.21).
     """
-    last, _, adjoints = _adjoints(cell, u, losses, engine, differentiable=False)
+    last, _, adjoints = _measured(cell, u, losses, _themselves, engine, differentiable=False)
     return last.detach(), adjoints.detach()
 
 
 def engine_names(cell: Cell) -> list[str]:
     """Return the engines that can differentiate the adjoints of `cell`, double backward first."""
-    return kernels.engine_names(_engine_key(cell))
+    return kernels.engine_names(f"{cell.name}/adjoints")
 
 
-def _engine_key(cell: Cell) -> str:
-    return f"{cell.name}/adjoints"
+def _themselves(adjoints: Tensor) -> Tensor:
+    return adjoints
 
 
-def _adjoints(
-    cell: Cell, u: Tensor, losses: Losses, engine: str, *, differentiable: bool
+def _measured(
+    cell: Cell, u: Tensor, losses: Losses, G: Penalty, engine: str, *, differentiable: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the last state, the losses and the adjoints, their graph kept where they are `differentiable`."""
-    fast = kernels.select(_engine_key(cell), engine, u)
+    """Return the last state, the losses and G of the adjoints, whose graph is kept if `differentiable`."""
+    what, cost = "adjoints", G
+    if isinstance(G, OfNorms) and G.order == 2:
+        what, cost = "adjoint_norms", G.function
+    fast = kernels.select(f"{cell.name}/{what}", engine, u)
     if fast is None:
-        return _double_backward(cell, u, losses, differentiable)
+        x, F, adjoints = _double_backward(cell, u, losses, differentiable)
+        return x, F, G(adjoints)
     outputs, state = cell(u)
     # The final state, not the last of the outputs: its gradient needs no array over all times.
     x = state[cell.readout]
     F = _checked(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
-        return x, F, fast(cell.weights().W, outputs, -slope)
+        return x, F, cost(fast(cell.weights().W, outputs, -slope))
 
 
 def _double_backward(
     cell: Cell, u: Tensor, losses: Losses, differentiable: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Do what `_adjoints` does, for any cell, by differentiating the reference unrolling."""
+    """Return the last state, the losses and the adjoints of any cell, by its reference unrolling."""
     if differentiable:
         _refuse_kinks(cell)
     cell._check(u)

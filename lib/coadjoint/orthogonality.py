@@ -5,16 +5,16 @@ from torch import Tensor
 
 
 def soft_orthogonality(W: Tensor) -> Tensor:
-    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of a square matrix.
+    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of square matrices.
 
     Parameters
     ----------
-    W : (hidden, hidden)
-        Recurrent weights.
+    W : (..., hidden, hidden)
+        Recurrent weights; axes in front are networks.
 
     Returns
     -------
-    ()
+    (...)
 
     Notes
     -----
@@ -22,5 +22,5 @@ def soft_orthogonality(W: Tensor) -> Tensor:
     does not say which norm of a matrix it means; here it is Frobenius', whose two terms are equal for a
     square matrix. The text does not give the penalty's weight either.
     """
-    identity = torch.eye(len(W), dtype=W.dtype, device=W.device)
-    return (W.T @ W - identity).square().sum() + (W @ W.T - identity).square().sum()
+    identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
+    return sum((product - identity).square().sum((-2, -1)) for product in (W.mT @ W, W @ W.mT))

@@ -3,23 +3,29 @@ r"""Penalties G on the adjoint states, as pure functions by name.
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.5. A penalty maps the adjoints of a
 mini-batch, (time, batch, hidden), to one number a sequence, (batch,). Beside the scaled variance (2.20) the text
 suggests "different norms", "different measures of variability" and "weights"; all three are here. A further
-penalty is one more function marked `penalty`.
+penalty is one more function marked `penalty`, and `OfNorms` if it is a function of the norms.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 Penalty = Callable[[Tensor], Tensor]
+"""From adjoints (time, batch, hidden) to (batch,)."""
 
 _PENALTIES: dict[str, Penalty] = {}
 
 
-def penalty(function: Penalty) -> Penalty:
-    """Register a penalty under the function's name."""
-    _PENALTIES[function.__name__] = function
-    return function
+def penalty(name: str) -> Callable[[Penalty], Penalty]:
+    """Return a decorator that registers a penalty under a name."""
+
+    def add(function: Penalty) -> Penalty:
+        _PENALTIES[name] = function
+        return function
+
+    return add
 
 
 def penalty_names() -> list[str]:
@@ -36,61 +42,69 @@ def find_penalty(which: str | Penalty) -> Penalty:
     return _PENALTIES[which]
 
 
-@penalty
-def scaled_variance(
-    adjoints: Tensor, *, order: float = 2.0, weights: Tensor | None = None
-) -> Tensor:
-    r"""Return the scaled variance of the adjoints' norms over time (2.20).
+@dataclass(frozen=True)
+class OfNorms:
+    """A penalty that looks at the norms of the adjoints alone; an engine may know a shorter way to them.
 
-    .. math:: G = \sum_{t=1}^T w_t \Bigl[ \|\lambda_t\| - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\| \Bigr]^2
-
-    Parameters
+    Attributes
     ----------
-    adjoints : (time, batch, hidden)
-        The adjoint states; their sign does not matter.
+    function
+        From norms (time, batch) to (batch,).
     order
-        Order of the norm; the text's is 2.
-    weights : (time,), optional
-        Weights w_t of the times; the text's are 1.
-
-    Returns
-    -------
-    (batch,)
+        Order of the norm; the text's is 2, the Euclidean one.
     """
-    norms = torch.linalg.vector_norm(adjoints, ord=order, dim=2)
-    squares = (norms - norms.mean(0)).square()
-    return squares.sum(0) if weights is None else weights @ squares
+
+    function: Callable[[Tensor], Tensor]
+    order: float = 2.0
+
+    def __call__(self, adjoints: Tensor) -> Tensor:
+        """Return the penalty of adjoints (time, batch, hidden), (batch,)."""
+        return self.function(torch.linalg.vector_norm(adjoints, ord=self.order, dim=2))
 
 
-@penalty
-def early_variance(adjoints: Tensor) -> Tensor:
+def _variance(norms: Tensor) -> Tensor:
+    return (norms - norms.mean(0)).square().sum(0)
+
+
+scaled_variance = penalty("scaled_variance")(OfNorms(_variance))
+r"""The scaled variance of the adjoints' norms over time:
+
+.. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2 \Bigr]^2 \tag{2.20}
+"""
+
+maximum_norm_variance = penalty("maximum_norm_variance")(OfNorms(_variance, order=torch.inf))
+"""(2.20) with the maximum norm for the Euclidean one."""
+
+
+def weighted_variance(weights: Tensor, *, order: float = 2.0) -> OfNorms:
+    """Return (2.20) with a weight (time,) before each square."""
+    return OfNorms(lambda norms: weights @ (norms - norms.mean(0)).square(), order)
+
+
+@penalty("early_variance")
+@OfNorms
+def early_variance(norms: Tensor) -> Tensor:
     """Return (2.20) with weights that fall evenly from 2 - 1/T at t = 1 to 1/T at t = T, their mean 1.
 
     The adjoints of early inputs are those that vanish: their distance from the mean weighs most.
     """
-    T = len(adjoints)
-    odd = torch.arange(2 * T - 1, 0, -2, dtype=adjoints.dtype, device=adjoints.device)
-    return scaled_variance(adjoints, weights=odd / T)
+    T = len(norms)
+    odd = torch.arange(2 * T - 1, 0, -2, dtype=norms.dtype, device=norms.device)
+    return (odd / T) @ (norms - norms.mean(0)).square()
 
 
-@penalty
-def maximum_norm_variance(adjoints: Tensor) -> Tensor:
-    """Return (2.20) with the maximum norm for the Euclidean one."""
-    return scaled_variance(adjoints, order=torch.inf)
-
-
-@penalty
-def absolute_deviation(adjoints: Tensor) -> Tensor:
+@penalty("absolute_deviation")
+@OfNorms
+def absolute_deviation(norms: Tensor) -> Tensor:
     """Return the sum over time of the norms' absolute deviations from their mean."""
-    norms = torch.linalg.vector_norm(adjoints, dim=2)
     return (norms - norms.mean(0)).abs().sum(0)
 
 
-@penalty
-def successive_differences(adjoints: Tensor) -> Tensor:
+@penalty("successive_differences")
+@OfNorms
+def successive_differences(norms: Tensor) -> Tensor:
     """Return the mean square of the norms' differences from one time to the next: (2.15), of the adjoints.
 
     The text, 2.4.4, calls the method that regularises the backward dynamics so a specific case of its own.
     """
-    norms = torch.linalg.vector_norm(adjoints, dim=2)
     return norms.diff(dim=0).square().sum(0) / len(norms)

@@ -24,6 +24,8 @@ class Engine:
     dtypes: tuple[torch.dtype, ...]
     options: tuple[str, ...] = ()
     """Keywords of `run` by which a cell chooses how the engine works, not what it computes."""
+    obstacle: Callable[[], str] = str
+    """Says what this machine lacks to run the engine; nothing, where it lacks nothing."""
 
     def refusal(self, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
         """Return why the engine cannot take such inputs or options, or an empty string."""
@@ -34,7 +36,7 @@ class Engine:
             return f"it takes {expected}, the input is {dtype}"
         if unknown := sorted(set(options) - set(self.options)):
             return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
-        return ""
+        return self.obstacle()
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
@@ -46,12 +48,13 @@ def register(
     devices: tuple[str, ...],
     dtypes: tuple[torch.dtype, ...],
     options: tuple[str, ...] = (),
+    obstacle: Callable[[], str] = str,
 ) -> Callable[[Run], Run]:
     """Return a decorator that registers a function as the engine `name` of `cells`."""
 
     def add(run: Run) -> Run:
         for cell in cells:
-            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes, options)
+            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes, options, obstacle)
         return run
 
     return add

@@ -20,9 +20,12 @@ Carried on by the ordinary backward pass of `lib.kernels.cpu_rnn`, whose
 q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and the rest of (2.25) is that pass's own product with the states.
 So Algorithm 2 costs six matrix products a step where backpropagation costs three.
 
-Stored: the states and the adjoints, which exist anyway. The products that make the weights' gradient need
-:math:`\gamma` and :math:`s \odot \lambda` over some steps at once to be fast: over `CHUNK_ROWS` rows, not over all times.
+Stored: the states and the adjoints. A penalty that looks at Euclidean norms alone, as (2.20) does, takes them from
+`rnn_adjoint_norms`: its derivative by :math:`\lambda_t` is a multiple of :math:`\lambda_t`, made as it is needed and never held for
+all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their product is fast enough.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -49,64 +52,99 @@ def _adjoints(W, x, last, adjoints):
 
 
 @kernel
-def _coadjoints(W, x, adjoints, from_penalty, steps, W_gradient, at_states):
-    """Return minus the last forward coadjoint; fill the gradients of the weights and the states."""
+def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, W_gradient, at_states):
+    """Go forwards over the times of one chunk, from gamma[0] to gamma[-1]."""
     one, two = W.dtype.type(1), W.dtype.type(2)
+    pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
+    for t in range(len(x)):
+        np.dot(gamma[t], W.T, pushed)
+        x_t, lambda_t, m_t = x[t].ravel(), adjoints[t].ravel(), from_penalty[t].ravel()
+        g, v, o, p = gamma[t + 1].ravel(), scaled[t].ravel(), at_states[t].ravel(), pushed.ravel()
+        for i in range(p.size):
+            slope = one - x_t[i] * x_t[i]
+            g[i] = slope * p[i] - m_t[i]  # (2.23)
+            v[i] = slope * lambda_t[i]
+            o[i] = two * x_t[i] * lambda_t[i] * p[i]
+    rows, d = len(x) * x.shape[1], x.shape[2]
+    W_gradient -= np.dot(scaled.reshape(rows, d).T, gamma[:-1].reshape(rows, d))
+
+
+@kernel
+def _norms(adjoints, norms):
+    for t in range(len(adjoints)):
+        for b in range(adjoints.shape[1]):
+            square = adjoints.dtype.type(0)
+            for i in range(adjoints.shape[2]):
+                square += adjoints[t, b, i] * adjoints[t, b, i]
+            norms[t, b] = np.sqrt(square)
+
+
+def _through_time(
+    W: np.ndarray, x: np.ndarray, adjoints: np.ndarray, from_penalty: Callable[[slice], np.ndarray]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what the penalty leaves at the weights, the states and the last adjoint.
+
+    `from_penalty` gives the penalty's derivative by the adjoints of some times, (time, batch, hidden).
+    """
     T, batch, d = x.shape
-    gamma = np.empty((steps + 1, batch, d), W.dtype)  # gamma_t, a chunk and the step before it
-    scaled = np.empty((steps, batch, d), W.dtype)  # s_t lambda_t
-    pushed = np.empty((batch, d), W.dtype)  # W gamma_{t-1}
-    first, to_states = gamma[0].ravel(), at_states[0].ravel()
-    from_first = from_penalty[0].ravel()
-    for i in range(first.size):
-        first[i] = -from_first[i]
-        to_states[i] = 0
-    for start in range(1, T, steps):
-        stop = min(start + steps, T)
-        for t in range(start, stop):
-            k = t - start
-            np.dot(gamma[k], W.T, pushed)
-            x_t, lambda_t, m_t = x[t].ravel(), adjoints[t].ravel(), from_penalty[t].ravel()
-            g, v, o, p = (
-                gamma[k + 1].ravel(),
-                scaled[k].ravel(),
-                at_states[t].ravel(),
-                pushed.ravel(),
-            )
-            for i in range(p.size):
-                slope = one - x_t[i] * x_t[i]
-                g[i] = slope * p[i] - m_t[i]  # (2.23)
-                v[i] = slope * lambda_t[i]
-                o[i] = two * x_t[i] * lambda_t[i] * p[i]
-        rows = (stop - start) * batch
-        W_gradient -= np.dot(
-            scaled[: stop - start].reshape(rows, d).T, gamma[: stop - start].reshape(rows, d)
-        )
-        gamma[0] = gamma[stop - start]
-    return -gamma[0]
+    steps = min(T, max(1, CHUNK_ROWS // batch))
+    W_gradient, at_states = np.zeros_like(W), np.empty_like(x)
+    gamma, scaled = np.zeros((steps + 1, batch, d), x.dtype), np.empty((steps, batch, d), x.dtype)
+    for start in range(0, T, steps):
+        now = slice(start, min(start + steps, T))
+        k = now.stop - start
+        m = from_penalty(now)
+        parts = W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], W_gradient, at_states[now]
+        _coadjoints(*parts)
+        gamma[0] = gamma[k]
+    return tuple(torch.from_numpy(part) for part in (W_gradient, at_states, -gamma[0]))
+
+
+def _run(W: Tensor, x: Tensor, last: Tensor) -> np.ndarray:
+    adjoints = np.empty(x.shape, array(x).dtype)
+    _adjoints(array(W), array(x), array(last), adjoints)
+    return adjoints
 
 
 class _Adjoints(torch.autograd.Function):
     @staticmethod
     def forward(W: Tensor, x: Tensor, last: Tensor) -> Tensor:
-        W, x, last = array(W), array(x), array(last)
-        adjoints = np.empty_like(x)
-        _adjoints(W, x, last, adjoints)
-        return torch.from_numpy(adjoints)
+        return torch.from_numpy(_run(W, x, last))
 
     @staticmethod
     def setup_context(ctx, inputs, output) -> None:
-        W, x, _ = inputs
-        ctx.save_for_backward(W, x, output)
+        ctx.save_for_backward(*inputs[:2], output)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, from_penalty: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         W, x, adjoints = (array(saved) for saved in ctx.saved_tensors)
-        W_gradient, at_states = np.zeros_like(W), np.empty_like(x)
-        steps = max(1, CHUNK_ROWS // x.shape[1])
-        last = _coadjoints(W, x, adjoints, array(from_penalty), steps, W_gradient, at_states)
-        return tuple(torch.from_numpy(part) for part in (W_gradient, at_states, last))
+        return _through_time(W, x, adjoints, array(gradient).__getitem__)
+
+
+class _AdjointNorms(torch.autograd.Function):
+    @staticmethod
+    def forward(W: Tensor, x: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+        adjoints = _run(W, x, last)
+        norms = np.empty(adjoints.shape[:2], adjoints.dtype)
+        _norms(adjoints, norms)
+        return torch.from_numpy(norms), torch.from_numpy(adjoints)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.save_for_backward(*inputs[:2], *output)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        if gradient is None:
+            return None, None, None
+        W, x, norms, adjoints = (array(saved) for saved in ctx.saved_tensors)
+        # A norm of zero has many slopes: zero is PyTorch's choice too.
+        slopes = np.divide(array(gradient), norms, out=np.zeros_like(norms), where=norms > 0)
+        return _through_time(W, x, adjoints, lambda now: slopes[now, :, None] * adjoints[now])
 
 
 @register("numba-cpu", "rnn/adjoints", devices=("cpu",), dtypes=(torch.float32, torch.float64))
@@ -128,3 +166,9 @@ def rnn_adjoints(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
         lambda_1..lambda_T, differentiable once by all three arguments.
     """
     return _Adjoints.apply(W, outputs, last)
+
+
+@register("numba-cpu", "rnn/adjoint_norms", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
+    """Return the Euclidean norms of what `rnn_adjoints` returns, (time, batch), differentiable as well."""
+    return _AdjointNorms.apply(W, outputs, last)[0]

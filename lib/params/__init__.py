@@ -10,7 +10,12 @@ from pydantic import ValidationError, field_validator
 from ruamel.yaml import YAML
 
 from lib.params._section import Section
+from lib.params.adding import AddingSection
+from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.latching import LatchingSection
+from lib.params.linear_gaps import LinearGapsSection
+from lib.params.padding import PaddingSection
 from lib.params.study import NOISES, ORDERS, StudySection
 from lib.paths import ROOT
 
@@ -18,7 +23,12 @@ __all__ = [
     "NOISES",
     "ORDERS",
     "PROFILES",
+    "AddingSection",
+    "CoadjointGapsSection",
     "DataSection",
+    "LatchingSection",
+    "LinearGapsSection",
+    "PaddingSection",
     "ParameterError",
     "Params",
     "Profile",
@@ -39,6 +49,11 @@ class Profile(Section):
 
     data: DataSection
     study: StudySection
+    linear_gaps: LinearGapsSection
+    coadjoint_gaps: CoadjointGapsSection
+    padding: PaddingSection
+    adding: AddingSection
+    latching: LatchingSection
 
 
 class Params(Section):

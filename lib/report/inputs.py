@@ -28,6 +28,7 @@ _FIELDS = {
     "runs": int,
     "file": str,
     "caption": str,
+    "explore": bool,
 }
 
 
@@ -46,6 +47,7 @@ class Artefact:
     runs: int
     file: str
     caption: str
+    explore: bool
     result_set: str
     notebook: str
     manifest: Path
@@ -250,7 +252,7 @@ def _title(notebook: nbformat.NotebookNode) -> str:
 
 
 def _load_manifest(path: Path) -> Artefact:
-    content = {"part": "", **_read_json(path)}
+    content = {"part": "", "explore": False, **_read_json(path)}
     for field, kind in _FIELDS.items():
         if not isinstance(content.get(field), kind):
             raise ReportError(

@@ -12,6 +12,7 @@ from lib import published
 from lib.plotting import label
 from lib.report import notebooks, tables
 from lib.report.coverage import summarise
+from lib.report.explore import Explorer, make_explorer
 from lib.report.inputs import (
     NO_PROFILE,
     RESULT_SETS,
@@ -28,6 +29,8 @@ TEXTS = {
     "irnn": "iRNN",
 }
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
+LONGEST = 1000
+"""Rows of a table that a page shows; longer ones say that the CSV has the rest."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write("tables", groups=table_groups, sources=_sources())
     for group in table_groups:
         site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
+    site.write("explore", explorers=_explorers(inputs, table_groups))
     site.write("coverage", texts=_texts(inputs, listed), summary=summary, show=_summary_html)
     site.write("reference", render=provenance_html)
     site.write(
@@ -164,6 +168,18 @@ def questions(found: Iterable[Notebook]) -> list[tuple[str, list[Notebook]]]:
     for notebook in found:
         by_name.setdefault(notebook.name, []).append(notebook)
     return [(copies[0].title, copies) for copies in by_name.values()]
+
+
+def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:
+    """Return the tables that readers may sort and filter, in the order of `groups`."""
+    found = []
+    for group in groups:
+        for part in dict.fromkeys(item.part for item in group.items if item.explore):
+            items = [item for item in group.items if item.explore and item.part == part]
+            title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
+            pairs = [(item, inputs.describe(item.result_set)) for item in items]
+            found.append(make_explorer(items[0].name, title, pairs))
+    return found
 
 
 def badge(item: Artefact) -> Markup:
@@ -271,14 +287,16 @@ def _summary_html(summary: pd.DataFrame) -> Markup:
 def _table(item: Artefact) -> dict:
     """Return one table for the template: its HTML, and how ours and theirs are set in it."""
     frame = tables.read_table(item.path(".csv"))
+    rows = len(frame)
     compact = tables.beside_html(frame)
     pair = tables.pair_columns(frame)
     return {
-        "html": compact or tables.to_html(frame),
+        "html": compact or tables.to_html(frame.head(LONGEST)),
+        "cut": compact is None and rows > LONGEST,
         "compact": compact is not None,
         "shares": compact is not None and pair[0].endswith("_share"),
         "compared": pair is not None and bool(frame[pair[1]].notna().any()),
         "compares": pair is not None,
-        "rows": len(frame),
+        "rows": rows,
         "columns": [name.replace("_", " ") for name in frame],
     }

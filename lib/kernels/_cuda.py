@@ -1,0 +1,198 @@
+r"""The one import of Numba's CUDA target: how kernels are compiled and launched.
+
+A kernel takes pointers to the first number of contiguous tensors and does its own indexing. Wrapping every tensor as a device
+array would cost more on the host than a short kernel does on the GPU; a pointer costs nothing, and Numba's simulator,
+where the tests run, gets flat NumPy views in its place. Kernels are compiled for one type of number at their first launch, in
+about a second, and kept in memory: a cache on disk would not notice a change of the functions that a kernel inlined.
+
+What every kernel keeps to:
+
+- a launch goes to PyTorch's current stream, allocates nothing and does not wait, so that it can be captured in a graph (once
+  compiled: run a cell before capturing it);
+- no atomics: what belongs to a sum is written per chain and summed by PyTorch, in the same order every time;
+- ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients. Contraction to fused multiply-add
+  is Numba's default and stays;
+- constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+"""Whether Numba's simulator stands for the GPU; kernels then take CPU tensors."""
+
+# Numba warns of grids with few blocks, which a sequence of small batches is.
+os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+# Importing the target takes a second, which a machine without a GPU need not spend; a process that has imported
+# it already wants to compile.
+if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
+    from numba import cuda, types
+else:
+    cuda = types = None
+
+DEVICES = ("cpu",) if SIMULATED else ("cuda",)
+"""Where the tensors are that kernels take."""
+DTYPES = (torch.float32, torch.float64)
+"""Types of number that kernels take."""
+
+real = np.float32
+"""In the text of a kernel: the type of number that it is being compiled for."""
+
+
+class Kernel:
+    """A function that runs once for each thread, compiled for each type of number that it meets."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self._compiled = {}
+
+    def bound(self, dtype: torch.dtype) -> FunctionType:
+        """Return the function with `real` meaning `dtype`."""
+        names = self.function.__globals__ | {"real": _number(dtype)}
+        return FunctionType(
+            self.function.__code__, names, self.__name__, None, self.function.__closure__
+        )
+
+    def compiled(self, arguments: tuple):
+        """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
+        key = dtype_of(arguments), tuple(isinstance(part, Tensor) for part in arguments)
+        if key not in self._compiled:
+            if not SIMULATED and torch.cuda.is_current_stream_capturing():
+                raise RuntimeError(
+                    f"kernel {self.__name__} is not compiled yet, which a graph capture does not allow; "
+                    "run the same forward and backward pass once before capturing it"
+                )
+            options = () if SIMULATED else (types.void(*signature(arguments)),)
+            self._compiled[key] = cuda.jit(*options)(self.bound(key[0]))
+        return self._compiled[key]
+
+
+def kernel(function: Callable) -> Kernel:
+    """Make `function` a kernel."""
+    return Kernel(function)
+
+
+def device(function: Callable) -> Callable:
+    """Make `function` one that kernels call; scalars in, scalars out."""
+    return function if cuda is None else cuda.jit(device=True, inline="always")(function)
+
+
+def dtype_of(arguments: tuple) -> torch.dtype:
+    """Return the one type of the tensors among a kernel's arguments."""
+    (dtype,) = {part.dtype for part in arguments if isinstance(part, Tensor)}
+    return dtype
+
+
+def signature(arguments: tuple) -> tuple:
+    """Return the types that a kernel is compiled for: a pointer for each tensor, int64 for each number."""
+    pointer = types.CPointer(_number(dtype_of(arguments)))
+    return tuple(pointer if isinstance(part, Tensor) else types.int64 for part in arguments)
+
+
+def _number(dtype: torch.dtype):
+    """Return Numba's type of number."""
+    return getattr(types, str(dtype).removeprefix("torch."))
+
+
+def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0):
+    """Run a kernel on PyTorch's current stream.
+
+    Parameters
+    ----------
+    run
+        The kernel.
+    blocks, threads
+        Number of blocks, and of threads in each.
+    *arguments
+        Contiguous tensors of one type, and whole numbers.
+    shared
+        Bytes of dynamic shared memory of each block.
+    """
+    if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
+        raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
+    if SIMULATED:
+        values = [
+            part.reshape(-1).numpy() if isinstance(part, Tensor) else part for part in arguments
+        ]
+        stream = 0
+    else:
+        values = [part.data_ptr() if isinstance(part, Tensor) else part for part in arguments]
+        stream = _stream(torch.cuda.current_stream(0).cuda_stream)
+    run.compiled(arguments)[blocks, threads, stream, shared](*values)
+
+
+@cache
+def _stream(pointer: int):
+    """Wrap a stream of PyTorch's, once each: Numba looks launch configurations up by this object."""
+    return cuda.external_stream(pointer) if pointer else 0
+
+
+def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
+    """Run a kernel with one thread for each of `chains` independent recurrences.
+
+    A block has 128 threads, or fewer where that would leave multiprocessors without one.
+    """
+    processors = 1 if SIMULATED else _processors()
+    fits = [threads for threads in (128, 64) if chains >= threads * processors]
+    threads = fits[0] if fits else 32
+    launch(run, -(-chains // threads), threads, *arguments, chains)
+
+
+def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int) -> None:
+    """Run a kernel with one block for each sequence of `state`, (run, batch, hidden), and one thread for each unit.
+
+    Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how many vectors of the
+    hidden size a block keeps in shared memory; batch and hidden size follow the other arguments.
+
+    Raises
+    ------
+    ValueError
+        The buffers exceed the shared memory that every GPU grants a block.
+    """
+    runs, batch, d = state.shape
+    shared = buffers * d * state.element_size()
+    if shared > _SHARED_BYTES:
+        most = _SHARED_BYTES // buffers // state.element_size()
+        raise ValueError(
+            f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
+            "use engine='reference'"
+        )
+    threads = min(-(-d // 32) * 32, MOST_THREADS)
+    launch(run, runs * batch, threads, *arguments, batch, d, shared=shared)
+
+
+MOST_THREADS = 1024
+_SHARED_BYTES = 48 * 1024
+
+
+@cache
+def _processors() -> int:
+    return torch.cuda.get_device_properties(0).multi_processor_count
+
+
+@cache
+def obstacle() -> str:
+    """Return why kernels cannot be compiled for the GPU at hand, in words, or nothing where they can."""
+    if SIMULATED:
+        return ""
+    try:
+        cuda.jit(types.void(types.int64))(_nothing)
+    except Exception as error:  # each missing library has its own
+        first = str(error).strip().split("\n")[0]
+        return (
+            f"Numba cannot compile for this GPU ({type(error).__name__}: {first}); "
+            "NVIDIA's compiler libraries come with pip install -r requirements-gpu.in -c requirements.lock"
+        )
+    return ""
+
+
+def _nothing(_):
+    pass

@@ -1,0 +1,101 @@
+"""What the GPU kernels call: activations, products, and the walk along a chain.
+
+All are compiled into the kernels that call them. The constants are float32 because a function of scalars cannot know which type it
+is compiled for: 0 and 1 are exact, and beside a float64 they become one.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from lib.kernels._cuda import SIMULATED, device
+
+ONE, ZERO = np.float32(1), np.float32(0)
+
+
+# NumPy's functions keep the type of a scalar in the simulator, `math`'s are what the compiler knows.
+_tanh, _exp = (np.tanh, np.exp) if SIMULATED else (math.tanh, math.exp)
+
+
+@device
+def tanh(x):
+    """Return tanh(x) in x's own type."""
+    return _tanh(x)
+
+
+@device
+def sigmoid(x):
+    """Return the logistic function of x in x's own type."""
+    return ONE / (ONE + _exp(-x))
+
+
+@device
+def dot(matrix, first, stride, vector):
+    """Return the product of a vector and as many numbers of a matrix, `stride` apart from `first` on."""
+    total = matrix[first] * vector[0]
+    for k in range(1, vector.size):
+        first += stride
+        total += matrix[first] * vector[k]
+    return total
+
+
+@device
+def origin(chain, steps, size):
+    """Return where a chain begins in an array (run, steps, size), size being the chains of one run."""
+    return chain // size * steps * size + chain % size
+
+
+def pipelined(fetch: Callable, step: Callable) -> Callable:
+    """Return a device function that does steps 0..count-1 of a chain, their inputs under way eight steps before.
+
+    So the latency of memory is hidden although few chains run at a time. The eight are spelled out, because what a
+    loop over them indexes would leave the registers.
+
+    Parameters
+    ----------
+    fetch
+        ``fetch(arrays, n) -> inputs`` reads what step n needs.
+    step
+        ``step(neuron, state, inputs, arrays, n) -> state`` does step n and writes its results.
+
+    Returns
+    -------
+    Callable
+        ``run(neuron, state, arrays, count) -> state``.
+    """
+
+    @device
+    def run(neuron, state, arrays, count):
+        whole = count // 8 * 8
+        if whole > 0:
+            a, b, c, d = fetch(arrays, 0), fetch(arrays, 1), fetch(arrays, 2), fetch(arrays, 3)
+            e, f, g, h = fetch(arrays, 4), fetch(arrays, 5), fetch(arrays, 6), fetch(arrays, 7)
+        for n in range(0, whole, 8):
+            m = min(n + 8, whole - 8)
+            now = a, b, c, d, e, f, g, h
+            a, b, c, d = (
+                fetch(arrays, m),
+                fetch(arrays, m + 1),
+                fetch(arrays, m + 2),
+                fetch(arrays, m + 3),
+            )
+            e, f, g, h = (
+                fetch(arrays, m + 4),
+                fetch(arrays, m + 5),
+                fetch(arrays, m + 6),
+                fetch(arrays, m + 7),
+            )
+            state = step(neuron, state, now[0], arrays, n)
+            state = step(neuron, state, now[1], arrays, n + 1)
+            state = step(neuron, state, now[2], arrays, n + 2)
+            state = step(neuron, state, now[3], arrays, n + 3)
+            state = step(neuron, state, now[4], arrays, n + 4)
+            state = step(neuron, state, now[5], arrays, n + 5)
+            state = step(neuron, state, now[6], arrays, n + 6)
+            state = step(neuron, state, now[7], arrays, n + 7)
+        for n in range(whole, count):
+            state = step(neuron, state, fetch(arrays, n), arrays, n)
+        return state
+
+    return run

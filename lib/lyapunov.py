@@ -1,0 +1,129 @@
+r"""Lyapunov exponents of a recurrent network along the trajectories that its inputs drive it through.
+
+With the Jacobians :math:`J_t = \partial x_t / \partial x_{t-1}` of one sequence, the largest exponent over the steps
+:math:`s + 1 .. T` is
+
+.. math:: \chi_1 = \frac{1}{T - s} \log \| J_T J_{T-1} \cdots J_{s+1} v \|_2, \qquad \|v\|_2 = 1
+
+for almost every v once T - s is large; in nats per step. Below zero nearby states approach each other and an adjoint
+state shrinks by :math:`e^{\chi_1}` for every step that it is carried back; above zero both grow.
+
+The vector is renormalised after every step and the logarithms of its lengths are added, so neither underflow nor
+overflow ends the product. What is measured is a finite-time exponent of a driven system: it belongs to the inputs, too.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import jacrev, vmap
+
+from lib.cells import Cell
+
+
+def step_jacobians(
+    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+) -> Iterator[Tensor]:
+    """Yield the Jacobians of the steps of `cell` along the sequences `u`, in float64.
+
+    Parameters
+    ----------
+    cell
+        Any cell whose step is elementary in its state; it is copied, not changed.
+    u : (time, batch, input)
+        The inputs; the first state is zero.
+    parts
+        Indices of the state tensors that count as the state; all by default. The step count of the LU RNN,
+        which leads a life of its own, is left out by ``parts=(0,)``.
+    start
+        Steps run before the first Jacobian.
+
+    Yields
+    ------
+    (batch, n, n)
+        Derivative of the state after step t by that before it, t = start + 1 .. T; n is the number of parts times the
+        recurrent dimension.
+
+    Raises
+    ------
+    ValueError
+        `start` leaves no step.
+    """
+    if not 0 <= start < len(u):
+        raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
+    cell = copy.deepcopy(cell).double().requires_grad_(False)
+    weights = cell.weights()
+    state = cell.initial_state(u.shape[1])
+    chosen = tuple(range(len(state))) if parts is None else tuple(parts)
+
+    def one_sequence(varied: tuple[Tensor, ...], state: tuple[Tensor, ...], u_t: Tensor) -> Tensor:
+        whole = list(state)
+        for index, part in zip(chosen, varied, strict=True):
+            whole[index] = part
+        after = cell.step(weights, tuple(part[None] for part in whole), u_t[None])
+        return torch.cat([after[index][0] for index in chosen])
+
+    derivative = vmap(jacrev(one_sequence))
+    with torch.no_grad():
+        for t, u_t in enumerate(u.detach().double().unbind(0)):
+            if t >= start:
+                by_part = derivative(tuple(state[index] for index in chosen), state, u_t)
+                yield torch.cat(by_part, dim=-1)
+            state = cell.step(weights, state, u_t)
+
+
+def largest_exponent(
+    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+) -> Tensor:
+    """Return the largest Lyapunov exponent along each sequence, (batch,), in nats per step.
+
+    Parameters are those of `step_jacobians`. The vector that is carried starts with equal components; an exponent of
+    ``-inf`` says that it was mapped to zero.
+    """
+    vector = total = None
+    steps = 0
+    for jacobian in step_jacobians(cell, u, parts=parts, start=start):
+        if vector is None:
+            batch, n, _ = jacobian.shape
+            vector = jacobian.new_full((batch, n), n**-0.5)
+            total = jacobian.new_zeros(batch)
+        vector = (jacobian @ vector[:, :, None])[:, :, 0]
+        length = torch.linalg.vector_norm(vector, dim=1)
+        total = total + length.log()
+        vector = vector / torch.where(length > 0, length, 1.0)[:, None]
+        steps += 1
+    return total / steps
+
+
+def spectrum(
+    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+) -> Tensor:
+    """Return all Lyapunov exponents along each sequence, (batch, n), descending, in nats per step.
+
+    A frame of n orthogonal vectors is carried instead of one, made orthogonal again after every step by a QR
+    decomposition, whose diagonal tells the lengths. Parameters are those of `step_jacobians`.
+    """
+    frame = total = None
+    steps = 0
+    for jacobian in step_jacobians(cell, u, parts=parts, start=start):
+        if frame is None:
+            frame = torch.eye(jacobian.shape[1], dtype=jacobian.dtype).expand_as(jacobian)
+            total = jacobian.new_zeros(jacobian.shape[:2])
+        frame, lengths = torch.linalg.qr(jacobian @ frame)
+        total = total + lengths.diagonal(dim1=1, dim2=2).abs().log()
+        steps += 1
+    return (total / steps).sort(dim=1, descending=True).values
+
+
+def singular_values(
+    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
+) -> Tensor:
+    """Return the singular values of the Jacobian of x_T by x_start along each sequence, (batch, n), descending.
+
+    Parameters are those of `step_jacobians`. For stretches that are short enough not to leave the range of float64.
+    """
+    product = None
+    for jacobian in step_jacobians(cell, u, parts=parts, start=start):
+        product = jacobian if product is None else jacobian @ product
+    return torch.linalg.svdvals(product)

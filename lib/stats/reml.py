@@ -1,0 +1,245 @@
+r"""Restricted maximum likelihood of a random intercept, from sums over groups.
+
+.. math::
+
+    y_{ij} = x_{ij}^\top \beta + u_i + \epsilon_{ij}, \qquad
+    u_i \sim N(0, \tau^2), \quad \epsilon_{ij} \sim N(0, \sigma^2), \quad j = 1, \dots, n_i
+
+Given the ratio :math:`\theta = \tau^2 / \sigma^2` everything is linear least squares: with
+:math:`z_{ij} = (x_{ij}, y_{ij})` all that is needed of the rows is
+
+.. math::
+
+    A(\theta) = \sum_{ij} (z_{ij} - \bar z_i)(z_{ij} - \bar z_i)^\top
+        + \sum_i \frac{n_i}{1 + n_i \theta} \bar z_i \bar z_i^\top
+
+because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\top`. The first sum is free of
+:math:`\theta`, and in the second, groups of one size share a factor. A million rows become one small matrix a size,
+and the search over :math:`\theta` costs nothing beside making them.
+
+References
+----------
+Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67, 2015, whose
+criterion (its equation 41) this is, so that values compare directly. The tests hold it to lme4 and to statsmodels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import brentq
+
+_LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e8), 65)
+"""Where the profile is looked at before the search: it may have more than one dip."""
+
+
+FLAT = 1e-5
+"""Largest slope of the criterion, in the logarithm of the ratio, at which a search counts as converged."""
+
+
+class ConvergenceError(RuntimeError):
+    """A model has no estimate that can be trusted; the message says why."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What the criterion needs to know about k columns in N rows of G groups.
+
+    Attributes
+    ----------
+    within
+        Sums of squares and products about the group means, shape (k, k).
+    between
+        For each size, the sum over its groups of products of group means, shape (sizes, k, k).
+    sizes
+        Rows in a group, distinct, shape (sizes,).
+    groups
+        Groups of that size, shape (sizes,).
+    """
+
+    within: np.ndarray
+    between: np.ndarray
+    sizes: np.ndarray
+    groups: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """N, the number of rows."""
+        return round(float(self.sizes @ self.groups))
+
+
+@dataclass(frozen=True)
+class RandomIntercept:
+    """An estimated model; standard errors take the variances as known, as lme4's do.
+
+    Attributes
+    ----------
+    coefficients, covariance
+        Estimates, shape (p,), and their covariance, shape (p, p).
+    group_variance, residual_variance
+        The variances of the intercept and of the residual.
+    criterion
+        Minus twice the restricted log likelihood, lme4's ``REMLcrit``.
+    gradient
+        Slope of the criterion in the logarithm of the ratio at the estimate; in the ratio itself at the boundary.
+    boundary
+        Whether the variance of the intercept is estimated as zero.
+    evaluations
+        How often the criterion's slope was computed.
+    """
+
+    coefficients: np.ndarray
+    covariance: np.ndarray
+    group_variance: float
+    residual_variance: float
+    criterion: float
+    gradient: float
+    boundary: bool
+    evaluations: int
+
+
+def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
+    """Return the sums over groups of the columns ``[constant, varying]``.
+
+    Parameters
+    ----------
+    constant
+        Columns that do not vary within a group, one row a group, shape (G, p).
+    varying
+        Columns that may vary, shape (N, q).
+    group
+        The group of each row, whole numbers from 0 to G - 1, each at least once, shape (N,).
+    """
+    n = np.bincount(group, minlength=len(constant))
+    sums = np.stack(
+        [np.bincount(group, weights=column, minlength=len(constant)) for column in varying.T],
+        axis=1,
+    )
+    means = sums / n[:, None]
+    about = varying - means[group]
+    p, k = constant.shape[1], constant.shape[1] + varying.shape[1]
+    within = np.zeros((k, k))
+    within[p:, p:] = about.T @ about
+    columns = np.hstack([constant, means])
+    sizes = np.unique(n)
+    between = np.stack([columns[n == size].T @ columns[n == size] for size in sizes])
+    return Moments(within, between, sizes.astype(float), np.bincount(n)[sizes].astype(float))
+
+
+def fit_random_intercept(data: Moments) -> RandomIntercept:
+    """Estimate the model from moments whose last column is the response.
+
+    Raises
+    ------
+    ConvergenceError
+        There are no more rows than columns or groups, the columns are not independent, or the residual
+        variance tends to zero.
+    """
+    k = len(data.within)
+    if data.rows <= max(k - 1, data.groups.sum()):
+        raise ConvergenceError(
+            f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept from the residual "
+            f"beside {k - 1} coefficients; more rows than both are needed"
+        )
+    # Columns of unit length: the square of a learning rate and an indicator differ by orders of magnitude.
+    scale = np.sqrt(np.diag(_total(data, 0.0)))
+    if not (scale > 0).all():
+        raise ConvergenceError(
+            "a column is zero in every row, so that its coefficient is undefined"
+        )
+    outer = np.outer(scale, scale)
+    scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
+    ratio, slope, evaluations = _search(scaled)
+    factor, beta, quadratic = _solve(scaled, ratio)
+    degrees = data.rows - (k - 1)
+    residual = quadratic / degrees
+    return RandomIntercept(
+        coefficients=beta * scale[-1] / scale[:-1],
+        covariance=cho_solve(factor, np.eye(k - 1)) * residual * scale[-1] ** 2 / outer[:-1, :-1],
+        group_variance=ratio * residual * scale[-1] ** 2,
+        residual_variance=residual * scale[-1] ** 2,
+        criterion=_criterion(scaled, ratio)
+        + degrees * np.log(scale[-1] ** 2)
+        + 2 * np.log(scale[:-1]).sum(),
+        gradient=slope,
+        boundary=ratio == 0.0,
+        evaluations=evaluations,
+    )
+
+
+def _total(data: Moments, ratio: float) -> np.ndarray:
+    """Return A(ratio)."""
+    weight = data.sizes / (1 + data.sizes * ratio)
+    return data.within + np.tensordot(weight, data.between, axes=1)
+
+
+def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
+    """Return the factored matrix of the coefficients, the coefficients and the quadratic form left."""
+    total = _total(data, ratio)
+    try:
+        factor = cho_factor(total[:-1, :-1])
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(
+            "the columns are not independent; drop those that others already determine"
+        ) from None
+    beta = cho_solve(factor, total[:-1, -1])
+    return factor, beta, float(total[-1, -1] - total[:-1, -1] @ beta)
+
+
+def _criterion(data: Moments, ratio: float) -> float:
+    (matrix, _), _, quadratic = _solve(data, ratio)
+    degrees = data.rows - len(matrix)
+    return (
+        degrees * (1 + np.log(2 * np.pi * max(quadratic, 1e-300) / degrees))
+        + data.groups @ np.log1p(data.sizes * ratio)
+        + 2 * np.log(np.abs(np.diag(matrix))).sum()
+    )
+
+
+def _slope(data: Moments, ratio: float) -> float:
+    """Return the derivative of the criterion with respect to the ratio."""
+    factor, beta, quadratic = _solve(data, ratio)
+    change = -np.tensordot((data.sizes / (1 + data.sizes * ratio)) ** 2, data.between, axes=1)
+    residual = np.append(-beta, 1.0)
+    return float(
+        (data.rows - len(beta)) * (residual @ change @ residual) / quadratic
+        + data.groups @ (data.sizes / (1 + data.sizes * ratio))
+        + np.trace(cho_solve(factor, change[:-1, :-1]))
+    )
+
+
+def _search(data: Moments) -> tuple[float, float, int]:
+    """Return the ratio at which the criterion is smallest, the slope there, and the evaluations of it."""
+    values = np.array([_criterion(data, ratio) for ratio in np.exp(_LOG_RATIO)])
+    best = int(values.argmin())
+    at_zero = _criterion(data, 0.0)
+    if best == 0 or at_zero <= values[best]:
+        slope = _slope(data, 0.0)
+        if slope >= 0:
+            return 0.0, slope, 1
+    if best == len(values) - 1:
+        raise ConvergenceError(
+            "the response does not vary within any group, so that the residual variance tends to zero"
+        )
+
+    def slope_in_log(log_ratio: float) -> float:
+        return _slope(data, np.exp(log_ratio)) * np.exp(log_ratio)
+
+    low, high = _LOG_RATIO[max(best - 1, 0)], _LOG_RATIO[best + 1]
+    if best == 0:
+        low = (
+            -60.0
+        )  # the slope at zero is negative, so that there is a dip between zero and the first value
+    try:
+        root, report = brentq(slope_in_log, low, high, xtol=1e-12, full_output=True)
+    except ValueError:
+        raise ConvergenceError(
+            f"no smallest value of the criterion between variance ratios {np.exp(low):.3g} and {np.exp(high):.3g}"
+        ) from None
+    slope = slope_in_log(root)
+    if not report.converged or abs(slope) > FLAT:
+        raise ConvergenceError(
+            f"the search for the variance ratio ended after {report.iterations} steps where the criterion has the "
+            f"slope {slope:.1g}; expected at most {FLAT:g}"
+        )
+    return float(np.exp(root)), slope, report.function_calls

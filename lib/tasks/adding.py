@@ -1,0 +1,90 @@
+r"""The adding problem: a sum of two numbers that are marked among many.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, experiment 2.4, after S. Hochreiter and
+J. Schmidhuber, *Long short-term memory*, 1997:
+
+    Input features are formed by concatenating two univariate sequences of length T. The first consists of elements
+    :math:`u_t \sim \text{Unif}(0, 1)`, the second is an indicator vector, where two elements are marked: one uniformly at
+    random from the positions :math:`[0, T/2]`, one from :math:`[T/2 + 1, T]`. The target is the sum of the two
+    elements in the first sequence that have a marked position.
+
+The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position too many: read here as the positions
+1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is no set of given size.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+FEATURES = 2
+"""Numbers in one input: the value and the mark."""
+
+BASELINE = 2 * (1 / 12)
+"""Mean squared error of predicting 1, the expected sum, always: the variance of two uniform numbers (remark 2.3)."""
+
+SHORTEST = 2
+"""Time steps that two marks need."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sequences of the adding problem.
+
+    Attributes
+    ----------
+    inputs : (n, T, 2), float32
+        The value, between 0 and 1, and the mark, 0 or 1.
+    targets : (n,), float32
+        Sum of the two marked values, between 0 and 2.
+    """
+
+    inputs: np.ndarray
+    targets: np.ndarray
+
+
+def adding(time_steps: int, size: int, rng: np.random.Generator) -> Sums:
+    """Draw sequences of the adding problem.
+
+    Parameters
+    ----------
+    time_steps
+        Length T of a sequence, at least 2.
+    size
+        Number n of sequences.
+    rng
+        Draws them; the same generator gives different sequences at the next call.
+
+    Raises
+    ------
+    ValueError
+        The sequence is too short for two marks, or the size is not positive.
+
+    Examples
+    --------
+    >>> part = adding(4, 1, np.random.default_rng(1))
+    >>> part.inputs[0, :, 1].astype(int).tolist()
+    [1, 0, 1, 0]
+    >>> bool(part.targets[0] == part.inputs[0, [0, 2], 0].sum())
+    True
+    """
+    if time_steps < SHORTEST:
+        raise ValueError(
+            f"adding problem: expected at least {SHORTEST} time steps for two marks, got {time_steps}"
+        )
+    if size < 1:
+        raise ValueError(f"adding problem: expected a positive size, got {size}")
+    inputs = np.zeros((size, time_steps, FEATURES), np.float32)
+    inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)
+    middle = time_steps // 2
+    each = np.arange(size)
+    targets = np.zeros(size, np.float32)
+    for low, high in ((0, middle), (middle, time_steps)):
+        place = rng.integers(low, high, size)
+        inputs[each, place, 1] = 1
+        targets += inputs[each, place, 0]
+    return Sums(inputs, targets)
+
+
+def mean_input(time_steps: int) -> tuple[float, float]:
+    """Return the expected value and mark of an input, over positions and sequences."""
+    return 0.5, 2 / time_steps

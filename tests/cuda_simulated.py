@@ -1,0 +1,322 @@
+"""The GPU kernels in Numba's simulator; `test_cuda.py` runs this file in a process of its own.
+
+Sizes are odd and small: the simulator takes microseconds for each step of each thread. Chains are fetched eight steps ahead, so
+their lengths lie on both sides of 8 and 16; a dense block has one warp up to 32 units.
+"""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib import kernels
+from lib.bench_gpu import __main__ as bench
+from lib.bench_gpu import checks, floors, speed
+from lib.cells import make_cell
+from lib.cells._cell import unroll
+from lib.kernels import _cuda, _cuda_engine, cuda_indrnn
+from lib.parity import a_case, deviations, everything
+from tests.engines import TOLERANCE, assert_engine_agrees
+
+assert _cuda.SIMULATED
+
+CHAINS = ["indrnn", "sru", "unicornn"]
+DENSE = ["lem", "rnn"]
+SIZES = [
+    *((name, *size) for name in CHAINS for size in [(1, 1, 1), (2, 3, 5), (9, 3, 1), (19, 1, 33)]),
+    *((name, *size) for name in DENSE for size in [(1, 1, 1), (2, 3, 5), (7, 1, 3), (3, 2, 33)]),
+]
+VARIANTS = [
+    ("indrnn", {"phi": "tanh"}),
+    ("indrnn", {"phi": "sigmoid", "layers": 2, "bound": 0.5}),
+    ("lem", {"clip": 0.6, "dt": 1.7}),
+    ("lem", {"single_scale": True, "dt": 0.3}),
+    ("sru", {"layers": 3, "highway_bias": -1.0}),
+    ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
+    ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
+    *(("unicornn", {"backward": "recovered", "layers": n}) for n in (1, 3)),
+    *(("unicornn", {"backward": "reversible", "checkpoint": k}) for k in (1, 4, 7, 21, 1000)),
+]
+
+
+def assert_agrees(case, use=("outputs", "state")):
+    assert_engine_agrees(case, case[0].name, "numba-cuda", use=use)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize(("name", "T", "batch", "hidden"), SIZES)
+def test_kernels_equal_the_reference(name, T, batch, hidden, dtype):
+    assert_agrees(a_case(name, T, batch, hidden, dtype))
+
+
+@pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
+@pytest.mark.parametrize("name", CHAINS + DENSE)
+def test_gradient_of_outputs_or_final_state_alone(name, use):
+    assert_agrees(a_case(name, 4, 2, 3), use=use)
+
+
+@pytest.mark.parametrize("T", [1, 21])
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_variants_equal_the_reference(name, variant, T):
+    assert_agrees(a_case(name, min(T, 5) if name in DENSE else T, 2, 3, **variant))
+
+
+def test_sru_whose_highway_carries_the_input_itself():
+    assert_agrees(a_case("sru", 9, 2, 4, inputs=4, layers=2))
+
+
+def test_dropout_uses_the_masks_of_the_reference():
+    cell, u, state = a_case("unicornn", 6, 3, 4, layers=3, dropout=0.4)
+    found = []
+    for engine in ("reference", "numba-cuda"):
+        torch.manual_seed(1)
+        found.append(everything(cell.train(), u, state, engine))
+    assert max(deviations(found[1], found[0]).values()) < TOLERANCE[torch.float64]
+
+
+def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
+    monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
+    for name in DENSE:
+        assert_agrees(a_case(name, 2, 1, 40))
+
+
+# ---------------------------------------------------------------------------------- many networks
+
+DIFFERENT = {
+    "indrnn": [{}, {}, {}],
+    "lem": [{"dt": 1.0}, {"dt": 0.5}],
+    "rnn": [{}, {}, {}],
+    "sru": [{"layers": 2}, {"layers": 2, "highway_bias": -1.0}],
+    "unicornn": [{"dt": 0.1, "alpha": 1.0}, {"dt": 0.3, "alpha": 0.0}, {"dt": 0.2, "alpha": 5.0}],
+}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_many_networks_in_one_launch_equal_each_alone(name, shared):
+    cells = [make_cell(name, 2, 3, **more).double() for more in DIFFERENT[name]]
+    runs, T, batch = len(cells), 10 if name in CHAINS else 4, 2
+    generator = torch.Generator().manual_seed(3)
+    u = torch.randn(1 if shared else runs, T, batch, 2, dtype=torch.float64, generator=generator)
+    u.requires_grad_()
+    states = tuple(
+        torch.randn(runs, batch, 3, dtype=torch.float64, generator=generator).requires_grad_()
+        for _ in range(cells[0].states)
+    )
+    parameters = [parameter for cell in cells for parameter in cell.parameters()]
+    found = []
+    for together in (True, False):
+        if together:
+            weights = kernels.stack_runs([cell.weights() for cell in cells])
+            outputs, final = kernels.select(name, "numba-cuda", u)(weights, states, u)
+        else:
+            each = [
+                unroll(
+                    cell.step,
+                    cell.weights(),
+                    tuple(part[i] for part in states),
+                    u[0 if shared else i],
+                    readout=cell.readout,
+                )
+                for i, cell in enumerate(cells)
+            ]
+            outputs = torch.stack([one for one, _ in each])
+            final = [torch.stack(parts) for parts in zip(*(last for _, last in each), strict=True)]
+        loss = outputs.square().sum() + sum((i + 1) * part.sum() for i, part in enumerate(final))
+        gradients = torch.autograd.grad(
+            loss, [u, *states, *parameters], allow_unused=True, materialize_grads=True
+        )
+        found.append([outputs, *final, *gradients])
+    for place, (ours, truth) in enumerate(zip(*found, strict=True)):
+        torch.testing.assert_close(
+            ours, truth, rtol=1e-11, atol=1e-12, msg=lambda m, p=place: f"{p}: {m}"
+        )
+
+
+def test_networks_that_cannot_be_stacked_are_refused():
+    one, other = (make_cell("rnn", 2, d).weights() for d in (3, 4))
+    with pytest.raises(ValueError, match="expected networks of one shape"):
+        kernels.stack_runs([one, other])
+    relu, tanh = (make_cell("indrnn", 2, 3, phi=phi).weights() for phi in ("relu", "tanh"))
+    with pytest.raises(ValueError, match="expected networks that differ in numbers alone"):
+        kernels.stack_runs([relu, tanh])
+    with pytest.raises(ValueError, match="at least one network"):
+        kernels.stack_runs([])
+
+
+# ---------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", CHAINS + DENSE)
+def test_bad_numbers_spread_as_in_the_reference(name, bad):
+    cell, u, state = a_case(name, 4, 2, 3, torch.float32)
+    with torch.no_grad():
+        u[2, 1, 0] = bad
+    expected, expected_final = cell(u, state, engine="reference")
+    outputs, final = cell(u, state, engine="numba-cuda")
+    for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
+        assert torch.equal(found.isnan(), truth.isnan())
+        assert torch.equal(found.isinf(), truth.isinf())
+
+
+@pytest.mark.parametrize("name", CHAINS + DENSE)
+def test_frozen_weights_get_no_gradient(name):
+    cell, u, state = a_case(name, 4, 2, 3)
+    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
+    cell.requires_grad_(False)
+    cell(u, state, engine="numba-cuda")[0].sum().backward()
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(u.grad, expected)
+
+
+@pytest.mark.parametrize("name", CHAINS + DENSE)
+def test_second_derivative_is_refused(name):
+    cell, u, state = a_case(name, 3, 2, 4)
+    outputs, _ = cell(u, state, engine="numba-cuda")
+    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        gradient.sum().backward()
+
+
+def a_call(name="indrnn", runs=2, **changed):
+    """Call the engine of stacked networks with one part changed."""
+    weights = kernels.stack_runs([make_cell(name, 2, 3).weights() for _ in range(runs)])
+    parts = {"u": torch.randn(runs, 4, 5, 2), "state": (torch.zeros(runs, 5, 3),)} | changed
+    return kernels.select(name, "numba-cuda", parts["u"])(weights, parts["state"], parts["u"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"u": torch.zeros(2, 4, 5, 3)}, "expected an input of 2 features"),
+        ({"u": torch.zeros(2, 0, 5, 2)}, "no size of 0"),
+        ({"u": torch.zeros(4, 5)}, "expected an input .time, batch, input."),
+        ({"u": torch.zeros(3, 4, 5, 2)}, "equally many runs"),
+        ({"state": (torch.zeros(2, 4, 3),)}, "expected states .run, batch, hidden. with batch=5"),
+        ({"state": (torch.zeros(2, 5, 4),)}, "expected states .run, batch, hidden. with hidden=3"),
+        (
+            {"u": torch.zeros(2, 4, 5, 2, dtype=torch.float16)},
+            "it takes torch.float32 or torch.float64",
+        ),
+        (
+            {"state": (torch.zeros(2, 5, 3).double(),)},
+            "expected weights and states of torch.float32",
+        ),
+        (
+            {"state": (torch.zeros(2, 5, 3, device="meta"),)},
+            "expected weights and states of torch.float32 on cpu",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["indrnn", "rnn"])
+def test_bad_input_is_refused_in_a_sentence(name, changed, told):
+    assert a_call(name)[0].shape == (2, 4, 5, 3)
+    with pytest.raises(ValueError, match=told) as refusal:
+        a_call(name, **changed)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_hidden_size_beyond_the_shared_memory_is_refused():
+    cell = make_cell("lem", 1, 1800)
+    with pytest.raises(ValueError, match=r"at most 1755 in torch.float32 on numba-cuda, got 1800"):
+        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
+
+
+def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
+    def no_room(*_):
+        raise torch.OutOfMemoryError(
+            "CUDA out of memory.\nTried to allocate 9 GiB, and much more text."
+        )
+
+    monkeypatch.setattr(_cuda_engine.torch, "baddbmm", no_room)
+    with pytest.raises(torch.OutOfMemoryError, match="indrnn needs several arrays") as refusal:
+        a_call()
+    assert "\n" not in str(refusal.value)
+
+
+def test_inputs_that_are_not_contiguous_are_copied():
+    weights = kernels.stack_runs([make_cell("rnn", 2, 3).weights() for _ in range(2)])
+    u, x0 = torch.randn(2, 5, 4, 2).transpose(1, 2), torch.randn(3, 5, 2).permute(2, 1, 0)
+    run = kernels.select("rnn", "numba-cuda", u)
+    found, expected = run(weights, (x0,), u), run(weights, (x0.contiguous(),), u.contiguous())
+    assert torch.equal(found[0], expected[0])
+
+
+# ---------------------------------------------------------------------------------- the GPU's benchmark
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Let the benchmark run here: small sizes, a clock in place of events, a plain pass in place of a graph."""
+
+    def clock(run):
+        start = time.perf_counter()
+        run()
+        return 1e3 * (time.perf_counter() - start)
+
+    monkeypatch.setattr(checks, "SIZES", (4, 2, 3))
+    monkeypatch.setattr(checks, "PARITY_SIZES", (9, 2, 3))
+    monkeypatch.setattr(floors, "milliseconds", clock)
+    monkeypatch.setattr(floors, "bandwidth", lambda: 1e9)
+    monkeypatch.setattr(speed, "capture", lambda run: (SimpleNamespace(replay=run), run()))
+    for name, size in {"BATCH": 2, "HIDDEN": 3}.items():
+        monkeypatch.setattr(speed, name, size)
+    monkeypatch.setattr(bench, "_machine", lambda: {"check": "machine", "case": "simulator"})
+
+
+def test_the_benchmark_finds_right_kernels_right(small, monkeypatch):
+    here = [check for check in checks.CHECKS if check.__name__ in HERE]
+    assert len(here) == len(HERE)
+    monkeypatch.setattr(checks, "cells", lambda: ["indrnn", "rnn"])
+    monkeypatch.setattr(checks, "CHECKS", here)
+    monkeypatch.setattr(bench, "figure_1", lambda steps: speed.figure_1(steps, rounds=1))
+    monkeypatch.setattr(
+        floors, "step_latency", lambda name, latency=floors.step_latency: latency(name, steps=3)
+    )
+    table = bench.table(time_steps=(3,))
+    assert list(table) == bench.COLUMNS
+    right = table[~table["check"].isin(["speed", "machine"])]
+    assert len(right) == 2 * (2 + len(HERE))
+    assert right["passed"].all(), right[right["passed"] != True].to_string()  # noqa: E712
+    times = table[table["check"] == "speed"]
+    assert (times["value"] > 0).all()
+    assert set(times["limit"]) == {"", ">= 10", "<= 3"}
+    # Per way: six times, five ratios to the LSTM, three floors of three cells.
+    assert len(times) == 2 * (6 + 5 + 9)
+
+
+HERE = [
+    "repeats_to_the_bit",
+    "trains_many_in_one_launch",
+    "spreads_bad_numbers",
+    "refuses_bad_input",
+]
+
+
+def test_the_benchmark_finds_a_wrong_kernel_wrong(small, monkeypatch):
+    monkeypatch.setattr(checks, "cells", lambda: ["indrnn"])
+    monkeypatch.setattr(bench, "figure_1", lambda steps: pd.DataFrame(columns=bench.COLUMNS))
+    monkeypatch.setattr(
+        cuda_indrnn, "launch_chains", lambda *_: None
+    )  # all results are what was in memory
+    table = bench.table(time_steps=())
+    wrong = table[table["passed"] == False]  # noqa: E712
+    assert {"parity", "survives graph capture"} <= set(wrong["check"])
+    assert wrong["quantity"].str.len().min() > 0
+
+
+def test_chains_of_dependent_steps_are_steps_of_the_cells():
+    # One step of each, there, is one step of the cell.
+    numbers = torch.tensor([0.5, 0.1, 0.2, 0.3, 0.4])
+    a, b, c, x, y = numbers.tolist()
+    z = y - b * (np.tanh(a * x + c) + c * x)
+    f = 1 / (1 + np.exp(-(a + b * x)))
+    expected = {"unicornn": x + b * z + z, "sru": f * x + (1 - f) * c + y, "indrnn": a * x + b + y}
+    for name, (there, _) in floors.CHAINS.items():
+        result = torch.empty(32)
+        _cuda.launch(there, 1, 32, numbers, result, 1)
+        np.testing.assert_allclose(result.numpy(), expected[name], rtol=1e-6)

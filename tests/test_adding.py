@@ -1,0 +1,251 @@
+"""The adding problem, and the trainings on it: what they keep, and what becomes of those that fail."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from lib.cells.inverse_rnn import SingularMatrixError
+from lib.experiments.adding import design, results
+from lib.experiments.adding import training as module
+from lib.params import load_profile
+from lib.params.adding import AddingSection
+from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError
+from lib.tasks.adding import BASELINE, mean_input
+from lib.tasks.adding import adding as draw
+
+
+def _rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def _training(architecture="lu_rnn", **changes):
+    given = {
+        "architecture": architecture,
+        "time_steps": 9,
+        "learning_rate": 1e-3,
+        "replicate": 0,
+        "training_steps": 6,
+        "width": 5,
+        "tau": 2,
+        "batch_size": 4,
+        "clip": 1.0,
+        "checkpoints": 3,
+        "test_size": 8,
+        "probe_size": 3,
+        "flush_denormals": False,
+        "engine": "numba-cpu",
+    }
+    return module.Training(**(given | changes))
+
+
+# ------------------------------------------------------------------------------- the task
+
+
+@pytest.mark.parametrize("T", [2, 9, 10])
+def test_the_sum_is_that_of_one_marked_value_in_each_half(T):
+    part = draw(T, 500, _rng())
+    values, marks = part.inputs[..., 0], part.inputs[..., 1]
+    assert part.inputs.dtype == part.targets.dtype == np.float32
+    assert set(np.unique(marks)) <= {0, 1}
+    assert (marks[:, : T // 2].sum(1) == 1).all() and (marks[:, T // 2 :].sum(1) == 1).all()
+    np.testing.assert_allclose((values * marks).sum(1), part.targets, rtol=1e-6)
+    assert (marks.any(0)).all()  # every position is marked in some sequence
+    assert values.min() >= 0 and values.max() < 1
+
+
+def test_always_predicting_one_costs_the_baseline():
+    part = draw(6, 200_000, _rng())
+    assert np.mean((part.targets - 1) ** 2) == pytest.approx(BASELINE, rel=0.01)
+    assert abs(BASELINE - 0.167) < 5e-4  # remark 2.3
+    np.testing.assert_allclose(part.inputs.mean((0, 1)), mean_input(6), rtol=0.01)
+
+
+def test_a_generator_gives_other_sequences_at_its_next_call():
+    rng = _rng()
+    first, second = draw(5, 3, rng), draw(5, 3, rng)
+    assert not np.array_equal(first.inputs, second.inputs)
+    assert np.array_equal(first.inputs, draw(5, 3, _rng()).inputs)
+
+
+@pytest.mark.parametrize(("T", "size", "complaint"), [(1, 1, "2 time steps"), (4, 0, "size")])
+def test_sizes_that_make_no_sense_are_refused(T, size, complaint):
+    with pytest.raises(ValueError, match=f"adding problem: expected .*{complaint}.*got"):
+        draw(T, size, _rng())
+
+
+# ------------------------------------------------------------------------------- one training
+
+
+@pytest.mark.parametrize("architecture", ["lu_rnn", "inverse_rnn", "rnn", "lstm"])
+def test_a_network_starts_with_rotations_and_without_drift(architecture):
+    model = module.start(_training(architecture, width=16))
+    cell = model.cell
+    if architecture == "lu_rnn":
+        L, U, *_ = cell.weights()
+        matrices = [L @ U]
+    else:
+        matrices = cell.W.split(16)
+    for W in matrices:
+        torch.testing.assert_close(W @ W.T, torch.eye(16), atol=1e-5, rtol=0)
+        assert torch.linalg.eigvals(W).angle().abs().max() < 1.3
+    drift = cell.R @ torch.tensor(mean_input(9)) + cell.b
+    expected = torch.zeros_like(drift)
+    if architecture == "lstm":
+        expected[16:32] = 1
+    torch.testing.assert_close(drift, expected, atol=1e-6, rtol=0)
+
+
+def test_the_lu_rnn_starts_from_the_same_numbers_whatever_the_length_of_the_training():
+    one, other = (module.start(_training(training_steps=n)) for n in (6, 60))
+    assert torch.equal(one.cell.factors, other.cell.factors)
+    third = module.start(_training(replicate=1))
+    assert not torch.equal(one.cell.factors, third.cell.factors)
+
+
+@pytest.mark.parametrize("architecture", ["lu_rnn", "lstm"])
+def test_a_training_comes_out_the_same_twice_and_moves(architecture):
+    found, again = (module.train(_training(architecture)) for _ in range(2))
+    assert found["status"] == COMPLETED and found["steps_completed"] == 6
+    for name, value in found.items():
+        np.testing.assert_array_equal(value, again[name], err_msg=name)
+    assert len(set(found["error"])) == 4 and np.isfinite(found["error"]).all()
+    assert np.isfinite(found["adjoint"]).all() and np.isfinite(found["gain"]).all()
+    assert (found["gain"][:, 0] >= found["gain"][:, 1]).all()
+
+
+def test_networks_of_one_length_are_tested_on_the_same_sequences(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        module, "_measure", lambda model, training, test, found, stage: seen.append(test[0])
+    )
+    for architecture in ("rnn", "inverse_rnn"):
+        module.train(_training(architecture, training_steps=3))
+    assert len(seen) == 4 and all(torch.equal(seen[0], other) for other in seen)
+
+
+def test_it_learns_a_short_sum():
+    training = _training(
+        "inverse_rnn",
+        time_steps=4,
+        training_steps=900,
+        learning_rate=1e-2,
+        width=16,
+        batch_size=32,
+        test_size=200,
+    )
+    found = module.train(training)
+    assert found["error"][0] > BASELINE / 2
+    assert found["error"][-1] < BASELINE / 10
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_measured(monkeypatch):
+    plain, calls = module.F.mse_loss, iter(range(1000))
+
+    def failing(*arguments, **keywords):
+        loss = plain(*arguments, **keywords)
+        # measured before training (adjoints, error), then two steps and their error, then this
+        return loss * float("nan") if next(calls) == 5 else loss
+
+    monkeypatch.setattr(module.F, "mse_loss", failing)
+    found = module.train(_training())
+    assert found["status"] == DIVERGED
+    assert found["steps_completed"] == 2
+    assert np.isfinite(found["error"][:2]).all() and np.isnan(found["error"][2:]).all()
+    assert np.isfinite(found["adjoint"][0]).all() and np.isnan(found["adjoint"][1]).all()
+
+
+def test_a_matrix_that_becomes_singular_ends_the_training(monkeypatch):
+    plain = module._step
+
+    def spoil(model, optimiser, batch, clip):
+        plain(model, optimiser, batch, clip)
+        with torch.no_grad():
+            model.cell.W[0] = 0
+
+    monkeypatch.setattr(module, "_step", spoil)
+    found = module.train(_training("inverse_rnn"))
+    assert found["status"] == DIVERGED and found["steps_completed"] == 1
+    assert np.isfinite(found["error"][0]) and np.isnan(found["error"][1:]).all()
+    model = module.start(_training("inverse_rnn"))
+    with torch.no_grad():
+        model.cell.W[0] = 0
+    with pytest.raises(SingularMatrixError, match="got a singular one"):
+        model(torch.zeros(3, 1, 2))
+
+
+# ------------------------------------------------------------------------------- the dataset
+
+
+@pytest.fixture(scope="module")
+def section():
+    return load_profile("smoke").adding
+
+
+@pytest.fixture
+def without_workers(monkeypatch):
+    """Train in this process, a stand-in for every training but the smallest."""
+
+    def in_turn(name, jobs, run, **_):
+        return [run(replace(job, training_steps=2, width=4)) | {"parameters": 7} for job in jobs]
+
+    monkeypatch.setattr("lib.experiments.adding.design.run_jobs", in_turn)
+
+
+def test_every_treatment_of_every_grid_is_planned_once(section):
+    trainings = design.plan(section)
+    grids = sum(len(grid.treatments()) for grid in section.grids)
+    assert len(trainings) == len(set(trainings)) == grids * section.replicates
+    assert trainings[0].time_steps == max(training.time_steps for training in trainings)
+
+
+def test_what_no_grid_holds_is_missing_and_all_else_is_there(section, without_workers, tmp_path):
+    grids = [
+        {"architectures": ["rnn"], "time_steps": [8], "learning_rates": [0.001]},
+        {"architectures": ["lu_rnn"], "time_steps": [12], "learning_rates": [0.001]},
+    ]
+    whole = section.model_dump() | {"grids": [grid | {"training_steps": 2} for grid in grids]}
+    ds = design.run("smoke", AddingSection(**whole), tmp_path)
+    assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
+    status = ds["status"].isel(learning_rate=0, replicate=0).values
+    assert status.tolist() == [[COMPLETED, MISSING], [MISSING, COMPLETED]]
+    assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
+    path = results.SCHEMA.save(ds, tmp_path / "adding.nc")
+    assert results.SCHEMA.load(path).identical(ds)
+
+
+def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):
+    grid = section.grids[0].model_copy(update={"training_steps": 2})
+    ds = design.run("smoke", section.model_copy(update={"grids": (grid,)}), tmp_path)
+    ds["error"][0, 0, 0, 0, 1] = np.nan
+    with pytest.raises(ResultsError, match="error: expected values wherever"):
+        results.SCHEMA.validate(ds)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"checkpoints": 5000}, "at least one step for each of the 5000 checkpoints"),
+        ({"tau": 0}, "greater than 0"),
+        ({"grids": []}, "at least 1 item"),
+        ({"clip": 0.0}, "greater than 0"),
+    ],
+)
+def test_a_design_that_makes_no_sense_is_refused(section, change, complaint):
+    with pytest.raises(ValidationError, match=complaint):
+        AddingSection(**(section.model_dump() | change))
+
+
+def test_a_treatment_in_two_grids_is_refused(section):
+    whole = section.model_dump()
+    with pytest.raises(ValidationError, match="stands in two grids"):
+        AddingSection(**(whole | {"grids": [*whole["grids"], whole["grids"][0]]}))
+
+
+def test_an_unknown_architecture_is_told_before_anything_runs(section):
+    whole = section.model_dump()
+    whole["grids"][0]["architectures"] = ["lu_rmm"]
+    with pytest.raises(ValueError, match="unknown architecture 'lu_rmm'"):
+        design.plan(AddingSection(**whole))

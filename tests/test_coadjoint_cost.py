@@ -1,0 +1,49 @@
+"""What the coadjoint method costs beside backpropagation."""
+
+import sys
+
+import pytest
+import torch
+
+from lib.bench import Workload
+from lib.coadjoint.cost import BASELINES, METHODS, bench_coadjoint, peak_arrays, training_step
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured on Linux only")
+
+# One array of the states has 26 MB: enough to stand out from what the allocator does.
+LARGE = Workload(batch=128, time_steps=500, hidden=100, inputs=28)
+
+
+@pytest.mark.slow
+@LINUX
+def test_algorithm_2_needs_at_most_twice_the_memory_of_backpropagation():
+    arrays = {method: peak_arrays(method, LARGE) for method in METHODS}
+    # The states and what drives them, or what arrives at them, are there at once.
+    assert arrays["backpropagation"] > 1.9
+    assert arrays["Algorithm 2"] <= 2 * min(arrays[name] for name in BASELINES)
+    assert arrays["Algorithm 2"] < arrays["double backward"]
+
+
+@LINUX
+def test_a_failing_measurement_is_not_a_number():
+    with pytest.raises(RuntimeError, match="measuring the memory of 'guessing' failed"):
+        peak_arrays("guessing", LARGE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_step_computes_finite_gradients(method):
+    step = training_step(method, Workload(batch=3, time_steps=4, hidden=5, inputs=2))
+    step()
+    found = [cell.cell_contents for cell in step.__closure__]
+    modules = [part for part in found if isinstance(part, torch.nn.Module)]
+    gradients = [p.grad for module in modules for p in module.parameters() if p.grad is not None]
+    assert gradients and all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_every_method_is_timed_beside_every_baseline():
+    table = bench_coadjoint(Workload(batch=2, time_steps=3, hidden=4), rounds=2)
+    assert len(table) == len(METHODS) * len(BASELINES)
+    itself = table[table["engine"] == table["baseline"]]
+    assert (itself["ratio"] == 1).all() and (table["median_ms"] > 0).all()
+    with pytest.raises(ValueError, match="at least one round, got 0"):
+        bench_coadjoint(Workload(2, 3, 4), rounds=0)

@@ -1,0 +1,199 @@
+"""The page on which tables are sorted and filtered: whole without a script, and right with one, without a server."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from fabricated_report import count, counts, fabricate
+
+from lib.artefacts import Artefacts
+from lib.report.build import build
+from lib.report.explore import make_explorer
+from lib.report.inputs import ReportError, load_artefacts
+
+NAME = "diss-tab-1.7-by-task"
+VISIBLE = "[...document.querySelectorAll('table.explore tbody tr')].filter((row) => !row.hidden)"
+CELLS = f"{VISIBLE}.map((row) => [...row.cells].map((cell) => cell.textContent.trim()))"
+
+
+class Table(HTMLParser):
+    """Rows of text of every table in a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.kinds = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.kinds += [value for name, value in attrs if name == "data-kind"]
+
+    def handle_data(self, data):
+        if self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data.strip()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return fabricate(tmp_path_factory.mktemp("explore") / "data")
+
+
+@pytest.fixture(scope="module")
+def page(data, tmp_path_factory):
+    return build(data, tmp_path_factory.mktemp("site") / "report").parent / "explore.html"
+
+
+@pytest.fixture
+def opened(browser, page):
+    """The page, opened from the disk."""
+    browser.open(page.as_uri())
+    return browser
+
+
+def test_a_table_opts_in_by_its_manifest(data):
+    found = {item.name: item.explore for item in load_artefacts(data) if item.kind == "table"}
+    assert found == {"diss-tab-1.7": False, NAME: True}
+    manifest = next(data.glob(f"tables/*/*/{NAME}.json"))
+    assert json.loads(manifest.read_text("utf-8"))["explore"] is True
+
+
+def test_a_manifest_that_means_something_else_is_refused(data, tmp_path):
+    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
+    path = made.save_table(counts(), "diss-tab-1.7", caption="c").with_suffix(".json")
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "explore": "yes"}))
+    with pytest.raises(ReportError, match="explore is 'yes', expected bool"):
+        load_artefacts(tmp_path)
+
+
+def test_without_a_script_every_row_of_every_set_is_there(page):
+    table = Table(page.read_text("utf-8"))
+    assert table.rows[0] == ["results", "noise", "architecture", "quartile", "ours", "published"]
+    assert table.kinds == ["text", "text", "text", "number", "number", "number"]
+    body = table.rows[1:]
+    assert len(body) == 2 * len(counts())
+    assert {row[0] for row in body} == {"this run (quick)", "stored reference (real)"}
+    assert body[0][1:] == ["none", "Basic RNN", "1", "1,000", "2,000"]
+
+
+def test_a_site_without_such_tables_says_so(tmp_path):
+    data = fabricate(tmp_path / "data")
+    for manifest in data.glob(f"tables/*/*/{NAME}.json"):
+        content = json.loads(manifest.read_text("utf-8"))
+        del content["explore"]
+        manifest.write_text(json.dumps(content))
+    count(data)
+    front = build(data, tmp_path / "report")
+    assert "No notebook of this run offered a table" in front.with_name("explore.html").read_text(
+        "utf-8"
+    )
+
+
+def test_texts_are_escaped_and_values_are_kept_exactly(tmp_path):
+    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
+    frame = pd.DataFrame({"what": ["a < b", "<script>"], "value": [0.1234567890123, np.nan]})
+    made.save_table(frame, "own-thing", caption="c", explore=True)
+    (item,) = load_artefacts(tmp_path)
+    html = make_explorer("own-thing", "A & B", [(item, "this run")]).html
+    assert "a &lt; b" in html and "&lt;script&gt;" in html and "A &amp; B" in html
+    assert 'data-value="0.1234567890123"' in html and 'data-value=""' in html
+
+
+def _sort(browser, heading):
+    browser.evaluate(
+        f"[...document.querySelectorAll('th .sort')].find((b) => b.textContent === '{heading}').click()"
+    )
+
+
+def _set(browser, label, value):
+    browser.evaluate(
+        f"""(() => {{
+          const box = [...document.querySelectorAll('.filters label')].find((l) => l.firstChild.textContent === '{label}');
+          box.lastChild.value = '{value}';
+          box.lastChild.dispatchEvent(new Event('input', {{ bubbles: true }}));
+        }})()"""
+    )
+
+
+def _status(browser):
+    return browser.evaluate("document.querySelector('.filters output').textContent")
+
+
+@pytest.mark.browser
+def test_a_click_sorts_a_second_one_turns_around(opened):
+    _sort(opened, "ours")
+    values = [int(row[4].replace(",", "")) for row in opened.evaluate(CELLS)]
+    assert values == sorted(values)
+    _sort(opened, "ours")
+    assert [int(row[4].replace(",", "")) for row in opened.evaluate(CELLS)] == values[::-1]
+    states = opened.evaluate(
+        "[...document.querySelectorAll('th')].map((h) => h.getAttribute('aria-sort'))"
+    )
+    assert states == ["none"] * 4 + ["descending", "none"]
+    _sort(opened, "architecture")
+    assert [row[2] for row in opened.evaluate(CELLS)] == ["Basic RNN"] * 8 + ["GRU"] * 8
+
+
+@pytest.mark.browser
+def test_filters_join_and_are_counted(opened):
+    assert _status(opened) == "16 of 16 rows"
+    _set(opened, "results", "this run (quick)")
+    _set(opened, "architecture", "GRU")
+    rows = opened.evaluate(CELLS)
+    assert _status(opened) == "4 of 16 rows" and len(rows) == 4
+    assert {(row[0], row[2]) for row in rows} == {("this run (quick)", "GRU")}
+    _set(opened, "at least", "1006.5")
+    assert _status(opened) == "0 of 16 rows", "the first column of numbers is the quartile"
+    _set(opened, "number", "1")
+    assert [row[4] for row in opened.evaluate(CELLS)] == ["1,007"]
+    opened.evaluate("document.querySelector('.filters').reset()")
+    opened.evaluate("new Promise((done) => setTimeout(done, 20))")
+    assert _status(opened) == "16 of 16 rows"
+
+
+@pytest.mark.browser
+def test_it_asks_for_nothing_and_complains_of_nothing(browser, page):
+    visit = browser.open(page.as_uri())
+    assert visit.console == [] and visit.failures == []
+    assert all(request.startswith(("file:", "data:")) for request in visit.requests)
+
+
+@pytest.mark.browser
+def test_every_control_has_a_name_and_can_be_reached_by_keyboard(opened):
+    unnamed = opened.evaluate(
+        "[...document.querySelectorAll('.filters input, .filters select')].filter((c) => !c.labels.length).length"
+    )
+    assert unnamed == 0
+    outside = opened.evaluate(
+        "[...document.querySelectorAll('.explorer button, .explorer select, .explorer input')]"
+        ".filter((c) => c.tabIndex < 0).length"
+    )
+    assert outside == 0
+    assert (
+        opened.evaluate("document.querySelector('.filters output').getAttribute('aria-live')")
+        == "polite"
+    )
+
+
+@pytest.mark.browser
+def test_saved_rows_are_the_filtered_ones_in_their_order(opened):
+    _set(opened, "results", "this run (quick)")
+    _set(opened, "noise", "post")
+    _sort(opened, "published")
+    _sort(opened, "published")
+    text = opened.evaluate(
+        """(() => {
+          let saved = null;
+          const create = URL.createObjectURL;
+          URL.createObjectURL = (blob) => { saved = blob; return create(blob); };
+          [...document.querySelectorAll('.filters button')].find((b) => b.textContent.includes('CSV')).click();
+          return saved.text();
+        })()"""
+    )
+    lines = text.splitlines()
+    assert lines[0] == "results,noise,architecture,quartile,ours,published"
+    assert [line.split(",")[-1] for line in lines[1:]] == ["2007", "2006", "2005", "2004"]

@@ -1,0 +1,210 @@
+"""Networks that latch: how they are trained, frozen, fitted anew, measured and kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from lib.adjoint import adjoint_norms
+from lib.experiments.latching import design, results
+from lib.experiments.latching import training as module
+from lib.lyapunov import largest_exponent
+from lib.params import load_profile
+from lib.params.latching import LatchingSection
+from lib.schema import COMPLETED, DIVERGED, ResultsError
+
+BASE = {
+    "replicate": 0,
+    "width": 4,
+    "place": 2,
+    "horizon": 4,
+    "longer": (6, 9),
+    "learning_rate": 0.02,
+    "training_steps": 12,
+    "batch_size": 8,
+    "clip": 0.5,
+    "tolerance": 0.01,
+    "check_every": 4,
+    "check_size": 20,
+    "fit_size": 60,
+    "test_size": 40,
+    "probe_size": 5,
+    "flush_denormals": False,
+    "engine": "numba-cpu",
+}
+
+
+def _training(**changes):
+    return module.Training(**(BASE | changes))
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return module.train(_training())
+
+
+# ------------------------------------------------------------------------------- one training
+
+
+def test_a_training_is_measured_whether_or_not_it_learned(measured):
+    assert measured["status"] == COMPLETED and measured["steps_completed"] == 12
+    assert measured["error"].shape == (3,) and np.isfinite(measured["error"]).all()
+    assert np.isfinite(measured["exponent"]).all()
+    for name in ("state", "adjoint"):
+        values = measured[name]
+        assert values.shape == (3, 5, 9)
+        for row, T in enumerate((4, 6, 9)):
+            assert np.isfinite(values[row, :, :T]).all()
+            assert np.isnan(values[row, :, T:]).all()
+    assert (measured["state"][0, :, :4] <= 2).all()  # four neurons within -1..1
+
+
+def test_it_comes_out_the_same_twice(measured):
+    for name, value in module.train(_training()).items():
+        np.testing.assert_array_equal(value, measured[name], err_msg=name)
+
+
+def test_replicates_differ():
+    one, other = (module.start(_training(replicate=k)) for k in (0, 1))
+    assert not torch.equal(one.cell.W, other.cell.W)
+    torch.testing.assert_close(one.cell.W @ one.cell.W.T, torch.eye(4), atol=1e-6, rtol=0)
+
+
+def test_an_easy_task_is_learned_and_the_training_then_ends():
+    training = _training(
+        place=3, horizon=4, longer=(), training_steps=3000, batch_size=64, check_size=500
+    )
+    found = module.train(training)
+    assert found["steps_completed"] < 3000
+    assert found["error"][0] < 0.01
+
+
+def test_measuring_leaves_the_recurrence_as_it_was(monkeypatch):
+    kept = []
+    plain = module._measure
+
+    def watching(model, training, T, rng, index, found):
+        before = [part.clone() for part in model.parameters()]
+        plain(model, training, T, rng, index, found)
+        kept.append(all(map(torch.equal, before, model.parameters())))
+
+    monkeypatch.setattr(module, "_measure", watching)
+    module.train(_training())
+    assert kept == [True] * 3
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_without_measurements(monkeypatch):
+    plain, calls = module.F.binary_cross_entropy_with_logits, iter(range(100))
+    monkeypatch.setattr(
+        module.F,
+        "binary_cross_entropy_with_logits",
+        lambda *given, **named: plain(*given, **named) * (np.nan if next(calls) == 3 else 1),
+    )
+    found = module.train(_training())
+    assert found["status"] == DIVERGED and found["steps_completed"] == 3
+    for name in ("error", "exponent", "state", "adjoint"):
+        assert np.isnan(found[name]).all(), name
+
+
+def test_the_output_layer_is_fitted_to_its_optimum():
+    generator = torch.Generator().manual_seed(0)
+    states = torch.randn(400, 3, generator=generator, dtype=torch.float64)
+    labels = (states @ torch.tensor([1.0, -2.0, 0.5]).double() + 0.3 > 0).double()
+    flipped = torch.rand(400, generator=generator) < 0.1  # not separable
+    labels = torch.where(flipped, 1 - labels, labels)
+    layer = module.fit_output(states, labels)
+    p = torch.sigmoid(layer(states)[:, 0])
+    slope = (p - labels) @ states / 400 + 2 * module._PENALTY * layer.weight[0]
+    assert slope.abs().max() < 1e-6
+    assert abs((p - labels).mean().item()) < 1e-6
+    assert not any(part.requires_grad for part in layer.parameters())
+
+
+def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
+    """A second way to the numbers of one horizon: autograd through the whole sequence."""
+    seen = {}
+    monkeypatch.setattr(
+        module,
+        "adjoint_norms",
+        lambda cell, u, loss: (
+            seen.update(cell=cell, u=u, loss=loss) or adjoint_norms(cell, u, loss)
+        ),
+    )
+    found = module.train(_training(longer=()))
+    cell, u = seen["cell"].double(), seen["u"].double()
+    state, states = torch.zeros(5, 4, dtype=torch.float64, requires_grad=True), []
+    for u_t in u:
+        (state,) = cell.step(cell.weights(), (state,), u_t)
+        states.append(state)
+    gradients = torch.autograd.grad(seen["loss"](states[-1]), states)
+    expected = torch.stack([g.norm(dim=1).log10() for g in gradients], dim=1)
+    np.testing.assert_allclose(found["adjoint"][0], expected, atol=1e-4)
+    lengths = torch.stack([x.norm(dim=1) for x in states], dim=1).detach()
+    np.testing.assert_allclose(found["state"][0], lengths, rtol=1e-4)
+    np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=2))
+
+
+# ------------------------------------------------------------------------------- the dataset
+
+
+@pytest.fixture(scope="module")
+def section():
+    return load_profile("smoke").latching
+
+
+@pytest.fixture
+def without_workers(monkeypatch):
+    def in_turn(name, jobs, run, **_):
+        small = {"training_steps": 4, "check_every": 4, "test_size": 10, "fit_size": 10}
+        return [run(replace(job, **small)) for job in jobs]
+
+    monkeypatch.setattr("lib.experiments.latching.design.run_jobs", in_turn)
+
+
+def test_every_training_is_kept_and_the_best_is_shown(section, without_workers, tmp_path):
+    ds = design.run("smoke", section, tmp_path)
+    assert ds.sizes["training"] == section.trainings == len(design.plan(section))
+    worst = ds["error"].max("horizon").values
+    assert worst[int(ds["example"])] == worst.min()
+    T = section.horizon
+    followed = ds["adjoint"].sel(horizon=T, time=slice(1, T)).median("sequence")
+    kept = ds["adjoint_median"].sel(training=int(ds["example"]), horizon=T, time=slice(1, T))
+    np.testing.assert_allclose(followed, kept, rtol=1e-6)
+    path = results.SCHEMA.save(ds, tmp_path / "latching.nc")
+    assert results.SCHEMA.load(path).identical(ds)
+    ds["exponent"][0, 0] = np.nan
+    with pytest.raises(ResultsError, match="exponent: expected values wherever"):
+        results.SCHEMA.validate(ds)
+
+
+def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkeypatch, tmp_path):
+    plain = module._learn
+    monkeypatch.setattr(
+        module,
+        "_learn",
+        lambda model, training: (
+            (DIVERGED, 1) if training.replicate == 0 else plain(model, training)
+        ),
+    )
+    ds = design.run("smoke", section, tmp_path)
+    assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (section.trainings - 1)
+    assert bool(ds["error"].isel(training=0).isnull().all())
+    assert int(ds["example"]) != 0
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"place": 6}, "place is 6; expected it before the end of the sequence, 6"),
+        ({"longer": [5]}, r"longer is \[5\]; expected lengths above the horizon, 6"),
+        ({"longer": [9, 9]}, "levels must differ"),
+        ({"probe_size": 65}, "probe_size is 65; expected at most test_size, 64"),
+        ({"tolerance": 0.5}, "less than 0.5"),
+    ],
+)
+def test_a_design_that_makes_no_sense_is_refused(section, change, complaint):
+    whole = section.model_dump() | {"horizon": 6, "test_size": 64}
+    with pytest.raises(ValidationError, match=complaint):
+        LatchingSection(**(whole | change))

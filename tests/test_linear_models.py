@@ -1,0 +1,215 @@
+"""The linear models of chapter 1: what they estimate, and that what cannot be told stays empty with its cause."""
+
+import chapter1_data
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from lib.stats import best, first_order, second_order
+from lib.stats.accuracy import entered, grade
+from lib.stats.attempts import TASK
+from lib.stats.estimable import estimable, independent
+from lib.stats.linear import fit_tasks
+from lib.stats.terms import Covariate, Model, describe
+
+
+@pytest.fixture
+def frame():
+    return grade(chapter1_data.dataset(chapter1_data.read()))
+
+
+def causes(fits, **where):
+    """Return the causes of the terms of some rows, by term and architecture."""
+    rows = fits.coefficients
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    return dict(
+        zip(zip(rows["term"], rows["architecture"], strict=True), rows["cause"], strict=True)
+    )
+
+
+# Estimability
+
+
+def test_independent_columns_of_a_hand_made_matrix():
+    matrix = np.array([[1, 1, 0, 2, 0], [1, 0, 1, 3, 0], [1, 0, 1, 3, 0], [1, 1, 0, 2, 0.0]])
+    # The second and third column add up to the first, the fourth is a combination, the fifth is empty.
+    assert independent(matrix).tolist() == [True, True, False, False, False]
+
+
+def test_estimable_coefficients_of_a_hand_made_matrix():
+    # Groups a and b with their sum, and a column of its own: only the latter has one value.
+    matrix = np.array([[1, 1, 0, 5], [1, 1, 0, 7], [1, 0, 1, 6], [1, 0, 1, 1.0]])
+    assert estimable(matrix).tolist() == [False, False, False, True]
+    assert estimable(matrix[:, 1:]).tolist() == [True, True, True]
+
+
+def test_units_do_not_change_what_can_be_told():
+    matrix = np.random.default_rng(0).normal(size=(20, 5))
+    matrix[:, 4] = matrix[:, 0] + matrix[:, 1]
+    expected = [False, False, True, True, False]
+    assert estimable(matrix).tolist() == expected
+    assert estimable(matrix * [1e6, 1, 1e-9, 1e3, 1e-3]).tolist() == expected
+    assert independent(matrix * [1e6, 1, 1e-9, 1e3, 1e-3]).sum() == 4
+
+
+def test_terms_as_a_reader_calls_them():
+    model = Model("", "", "", {"rate": Covariate("log rate", "learning_rate", 2)})
+    assert describe("Intercept", model) == ("intercept", "")
+    assert describe("architecture[T.gru]", model) == ("architecture", "gru")
+    assert describe("architecture[T.gru]:rate", model) == ("architecture × log rate", "gru")
+
+
+# Fits
+
+
+def test_first_order_coefficients_are_differences_of_means(frame):
+    fits = first_order.fit_first_order(frame)
+    means = entered(best.at_best(frame)).groupby([*TASK, "architecture"])["task_accuracy"].mean()
+    for row in fits.coefficients[fits.coefficients["cause"] == ""].itertuples():
+        base = means[row.dataset, row.order, row.noise, "antisymmetric"]
+        own = means[row.dataset, row.order, row.noise, row.architecture or "antisymmetric"]
+        assert row.estimate == pytest.approx(own - base if row.architecture else base)
+
+
+def test_the_reference_changes_the_effects_and_not_the_fit(frame):
+    one = first_order.fit_first_order(frame)
+    other = first_order.fit_first_order(frame, reference="rnn")
+    columns = ["attempts", "adj_r2", "sigma", "df_residual"]
+    pd.testing.assert_frame_equal(one.summary[columns], other.summary[columns])
+    effect = one.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
+    reverse = other.coefficients.query("architecture == 'antisymmetric'")["estimate"].to_numpy()
+    assert_allclose(effect, -reverse)
+
+
+def test_a_reference_without_attempts_is_no_reference(frame):
+    task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
+    gone = frame["architecture"].eq("antisymmetric") & task
+    lost = frame.assign(left_out=frame["left_out"].mask(gone, "diverged"))
+    fits = second_order.fit_second_order(lost)
+    told = causes(fits, dataset="imdb", order="permuted")
+    kept = {("recurrent dimension", ""), ("training length", "")}
+    assert {term for term, cause in told.items() if cause == ""} == kept
+    assert set(told.values()) == {"", "no attempt of antisymmetric entered"}
+    assert fits.summary["adj_r2"].notna().all(), "the fit itself needs no reference"
+
+
+def test_one_learning_rate_one_width_one_length(frame):
+    few = frame[(frame["learning_rate"] == 0.001) & (frame["width"] == 8)]
+    few = few[few["training_length"] == 3]
+    fits = second_order.fit_second_order(few)
+    told = causes(fits, dataset="digits", order="sequential")
+    assert told["log(learning rate)", ""] == "the attempts have one learning rate (0.001)"
+    assert told["architecture × log(learning rate)²", "gru"].endswith("one learning rate (0.001)")
+    assert told["recurrent dimension", ""] == "the attempts have one width (8)"
+    assert told["training length", ""] == "the attempts have one training length (3)"
+    assert told["architecture", "gru"] == told["intercept", ""] == ""
+
+
+def test_two_learning_rates_leave_a_line(frame):
+    fits = second_order.fit_second_order(frame[frame["learning_rate"] < 0.05])
+    told = causes(fits, dataset="digits", order="sequential")
+    assert told["log(learning rate)", ""] == ""
+    assert told["log(learning rate)²", ""] == (
+        "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
+    )
+
+
+def test_one_replicate_has_estimates_and_no_errors(frame):
+    alone = frame[frame["replicate"] == 0]
+    fits = first_order.fit_first_order(alone)
+    table = fits.coefficients[fits.coefficients["estimate"].notna()]
+    assert len(table) and table[["se", "low", "high", "p_value"]].isna().all(axis=None)
+    assert set(table["cause"]) == {"no attempt is left over to measure the error"}
+    assert fits.summary[["adj_r2", "sigma"]].isna().all(axis=None)
+
+
+def test_equal_replicates_have_no_error_to_test_against(frame):
+    same = frame.assign(task_accuracy=frame["width"] / 100 + frame["architecture"].map(len) / 50)
+    fits = first_order.fit_first_order(same.assign(accuracy=same["task_accuracy"]))
+    assert fits.coefficients["se"].isna().all()
+    assert "the residuals are all zero" in set(fits.coefficients["cause"])
+
+
+def test_one_architecture_has_an_intercept_alone(frame):
+    fits = first_order.fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
+    assert fits.coefficients["term"].tolist() == ["intercept"] * 4
+    assert (fits.coefficients["cause"] == "").all()
+    with pytest.raises(ValueError, match="needs two; there is rnn alone"):
+        first_order.deviations(best.at_best(frame[frame["architecture"] == "rnn"]), fits)
+
+
+def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame):
+    task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
+    flat = frame.assign(
+        task_accuracy=frame["task_accuracy"].mask(task & frame["task_accuracy"].notna(), 1.0)
+    )
+    fits = second_order.fit_second_order(flat)
+    refused = fits.summary[fits.summary["refused"] != ""]
+    assert len(refused) == 1 and "have the same accuracy" in refused["refused"].item()
+    told = causes(fits, dataset="imdb", order="permuted")
+    assert len(told) == 4 + 3 + 4 * 2 - 1 and len(set(told.values())) == 1
+    assert fits.summary["adj_r2"].notna().sum() == 3
+
+
+def test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence(frame):
+    with pytest.raises(
+        ValueError, match=r"no task can be fitted by \(1.8\): all .* the same accuracy"
+    ):
+        first_order.fit_first_order(frame.assign(task_accuracy=1.0))
+    with pytest.raises(ValueError, match="no attempt entered"):
+        first_order.fit_first_order(frame.assign(left_out="diverged"))
+    with pytest.raises(
+        ValueError, match="the reference architecture is 'lem'; expected one of rnn"
+    ):
+        fit_tasks(frame, first_order.MODEL, "lem")
+
+
+def test_choosing_a_reference():
+    assert first_order.choose_reference(["rnn", "antisymmetric"]) == "antisymmetric"
+    assert first_order.choose_reference(["rnn", "gru"]) == "rnn"
+
+
+def test_the_balanced_design_of_the_text_and_its_condition_number():
+    # From the model matrix alone, by its definition.
+    log = np.log([1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
+    rows = []
+    for own in np.eye(7):
+        dummies = own[1:]
+        for width in (128, 256):
+            for rate in log:
+                for length in (25, 50):
+                    main = [1, *dummies, rate, rate**2, width, length]
+                    rows.append([*main, *(dummies * rate), *(dummies * rate**2)])
+    values = np.linalg.svd(np.array(rows), compute_uv=False)
+    assert second_order.balanced_condition_number() == pytest.approx(
+        values[0] / values[-1], rel=1e-6
+    )
+
+
+def test_the_top_of_a_parabola():
+    rates = np.geomspace(1e-4, 1, 9)
+    frame = pd.DataFrame({"learning_rate": rates}).merge(
+        pd.DataFrame({"architecture": ["antisymmetric", "rnn", "gru"]}), how="cross"
+    )
+    frame = frame.merge(pd.DataFrame({"width": [1, 2]}), how="cross")
+    frame = frame.merge(pd.DataFrame({"training_length": [3, 5]}), how="cross")
+    log = np.log(frame["learning_rate"])
+    top = frame["architecture"].map({"antisymmetric": np.log(0.01), "rnn": np.log(1e-6), "gru": 0})
+    bend = frame["architecture"].map({"antisymmetric": -0.01, "rnn": -0.02, "gru": 0.01})
+    noise = np.random.default_rng(0).normal(0, 1e-6, len(frame))
+    frame["task_accuracy"] = bend * (log - top) ** 2 + 0.01 * frame["width"] + noise
+    frame = frame.assign(dataset="d", order="o", noise="n", left_out="")
+    tops = second_order.best_learning_rates(second_order.fit_second_order(frame), rates)
+    found = tops.set_index("architecture")
+    assert found["top"].to_dict() == {"antisymmetric": "inside", "rnn": "below", "gru": "none"}
+    assert found.loc["antisymmetric", "learning_rate"] == pytest.approx(0.01, rel=1e-3)
+    assert found.loc[["rnn", "gru"], "learning_rate"].isna().all()
+
+
+def test_residuals_are_those_of_the_attempts_that_entered(frame):
+    fits = second_order.fit_second_order(frame)
+    assert len(fits.residuals) == len(entered(frame))
+    assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
+    assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)

@@ -1,0 +1,123 @@
+"""Lyapunov exponents: a map whose exponents are known, a second way to compute them, and the adjoints they explain."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from lib.adjoint import adjoint_norms
+from lib.cells import make_cell
+from lib.lyapunov import largest_exponent, singular_values, spectrum, step_jacobians
+
+
+def _linear(W):
+    cell = make_cell("linear_rnn", 1, len(W)).double()
+    with torch.no_grad():
+        cell.W.copy_(torch.as_tensor(W))
+    return cell
+
+
+def _noise(T, batch=3, inputs=1, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(T, batch, inputs, dtype=torch.float64, generator=generator)
+
+
+def _tanh_network(d=4, seed=1):
+    torch.manual_seed(seed)
+    cell = make_cell("rnn", 1, d).double()
+    with torch.no_grad():
+        cell.W.mul_(2.5)
+    return cell
+
+
+def test_the_exponents_of_a_linear_map_are_the_logarithms_of_its_eigenvalues():
+    values = np.array([1.3, 0.8, 0.5])
+    basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
+    cell = _linear(basis @ np.diag(values) @ np.linalg.inv(basis))
+    u = _noise(4000)
+    torch.testing.assert_close(
+        spectrum(cell, u)[0], torch.from_numpy(np.log(values)), atol=1e-3, rtol=0
+    )
+    found = largest_exponent(cell, u)
+    torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=1e-3, rtol=0)
+
+
+def test_a_rotation_neither_grows_nor_shrinks():
+    angle = 0.7
+    W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    expected = torch.full((3, 2), math.log(0.9), dtype=torch.float64)
+    torch.testing.assert_close(spectrum(_linear(W), _noise(500)), expected)
+    torch.testing.assert_close(largest_exponent(_linear(W), _noise(500)), expected[:, 0])
+
+
+def test_the_largest_exponent_is_the_first_of_the_qr_computation():
+    cell, u = _tanh_network(), _noise(3000)
+    whole = spectrum(cell, u)
+    assert (whole[:, 0] - whole[:, 1]).min() > 0.01  # else the two would not have to agree
+    torch.testing.assert_close(largest_exponent(cell, u), whole[:, 0], atol=3e-3, rtol=0)
+
+
+def test_the_exponents_sum_to_the_mean_logarithm_of_the_determinants():
+    cell, u = _tanh_network(), _noise(50)
+    volumes = torch.stack([J.det().abs().log() for J in step_jacobians(cell, u)])
+    torch.testing.assert_close(spectrum(cell, u).sum(1), volumes.mean(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"), [("rnn", None), ("lstm", None), ("lu_rnn", (0,)), ("inverse_rnn", (0,))]
+)
+def test_the_jacobians_are_those_of_finite_differences(name, parts):
+    torch.manual_seed(0)
+    cell, u = make_cell(name, 2, 3).double(), _noise(4, batch=2, inputs=2)
+    *_, last = step_jacobians(cell, u, parts=parts)
+    _, state = cell(u[:-1])
+    indices = range(len(state)) if parts is None else parts
+    columns = []
+    for index in indices:
+        for unit in torch.eye(3, dtype=torch.float64):
+            ends = []
+            for sign in (1, -1):
+                moved = list(state)
+                moved[index] = state[index] + sign * 1e-6 * unit
+                after = cell.step(cell.weights(), tuple(moved), u[-1])
+                ends.append(torch.cat([after[i] for i in indices], dim=1))
+            columns.append((ends[0] - ends[1]) / 2e-6)
+    torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
+
+
+def test_the_steps_before_the_start_are_run_and_not_measured():
+    cell, u = _tanh_network(), _noise(40)
+    late = list(step_jacobians(cell, u, start=30))
+    torch.testing.assert_close(late, list(step_jacobians(cell, u))[30:])
+    product = torch.eye(4, dtype=torch.float64)
+    for J in late:
+        product = J @ product
+    values = singular_values(cell, u, start=30)
+    torch.testing.assert_close(values, torch.linalg.svdvals(product))
+    assert (values[:, :-1] >= values[:, 1:]).all()
+
+
+def test_adjoints_shrink_at_the_rate_of_the_largest_exponent():
+    cell, u = _tanh_network(seed=3), _noise(2000)
+    norms = adjoint_norms(cell, u, lambda x: x.sum(), times=(0, 2000)).readout
+    rate = (norms[0] - norms[1]) * math.log(10) / 2000
+    torch.testing.assert_close(largest_exponent(cell, u), rate, atol=3e-3, rtol=0)
+
+
+def test_a_product_beyond_the_range_of_floats_is_followed():
+    u = _noise(2000, batch=1)
+    assert largest_exponent(_linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
+    assert largest_exponent(_linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
+    assert largest_exponent(_linear(np.zeros((2, 2))), u).item() == -math.inf
+
+
+def test_the_cell_is_left_as_it_was():
+    cell = _tanh_network().float()
+    largest_exponent(cell, _noise(3).float())
+    assert cell.W.dtype == torch.float32 and cell.W.requires_grad
+
+
+def test_a_start_beyond_the_sequence_is_refused():
+    with pytest.raises(ValueError, match="start between 0 and 4, got 5"):
+        list(step_jacobians(_tanh_network(), _noise(5), start=5))

@@ -1,0 +1,126 @@
+"""Task accuracy, the best configurations and the counts of what entered: hand-computed, and no attempt lost."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_results import LEVELS, make_results
+
+from lib.stats.accounting import account, sentence
+from lib.stats.accuracy import entered, grade
+from lib.stats.attempts import TASK, attempts
+from lib.stats.best import CONFIGURATION, OTHER, at_best, best_configurations
+
+
+def results(**levels):
+    ds = make_results(**levels)
+    ds["classes"][:] = 2
+    return ds
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return grade(results())
+
+
+def test_task_accuracy_by_hand():
+    ds = results(architecture=["rnn"], dataset=["digits"], order=["sequential"], noise=["none"])
+    ds = ds.isel(learning_rate=[0], training_length=[0], replicate=[0, 1, 2]).copy(deep=True)
+    ds["classes"][:] = 10
+    ds["status"][:] = [[[[[[[[0, 0, 1]]]]]]]]
+    ds["epochs_completed"][:] = [[[[[[[[2, 2, 1]]]]]]]]
+    ds["accuracy"][:] = np.nan
+    for replicate, values in enumerate(([0.9, 0.5], [0.2, 0.3], [1.0])):
+        for epoch, value in enumerate(values):
+            where = {"replicate": replicate, "split": 1, "epoch": epoch}
+            ds["accuracy"][{dim: where.get(dim, 0) for dim in ds["accuracy"].dims}] = value
+    found = grade(ds)
+    # The best attempt's last epoch has 0.5, so (0.5 - 0.1) is the unit; the diverged one has no last epoch.
+    np.testing.assert_allclose(found["task_accuracy"], [1.0, (0.3 - 0.1) / (0.5 - 0.1), np.nan])
+    assert found["left_out"].tolist() == ["", "", "diverged"]
+
+
+def test_every_attempt_of_the_design_is_graded_or_has_a_reason(frame):
+    design = attempts(results())
+    assert len(frame) == len(design)
+    completed = design["status"] == "completed"
+    assert frame.loc[~completed, "left_out"].tolist() == design.loc[~completed, "status"].tolist()
+    assert (frame["task_accuracy"].notna() == (frame["left_out"] == "")).all()
+    assert entered(frame).groupby(list(TASK))["task_accuracy"].max().eq(1).all()
+
+
+def test_a_task_at_which_no_attempt_beat_guessing_has_no_scale(frame):
+    # The made-up results have a task of constant accuracy 0.5, which is guessing between two labels.
+    first = (frame[list(TASK)] == [LEVELS[name][0] for name in TASK]).all(axis=1)
+    reasons = set(frame.loc[first, "left_out"])
+    assert "no attempt at the task beat guessing" in reasons and "" not in reasons
+    assert frame.loc[first, "task_accuracy"].isna().all()
+
+
+def test_results_without_classes_are_refused():
+    with pytest.raises(ValueError, match="digits: expected two classes or more"):
+        grade(make_results())
+
+
+def attempts_of(*accuracies, width=(1, 1, 2, 2)):
+    """Return graded attempts of one task and architecture with two configurations of two replicates each."""
+    frame = pd.DataFrame({"accuracy": accuracies, "width": width})
+    frame = frame.assign(dataset="d", order="o", noise="n", architecture="rnn")
+    frame = frame.assign(learning_rate=0.1, training_length=3, task_accuracy=frame["accuracy"])
+    return frame.assign(left_out=np.where(frame["accuracy"].isna(), "diverged", ""))
+
+
+@pytest.mark.parametrize(("rule", "width", "judged"), [("mean", 1, 0.5), ("max", 2, 0.7)])
+def test_the_best_configuration_by_either_rule(rule, width, judged):
+    table = best_configurations(attempts_of(0.5, 0.5, 0.7, 0.1), rule)
+    assert table["width"].tolist() == [width]
+    assert table["accuracy"].item() == pytest.approx(judged)
+    assert table[["attempts", "tied"]].iloc[0].tolist() == [2, 1]
+
+
+def test_ties_go_to_the_first_in_the_design_and_are_counted():
+    table = best_configurations(attempts_of(np.nan, 0.5, 0.5, 0.5))
+    assert table[["width", "attempts", "tied"]].iloc[0].tolist() == [1, 1, 2]
+
+
+def test_an_unknown_rule_is_refused():
+    with pytest.raises(ValueError, match="rule is 'median'; expected one of mean, max"):
+        best_configurations(attempts_of(1, 1, 1, 1), "median")
+
+
+def test_only_attempts_at_the_best_configuration_stay(frame):
+    marked = at_best(frame)
+    inside = entered(marked)
+    keys = [*TASK, "architecture"]
+    assert (inside.groupby(keys)[list(CONFIGURATION)].nunique() == 1).all(axis=None)
+    best = best_configurations(frame)
+    assert len(inside) == best["attempts"].sum()
+    means = inside.groupby(keys)["accuracy"].mean()
+    others = frame[frame["left_out"] == ""].groupby([*keys, *CONFIGURATION])["accuracy"].mean()
+    assert (others.groupby(keys).max() == means).all()
+
+
+def test_attempts_elsewhere_are_left_out_and_failures_at_the_best_keep_their_reason():
+    marked = at_best(attempts_of(0.5, np.nan, 0.4, np.nan))
+    assert marked["left_out"].tolist() == ["", "diverged", OTHER, OTHER]
+
+
+def test_an_architecture_that_completed_nothing_keeps_its_reasons():
+    marked = at_best(attempts_of(np.nan, np.nan, np.nan, np.nan))
+    assert marked["left_out"].tolist() == ["diverged"] * 4
+
+
+def test_the_account_adds_up(frame):
+    marked = at_best(frame)
+    for by in ([], ["dataset"], [*TASK, "architecture"]):
+        table = account(marked, by)
+        reasons = [name for name in table if name not in (*by, "planned")]
+        assert (table[reasons].sum(axis=1) == table["planned"]).all()
+        assert table["planned"].sum() == len(frame)
+
+
+def test_the_sentence_names_every_reason():
+    frame = pd.DataFrame({"left_out": ["", "missing", "diverged", "diverged"]})
+    assert sentence(frame) == (
+        "Of 4 attempts planned, 1 entered; 3 did not: 2 diverged, 1 never ran."
+    )
+    assert sentence(frame[:1]) == "Of 1 attempts planned, 1 entered, and none was left out."
