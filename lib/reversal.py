@@ -92,10 +92,10 @@ def gradient_errors(
     T = time_steps or setting.time_steps
     rng = np.random.default_rng(seed)
     shape = (batch, hidden)
-    w = np.broadcast_to(widest * rng.random(hidden), shape).astype(np.float32)
+    w = np.broadcast_to(widest * rng.random(hidden), shape).astype(np.float32, order="C")
     h = setting.dt / (1 + np.exp(-rng.uniform(-0.1, 0.1, hidden)))
-    h = np.broadcast_to(h, shape).astype(np.float32)
-    from_last = rng.standard_normal(shape).astype(np.float32)
+    h = np.broadcast_to(h, shape).astype(np.float32, order="C")
+    from_last = rng.standard_normal(shape).astype(np.float32, order="C")
     g, rest = _drive(drive, T, shape, rng), np.zeros(shape, np.float32)
 
     leaves = [torch.from_numpy(part.copy()).requires_grad_() for part in (w, h, g)]
@@ -147,7 +147,7 @@ def _drive(kind: str, T: int, shape: tuple[int, ...], rng: np.random.Generator) 
         decay = np.exp(-1 / CORRELATED)
         noise[1:] *= np.sqrt(1 - decay**2)
         noise = lfilter([1.0], [1.0, -decay], noise, axis=0)
-    return noise.astype(np.float32)
+    return noise.astype(np.float32, order="C")
 
 
 def _adjoint64(w, h, alpha, g, y, z, from_last) -> tuple[np.ndarray, ...]:

@@ -23,7 +23,8 @@ gamma         ``gamma``    scalar frequency
 epsilon       ``epsilon``  scalar damping
 ============= ============ ====== ===========================================
 
-The defaults are those published for sequential MNIST with 256 units. The initialisation is PyTorch's.
+None of the five texts gives the constants: the defaults are those of the authors' own code for sequential MNIST with
+256 units (github.com/tk-rusch/coRNN, sMNIST). The initialisation is PyTorch's.
 """
 
 from typing import NamedTuple

@@ -20,7 +20,8 @@ b_z, b_h     ``b_z b_h``   (d,)    biases of gate and candidate
 zeta, nu     ``zeta nu``   scalar  trained weights, in (0, 1)
 ============ ============= ======= ================================================
 
-The free parameters of zeta and nu pass through the logistic function and start at 1 and -4. The biases start at one,
+None of the five texts gives the constants. The free parameters of zeta and nu pass through the logistic function and
+start at 1 and -4, the defaults of the authors' own code (github.com/microsoft/EdgeML). The biases start at one, as there,
 the matrices as in PyTorch's recurrent layers, their factors at N(0, 1/(3 rank)) and N(0, 1/d): entries of the product have
 the variance 1/(3d) of a full matrix's. The original's sparsity, quantisation and piecewise linear activations compress a trained
 cell; they do not change its equations and are left out.

@@ -19,7 +19,7 @@ alpha, beta  ``alpha beta`` scalar trained weights, in (0, 1)
 phi          ``phi``        name   relu, tanh or sigmoid
 ============ ============== ====== ==========================================
 
-The free parameters of alpha and beta pass through the logistic function; they start at -3 and 3, so that beta = 1 - alpha
+None of the five texts gives the constants. The free parameters of alpha and beta pass through the logistic function; they start at -3 and 3, so that beta = 1 - alpha
 and alpha is small, as the text advises. The other weights start as in PyTorch's recurrent layers.
 """
 

@@ -23,7 +23,7 @@ alpha     ``alpha`` scalar       sqrt(1 + 2 exp(b)), b the first bias of r: keep
 ========= ========= ============ ================================================================
 
 The output depends on its own past through c alone; it is part of the state because it is read out, and nothing reads it
-back. Initialisation: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = 0 and
+back. None of the five texts gives its equations or constants. Initialisation, after the original: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = 0 and
 b_r = b, the `highway_bias`.
 """
 
