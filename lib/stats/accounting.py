@@ -54,7 +54,7 @@ def caution(profile: str) -> str:
     if profile != "simulated":
         return ""
     return (
-        "**No network was trained for these numbers.** They are drawn from the published models of chapter 3, in which "
-        "architecture and hyperparameters act alike at all tasks: what follows shows the analysis at full size, and "
-        "says nothing about whether behaviours of networks generalise. "
+        "**No network was trained for these numbers.** They are drawn from the published models of chapter 3, which know "
+        "few ways in which an effect may depend on the task: what follows shows the analysis at full size, and says "
+        "nothing about whether behaviours of networks generalise. "
     )
