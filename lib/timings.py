@@ -1,6 +1,6 @@
 """Measured times, which are data: they are kept by hand and never made again by the pipeline.
 
-`data/reference/timings/` holds one CSV per machine, named after it, as `lib.bench_figure_1` writes them.
+`data/reference/timings/` holds one CSV per machine, named after it, as `lib.bench.figure_1` writes them.
 """
 
 import pandas as pd

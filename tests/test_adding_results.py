@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.bench import Workload
-from lib.bench_training import bench_training
+from lib.bench.training import bench_training
 from lib.experiments.adding.results import (
     ENDS,
     POSITIONS,

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from lib import bench_recurrence as bench
 from lib.bench import Workload, _runs
+from lib.bench import recurrence as bench
 
 
 @pytest.mark.parametrize("backward", bench.STREAMS)

@@ -6,7 +6,7 @@ import pytest
 
 from lib.experiments.padding.results import MEASURED, SCHEMA
 from lib.params.padding import METHODS
-from lib.plotting_padding import LABELS, plot_accuracy, plot_balance, plot_kappa
+from lib.plotting.padding import LABELS, plot_accuracy, plot_balance, plot_kappa
 from lib.published import load_published
 from lib.schema import COMPLETED, DIVERGED, MISSING
 from lib.stats.padding import (

@@ -12,11 +12,12 @@ from statistics import median
 import numpy as np
 import pandas as pd
 
+from lib.bench import machine
 from lib.stats.tenet.fits import fit
 from lib.stats.tenet.models import INTERCEPT, Model
 from lib.stats.tenet.rows import Rows
 
-_SCRIPT = Path(__file__).with_name("bench_lme4.R")
+_SCRIPT = Path(__file__).with_name("lme4.R")
 _BASELINE = "lme4"
 
 
@@ -53,8 +54,6 @@ def bench(model: Model, rows: Rows, *, rounds: int) -> pd.DataFrame:
         One line: ``workload``, ``engine``, ``seconds`` (of processor time, so that a busy machine does not count),
         ``baseline``, ``baseline_seconds`` (likewise), ``ratio`` (ours over lme4's; nan without it), ``difference`` (largest relative difference of the estimates) and ``machine``.
     """
-    from lib.bench import machine  # imports torch, which nothing else here needs
-
     seconds = []
     for _ in range(rounds):
         start = time.process_time()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from lib import model_plots, plotting
+from lib import plotting
+from lib.plotting import task_models
 from lib.stats import best, convergence, first_order, pairwise, second_order, variance
 from lib.stats.accuracy import entered, grade
 
@@ -36,7 +37,7 @@ def drawn(ax):
 
 def test_effects_have_a_panel_for_each_architecture_and_data_set(frame):
     effects = first_order.fit_first_order(frame).coefficients.query("term == 'architecture'")
-    figure = model_plots.plot_effects(effects, ["rnn", "lipschitz"], reference="antisymmetric")
+    figure = task_models.plot_effects(effects, ["rnn", "lipschitz"], reference="antisymmetric")
     axes = np.reshape(figure.axes, (2, 2))
     assert [ax.get_title() for ax in axes[0]] == ["Digits", "IMDB"]
     assert [ax.get_ylabel() for ax in axes[:, 0]] == ["Basic\nRNN", "Lipschitz\nRNN"]
@@ -48,7 +49,7 @@ def test_effects_have_a_panel_for_each_architecture_and_data_set(frame):
 def test_effects_without_errors_have_no_bars(frame):
     alone = first_order.fit_first_order(frame[frame["replicate"] == 0])
     effects = alone.coefficients.query("term == 'architecture'")
-    figure = model_plots.plot_effects(effects, ["rnn"], reference="antisymmetric")
+    figure = task_models.plot_effects(effects, ["rnn"], reference="antisymmetric")
     assert (
         sum(drawn(ax) for ax in figure.axes)
         == effects.query("architecture == 'rnn'")["estimate"].count()
@@ -58,7 +59,7 @@ def test_effects_without_errors_have_no_bars(frame):
 def test_times_show_every_attempt(ds, frame):
     at_best = best.at_best(frame)
     times = convergence.convergence_times(ds, at_best)
-    figure = model_plots.plot_times(times, frame, window=3)
+    figure = task_models.plot_times(times, frame, window=3)
     assert len(figure.axes) == 2 * 4
     assert sum(drawn(ax) for ax in figure.axes) == len(entered(at_best))
     assert figure.axes[0].get_ylim()[1] > 3
@@ -67,7 +68,7 @@ def test_times_show_every_attempt(ds, frame):
 def test_rejections_say_where_no_test_was_made(frame):
     few = second_order.fit_second_order(frame[frame["width"] == 8])
     counts = pairwise.count_rejections(few.coefficients, pairwise.compare_tasks(few.coefficients))
-    ax = model_plots.plot_rejections(counts).axes[0]
+    ax = task_models.plot_rejections(counts).axes[0]
     words = {text.get_position()[1]: text.get_text() for text in ax.texts}
     terms = [text.get_text() for text in ax.get_yticklabels()]
     assert words == {terms.index("recurrent dimension"): "no test could be made"}
@@ -77,13 +78,13 @@ def test_rejections_say_where_no_test_was_made(frame):
 def test_spreads_leave_out_groups_of_equal_attempts(frame):
     spreads = variance.spreads(best.at_best(frame))
     spreads.loc[0, "deviation"] = 0.0
-    figure = model_plots.plot_spreads(spreads)
+    figure = task_models.plot_spreads(spreads)
     assert drawn(figure.axes[0]) == len(spreads) - 1
 
 
 def test_residuals_are_summed_up_by_architecture(frame):
     fits = second_order.fit_second_order(frame)
-    figure, table = model_plots.plot_residuals(fits.residuals)
+    figure, table = task_models.plot_residuals(fits.residuals)
     assert table["attempts"].sum() == len(fits.residuals)
     own = fits.residuals.query("architecture == 'gru'")
     row = table.set_index("architecture").loc["gru"]
@@ -94,6 +95,6 @@ def test_residuals_are_summed_up_by_architecture(frame):
 
 def test_residuals_of_an_exact_fit_say_so(frame):
     fits = first_order.fit_first_order(frame[frame["replicate"] == 0])
-    figure, table = model_plots.plot_residuals(fits.residuals)
+    figure, table = task_models.plot_residuals(fits.residuals)
     assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
     assert table["outliers"].isna().all()
