@@ -29,9 +29,15 @@ report: $(VENV)/project ## build the report again from what is already there
 	dvc repro --single-item report
 	@echo "The report is $(REPORT)"
 
-bench: $(VENV)/project ## time every cell and the recurrence of UnICORNN on this machine: data/tables/bench_cpu*.csv
+bench: $(VENV)/project ## time cells, training, statistics and the coadjoint method here: data/tables/bench_*.csv
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" -p recurrences "128x1000x128 32x784x128"
+	python -m lib.run notebooks/81_bench_statistics.ipynb data/bench/81_bench_statistics.ipynb \
+	  -p out data/tables/bench_statistics.csv -p replicates 10
+	python -m lib.run notebooks/83_bench_coadjoint.ipynb data/bench/83_bench_coadjoint.ipynb \
+	  -p out data/tables/bench_coadjoint.csv -p lengths "28 140 364"
+	python -m lib.run notebooks/84_bench_adding.ipynb data/bench/84_bench_adding.ipynb \
+	  -p out data/tables/bench_adding.csv -p time_steps 750 -p width 128
 
 bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
 	python -m lib.bench_gpu --look
