@@ -126,7 +126,7 @@ def refuses_bad_input(name: str) -> None:
     _refused(lambda: run(weights, state, u[..., :1]), "2 features")
     _refused(lambda: run(weights, state, u[:0]), "no size of 0")
     _refused(lambda: run(weights, state, u[:, :-1]), "expected states (run, batch, hidden)")
-    _refused(lambda: cell.half()(u.half(), engine=ENGINE), "it takes torch.float32")
+    _refused(lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16")
 
 
 def refuses_what_does_not_fit(name: str) -> None:

@@ -40,10 +40,10 @@ CHUNK_ROWS = 512
 
 
 @kernel
-def _adjoints(W, x, last, adjoints):
+def _adjoints(W, x, adjoints):
+    """Fill the adjoints of all times from the last, which is there."""
     one = W.dtype.type(1)
-    adjoints[-1] = last
-    scaled = np.empty_like(last)
+    scaled = np.empty_like(adjoints[0])
     for t in range(len(x) - 1, 0, -1):
         x_t, lambda_t, v = x[t].ravel(), adjoints[t].ravel(), scaled.ravel()
         for i in range(v.size):
@@ -66,7 +66,10 @@ def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, W_gradient, at_stat
             v[i] = slope * lambda_t[i]
             o[i] = two * x_t[i] * lambda_t[i] * p[i]
     rows, d = len(x) * x.shape[1], x.shape[2]
-    W_gradient -= np.dot(scaled.reshape(rows, d).T, gamma[:-1].reshape(rows, d))
+    product = np.dot(scaled.reshape(rows, d).T, gamma[:-1].reshape(rows, d)).ravel()
+    total = W_gradient.ravel()
+    for i in range(total.size):
+        total[i] -= product[i]
 
 
 @kernel
@@ -102,7 +105,8 @@ def _through_time(
 
 def _run(W: Tensor, x: Tensor, last: Tensor) -> np.ndarray:
     adjoints = np.empty(x.shape, array(x).dtype)
-    _adjoints(array(W), array(x), array(last), adjoints)
+    adjoints[-1] = array(last)
+    _adjoints(array(W), array(x), adjoints)
     return adjoints
 
 
