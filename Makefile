@@ -6,7 +6,7 @@ MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro test lab lint report bench bench-gpu time-figure-1 keep-reference clean
+.PHONY: help repro test lab lint report simulated bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,6 +28,9 @@ lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of 
 report: $(VENV)/project ## build the report again from what is already there
 	dvc repro --single-item report
 	@echo "The report is $(REPORT)"
+
+simulated: $(VENV)/project ## chapters 1 and 3 alone, at full size, on results drawn from the published models
+	dvc repro --glob "*@simulated"
 
 bench: $(VENV)/project ## time cells, training, statistics and the coadjoint method here: data/tables/bench_*.csv
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \

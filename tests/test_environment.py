@@ -125,6 +125,7 @@ def test_make_help_lists_every_word_and_each_is_short():
         "lab",
         "lint",
         "report",
+        "simulated",
         "bench",
         "bench-gpu",
         "time-figure-1",
