@@ -52,7 +52,7 @@ def _adjoints(W, x, adjoints):
 
 
 @kernel
-def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, W_gradient, at_states):
+def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
     """Go forwards over the times of one chunk, from gamma[0] to gamma[-1]."""
     one, two = W.dtype.type(1), W.dtype.type(2)
     pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
@@ -65,11 +65,6 @@ def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, W_gradient, at_stat
             g[i] = slope * p[i] - m_t[i]  # (2.23)
             v[i] = slope * lambda_t[i]
             o[i] = two * x_t[i] * lambda_t[i] * p[i]
-    rows, d = len(x) * x.shape[1], x.shape[2]
-    product = np.dot(scaled.reshape(rows, d).T, gamma[:-1].reshape(rows, d)).ravel()
-    total = W_gradient.ravel()
-    for i in range(total.size):
-        total[i] -= product[i]
 
 
 @kernel
@@ -97,8 +92,9 @@ def _through_time(
         now = slice(start, min(start + steps, T))
         k = now.stop - start
         m = from_penalty(now)
-        parts = W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], W_gradient, at_states[now]
+        parts = W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], at_states[now]
         _coadjoints(*parts)
+        W_gradient -= scaled[:k].reshape(-1, d).T @ gamma[:k].reshape(-1, d)
         gamma[0] = gamma[k]
     return tuple(torch.from_numpy(part) for part in (W_gradient, at_states, -gamma[0]))
 
