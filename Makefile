@@ -62,7 +62,7 @@ $(VENV)/requirements: requirements.in requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit( \
 	  f"this needs Python 3.11 or later, $(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/pip install --no-compile -r requirements.in -c requirements.lock
+	$(VENV)/bin/pip install -r requirements.in -c requirements.lock
 	@touch $@
 
 $(VENV)/project: $(VENV)/requirements pyproject.toml

@@ -1,7 +1,8 @@
 """One look for every figure: colours, markers and names, and the panels that notebooks share.
 
-Architectures keep their colour and marker in all figures. The palette is Okabe and Ito's, which readers
-with any common colour vision can tell apart; markers repeat the information for print in grey.
+Architectures keep their colour and marker in all figures. The palette is Okabe and Ito's for the seven of the factorial
+study, which readers with any common colour vision can tell apart, and Tol's muted one for the others; markers repeat the
+information for print in grey.
 """
 
 import zlib
@@ -21,6 +22,11 @@ COLOURS = {
     "antisymmetric": "#0072B2",
     "exponential": "#D55E00",
     "unicornn": "#CC79A7",
+    "sru": "#882255",
+    "indrnn": "#999933",
+    "cornn": "#332288",
+    "lu_rnn": "#117733",
+    "inverse_rnn": "#AA4499",
 }
 MARKERS = {
     "rnn": "o",
@@ -30,6 +36,11 @@ MARKERS = {
     "antisymmetric": "v",
     "exponential": "P",
     "unicornn": "X",
+    "sru": "p",
+    "indrnn": "d",
+    "cornn": "h",
+    "lu_rnn": "8",
+    "inverse_rnn": "*",
 }
 LABELS = {
     "rnn": "Basic RNN",
@@ -41,6 +52,17 @@ LABELS = {
     "unicornn": "UnICORNN",
     "lu_rnn": "LU RNN",
     "inverse_rnn": "Inverse RNN",
+    "linear_rnn": "Linear RNN",
+    "sru": "SRU",
+    "indrnn": "IndRNN",
+    "cornn": "coRNN",
+    "lem": "LEM",
+    "irnn": "iRNN",
+    "fastrnn": "FastRNN",
+    "fastgrnn": "FastGRNN",
+    "chrono_lstm": "chrono-LSTM",
+    "dt_lstm": "dt-LSTM",
+    "gated_antisymmetric": "Gated antisymmetric RNN",
     "digits": "Digits",
     "mnist": "MNIST",
     "fashion_mnist": "Fashion MNIST",
@@ -48,9 +70,9 @@ LABELS = {
     "imdb": "IMDB",
     "reuters": "Reuters",
 }
-# For architectures that join later: Tol's muted palette, which does not repeat a colour above.
-_MORE_COLOURS = ("#882255", "#44AA99", "#999933", "#332288", "#AA4499", "#117733")
-_MORE_MARKERS = ("p", "h", "*", "<", ">", "d", "8")
+# For architectures that join later: none repeats a colour or a marker above.
+_MORE_COLOURS = ("#44AA99", "#661100", "#5577AA", "#887700")
+_MORE_MARKERS = ("<", ">", "H")
 
 ADJOINT_METRIC = r"adjoint metric  $\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
 """Axis label of (3.6)."""
