@@ -35,6 +35,8 @@ _MARKERS = {
     "reservoir": "v",
     "linear": "P",
 }
+_NEAR, _FAR = 2, 20
+_TICKS = (-1000, -100, -2, 0, 2, 100, 1000)
 
 
 def plot_accuracy(
@@ -119,6 +121,11 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
     rows
         Completed attempts: ``padding``, ``method``, ``metric``, ``accuracy``; a metric that is infinite is drawn hollow at
         the edge.
+
+    Notes
+    -----
+    Where a metric lies farther from 0 than `_FAR`, the axis is logarithmic beyond `_NEAR` on both sides: a gradient that
+    vanished by hundreds of decimal places would otherwise press all others onto one line.
     """
     paddings = sorted(rows["padding"].unique())
     figure, axes = plt.subplots(
@@ -126,8 +133,16 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
     )
     finite = np.append(rows.loc[np.isfinite(rows["metric"]), "metric"], 0.0)
     low, high = finite.min(), finite.max()
+    far = max(-low, high) > _FAR
     margin = 0.08 * max(high - low, 1.0)
+    ends = (low - 1.5 * margin, high + 1.5 * margin)
+    if far:  # in steps of the logarithmic part
+        ends = (min(2 * low, -_NEAR), max(2 * high, _NEAR))
     for ax, padding in zip(axes[0], paddings, strict=True):
+        if far:
+            ax.set_xscale("symlog", linthresh=_NEAR, linscale=2)
+            ax.set_xticks([place for place in _TICKS if ends[0] <= place <= ends[1]])
+            ax.xaxis.set_major_formatter("{x:g}")
         ax.axvline(0, color="black", linestyle="--", linewidth=1.2)
         for method, group in rows[rows["padding"] == padding].groupby("method", sort=False):
             inside = np.isfinite(group["metric"])
@@ -145,8 +160,11 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
                 place[~inside], 100 * group.loc[~inside, "accuracy"], facecolors="none", **style
             )
         ax.set_title(f"padding {padding}x")
-        ax.set_xlim(low - 1.5 * margin, high + 1.5 * margin)
-        ax.set_xlabel(r"$\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$")
+        ax.set_xlim(ends)
+        ax.set_xlabel(
+            r"$\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
+            + (f"\n(logarithmic beyond ±{_NEAR})" if far else "")
+        )
         ax.set_ylim(0, 100)
     axes[0, 0].set_ylabel("test accuracy (%)")
     legend_below(figure)
