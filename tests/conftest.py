@@ -1,4 +1,7 @@
-"""What all tests share: one thread each, because they compare results and several processes share few cores."""
+"""What all tests share: one thread each, because they compare results and several processes share few cores.
+
+Tests marked ``gpu`` run where there is a GPU; elsewhere they are left out, which a line of the summary says.
+"""
 
 import os
 
@@ -26,3 +29,22 @@ def browser():
         pytest.skip(reason)
     with Chromium(program) as chromium:
         yield chromium
+
+
+_LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(trylast=True)  # what -m and -k leave
+def pytest_collection_modifyitems(config, items):
+    if torch.cuda.is_available():
+        return
+    without = [item for item in items if item.get_closest_marker("gpu")]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+    config.stash[_LEFT_OUT] = len(without)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if count := config.stash.get(_LEFT_OUT, 0):
+        terminalreporter.write_line(f"left out for want of an NVIDIA GPU: {count} tests")

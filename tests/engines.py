@@ -3,9 +3,22 @@
 import pytest
 import torch
 
+from lib import kernels
 from lib.parity import a_case, deviations, device_of, doubled, everything, moved
 
-__all__ = ["TOLERANCE", "VARIANTS", "a_case", "assert_engine_agrees", "deviations", "everything"]
+__all__ = [
+    "TOLERANCE",
+    "VARIANTS",
+    "a_case",
+    "assert_bad_numbers_spread",
+    "assert_engine_agrees",
+    "assert_frozen_weights_get_no_gradient",
+    "assert_masks_are_those_of_the_reference",
+    "assert_second_derivative_is_refused",
+    "by_engine",
+    "deviations",
+    "everything",
+]
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
@@ -30,6 +43,20 @@ VARIANTS = [
 """Cells away from their defaults, for engines that must know about it."""
 
 
+def by_engine(cell, *more):
+    """Return a parameter (cell, engine, *more) for every engine of a cell; those that need a GPU are marked so."""
+    return [
+        pytest.param(
+            cell,
+            engine,
+            *more,
+            id="-".join(map(str, (cell, engine, *more))),
+            marks=() if device_of(cell, engine, torch.float32) == "cpu" else pytest.mark.gpu,
+        )
+        for engine in kernels.engine_names(cell)[1:]
+    ]
+
+
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     """Hold an engine to the reference in float64, and to what that one loses in the case's type."""
     _, u, _ = case
@@ -42,3 +69,46 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     for label, deviation in found.items():
         allowed = max(TOLERANCE[u.dtype], SLACK * own[label])
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"
+
+
+def assert_bad_numbers_spread(case, engine, bad):
+    """Hold an engine to the reference where the input has a bad number: it arrives in the same places."""
+    cell, u, state = case
+    with torch.no_grad():
+        u[2, 1, 0] = bad
+    expected, expected_final = cell(u, state, engine="reference")
+    outputs, final = cell(u, state, engine=engine)
+    for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
+        assert torch.equal(found.isnan(), truth.isnan())
+        assert torch.equal(found.isinf(), truth.isinf())
+
+
+def assert_frozen_weights_get_no_gradient(case, engine):
+    """Weights that are not trained get no gradient, and the input gets the one it would have."""
+    cell, u, state = case
+    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
+    cell.requires_grad_(False)
+    cell(u, state, engine=engine)[0].sum().backward()
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(u.grad, expected)
+
+
+def assert_second_derivative_is_refused(case, engine):
+    """An engine refuses a derivative of its gradient, which it does not know."""
+    cell, u, state = case
+    outputs, _ = cell(u, state, engine=engine)
+    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        gradient.sum().backward()
+
+
+def assert_masks_are_those_of_the_reference(case, engine):
+    """In training an engine and the reference draw the same masks from the same seed, and the masks matter."""
+    cell, u, state = case
+    found = []
+    for name, seed in [("reference", 1), (engine, 1), (engine, 2)]:
+        torch.manual_seed(seed)
+        found.append(everything(cell.train(), u, state, name))
+    expected, same, others = found
+    assert max(deviations(same, expected).values()) < TOLERANCE[u.dtype]
+    assert deviations(others, expected)["outputs"] > 0.01

@@ -9,22 +9,20 @@ import torch
 from lib.bench_gpu import checks
 from lib.paths import ROOT
 
-gpu = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
-]
 CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("dtype", checks.TOLERANCE, ids=str)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=gpu) for name in CELLS])
+@pytest.mark.parametrize("name", CELLS)
 def test_kernels_equal_the_reference(name, dtype):
     worst, deviation, allowed = checks.parity(name, dtype)
     assert deviation <= allowed, f"{worst}: {deviation:.1e} exceeds {allowed:.1e}"
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=gpu) for name in CELLS])
+@pytest.mark.parametrize("name", CELLS)
 def test_kernels_do_what_a_gpu_asks(name, check):
     check(name)
 

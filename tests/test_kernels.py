@@ -21,24 +21,33 @@ from lib import kernels
 from lib.cells import cell_names
 from lib.kernels import _cpu
 from lib.paths import ROOT
-from tests.engines import TOLERANCE, VARIANTS, a_case, assert_engine_agrees, everything
+from tests.engines import (
+    TOLERANCE,
+    VARIANTS,
+    a_case,
+    assert_bad_numbers_spread,
+    assert_engine_agrees,
+    assert_frozen_weights_get_no_gradient,
+    assert_second_derivative_is_refused,
+    by_engine,
+    everything,
+)
 
-ENGINES = [(cell, name) for cell in cell_names() for name in kernels.engine_names(cell)[1:]]
-BY_NAME = [pytest.param(*pair, id="-".join(pair)) for pair in ENGINES]
-CPU_KERNELS = [cell for cell, name in ENGINES if name == "numba-cpu"]
+ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
+CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
 
 
 @pytest.mark.parametrize("hidden", [1, 33])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("T", [1, 2, 63])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize(("name", "engine"), BY_NAME)
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
     assert_engine_agrees(a_case(name, T, batch, hidden, dtype), name, engine)
 
 
 @pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
-@pytest.mark.parametrize(("name", "engine"), BY_NAME)
+@pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
     assert_engine_agrees(a_case(name, 9, 3, 5), name, engine, use=use)
 
@@ -47,14 +56,7 @@ def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_bad_numbers_spread_as_in_the_reference(name, dtype, bad):
-    cell, u, state = a_case(name, 6, 3, 33, dtype)
-    with torch.no_grad():
-        u[2, 1, 0] = bad
-    expected, expected_final = cell(u, state, engine="reference")
-    outputs, final = cell(u, state, engine="numba-cpu")
-    for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
-        assert torch.equal(found.isnan(), truth.isnan())
-        assert torch.equal(found.isinf(), truth.isinf())
+    assert_bad_numbers_spread(a_case(name, 6, 3, 33, dtype), "numba-cpu", bad)
 
 
 @pytest.mark.parametrize("name", ["exponential", "lipschitz"])
@@ -69,21 +71,12 @@ def test_a_network_that_diverges_does_so_in_the_kernel(name):
 
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_second_derivative_is_refused(name):
-    cell, u, state = a_case(name, 3, 2, 4)
-    outputs, _ = cell(u, state, engine="numba-cpu")
-    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
-    with pytest.raises(RuntimeError, match="twice"):
-        gradient.sum().backward()
+    assert_second_derivative_is_refused(a_case(name, 3, 2, 4), "numba-cpu")
 
 
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_frozen_weights_get_no_gradient(name):
-    cell, u, state = a_case(name, 4, 2, 3)
-    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
-    cell.requires_grad_(False)
-    cell(u, state, engine="numba-cpu")[0].sum().backward()
-    assert all(parameter.grad is None for parameter in cell.parameters())
-    torch.testing.assert_close(u.grad, expected)
+    assert_frozen_weights_get_no_gradient(a_case(name, 4, 2, 3), "numba-cpu")
 
 
 # ---------------------------------------------------------------------------------- activations

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -89,7 +89,7 @@ class _Exponential(torch.autograd.Function):
         return B_gradient, *rest
 
 
-@register("numba-cpu", "exponential", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("exponential")
 def exponential(weights, state, u):
     """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`."""
     B, R, b = weights

@@ -38,7 +38,7 @@ from lib.kernels._cpu import (
     sigmoid,
     tanh,
 )
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -120,7 +120,7 @@ class _GRU(torch.autograd.Function):
         return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
 
 
-@register("numba-cpu", "gru", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("gru")
 def gru(weights, state, u):
     """The GRU; shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights

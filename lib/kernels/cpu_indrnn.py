@@ -31,7 +31,7 @@ from lib.kernels._cpu import (
     sigmoid,
     tanh,
 )
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 _RELU, _TANH, _SIGMOID = range(3)
 _PHI = {torch.relu: _RELU, torch.tanh: _TANH, torch.sigmoid: _SIGMOID}
@@ -105,7 +105,7 @@ class _Layer(torch.autograd.Function):
         return None, *(torch.from_numpy(part) for part in (w_gradient, delta, carried))
 
 
-@register("numba-cpu", "indrnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("indrnn")
 def indrnn(weights, state, u):
     """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`."""
     layers, phi = weights

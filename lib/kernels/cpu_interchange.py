@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -156,7 +156,7 @@ def _run(W: Tensor, inverse: Tensor, R: Tensor, b: Tensor, tau: int, state, u: T
     return outputs, (x, t + len(u))
 
 
-@register("numba-cpu", "lu_rnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("lu_rnn")
 def lu_rnn(weights, state, u):
     """The LU RNN (2.28); shapes as in `lib.cells.Cell.forward`."""
     L, U, R, b, tau = weights
@@ -166,7 +166,7 @@ def lu_rnn(weights, state, u):
     return _run(L @ U, inverse, R, b, tau, state, u)
 
 
-@register("numba-cpu", "inverse_rnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("inverse_rnn")
 def inverse_rnn(weights, state, u):
     """The inverse RNN, section 2.9; shapes as in `lib.cells.Cell.forward`."""
     W, inverse, R, b, tau = weights

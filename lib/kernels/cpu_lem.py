@@ -43,7 +43,7 @@ from lib.kernels._cpu import (
     sigmoid,
     tanh,
 )
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -195,7 +195,7 @@ def _scalars(steps: tuple[float, ...], like: np.ndarray) -> tuple:
     return tuple(like.dtype.type(value) for value in steps)
 
 
-@register("numba-cpu", "lem", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("lem")
 def lem(weights, state, u):
     """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, _ = weights

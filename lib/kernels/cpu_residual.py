@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -103,7 +103,7 @@ def _arguments(A: Tensor | None, W: Tensor, epsilon: float) -> tuple:
     return None if A is None else array(A), W, W.dtype.type(epsilon)
 
 
-@register("numba-cpu", "antisymmetric", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("antisymmetric")
 def antisymmetric(weights, state, u):
     """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, epsilon = weights
@@ -111,7 +111,7 @@ def antisymmetric(weights, state, u):
     return outputs, (x,)
 
 
-@register("numba-cpu", "lipschitz", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("lipschitz")
 def lipschitz(weights, state, u):
     """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`."""
     A, W, R, b, epsilon = weights

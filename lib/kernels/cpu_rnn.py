@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -77,7 +77,7 @@ class _RNN(torch.autograd.Function):
         return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
 
 
-@register("numba-cpu", "rnn", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("rnn")
 def rnn(weights, state, u):
     """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights

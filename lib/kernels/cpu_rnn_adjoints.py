@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, kernel
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 CHUNK_ROWS = 512
 """Rows (steps times sequences) in one product for the weights' gradient."""
@@ -147,7 +147,7 @@ class _AdjointNorms(torch.autograd.Function):
         return _through_time(W, x, adjoints, lambda now: slopes[now, :, None] * adjoints[now])
 
 
-@register("numba-cpu", "rnn/adjoints", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("rnn/adjoints")
 def rnn_adjoints(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
     """Return the adjoint states of the basic RNN, in any sign.
 
@@ -168,7 +168,7 @@ def rnn_adjoints(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
     return _Adjoints.apply(W, outputs, last)
 
 
-@register("numba-cpu", "rnn/adjoint_norms", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("rnn/adjoint_norms")
 def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
     """Return the Euclidean norms of what `rnn_adjoints` returns, (time, batch), differentiable as well."""
     return _AdjointNorms.apply(W, outputs, last)[0]

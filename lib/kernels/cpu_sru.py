@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import array, chains, drive, gradient_array, kernel, over_chains, sigmoid
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
 
 
 @kernel
@@ -134,7 +134,7 @@ class _Layer(torch.autograd.Function):
         return tuple(torch.from_numpy(part) for part in gradients)
 
 
-@register("numba-cpu", "sru", devices=("cpu",), dtypes=(torch.float32, torch.float64))
+@engine("sru")
 def sru(weights, state, u):
     """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`."""
     layers, alpha = weights

@@ -36,7 +36,6 @@ That input, the output of the layer below, is kept in any case: the gradient of 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import (
     array,
@@ -48,7 +47,8 @@ from lib.kernels._cpu import (
     scalar,
     tanh,
 )
-from lib.kernels._registry import register
+from lib.kernels._cpu_engine import engine
+from lib.kernels._unicornn import Device, Layer, itself, run_layers
 
 
 @kernel
@@ -154,72 +154,34 @@ def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     return y, z, z_end
 
 
-class _Layer(torch.autograd.Function):
-    """One layer; its g is ``make(*sources)``, which the way back repeats."""
-
-    @staticmethod
-    def forward(
-        ctx, w, h, alpha, y0, z0, backward, checkpoint, make, *sources
-    ) -> tuple[Tensor, ...]:
-        w, h, y0, z0, g = (array(part) for part in (w, h, y0, z0, make(*sources)))
-        every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[backward]
-        y, z, z_end = states(w, h, alpha, g, y0, z0, every=every)
-        w, h, y0, y, z, z_end = (torch.from_numpy(part) for part in (w, h, y0, y, z, z_end))
-        y_end = y[-1].clone()
-        kept = {
-            "stored": (y0, y, z),
-            "recovered": (y0, y),
-            "reversible": (y[every - 1 :: every].contiguous(), z, y_end, z_end),
-        }[backward]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h, *kept, *sources)
-        ctx.alpha, ctx.every, ctx.backward, ctx.make = alpha, every, backward, make
-        ctx.kept = 2 + len(kept)
-        return y, y_end, z_end
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        w, h, *kept = (array(saved) for saved in ctx.saved_tensors[: ctx.kept])
-        asked = ctx.needs_input_grad[-len(ctx.saved_tensors[ctx.kept :]) :]
-        sources = [
-            source.detach().requires_grad_(needed)
-            for source, needed in zip(ctx.saved_tensors[ctx.kept :], asked, strict=True)
-        ]
-        with torch.enable_grad():
-            g = ctx.make(*sources)
-        carried = [gradient_array(part, w).copy() for part in from_final]
-        delta, w_gradient, h_gradient = (
-            np.empty(g.shape, w.dtype),
-            np.zeros_like(w),
-            np.zeros_like(w),
-        )
-        g_ = array(g)
-        ends = chains(gradient_array(from_y, g_), *carried, delta, w_gradient, h_gradient)
-        if ctx.backward == "reversible":
-            y, z, *end = kept
-            run, middle = _backward_reversing, (*chains(y, z, *(p.copy() for p in end)), ctx.every)
-        else:
-            run, middle = _backward, (*chains(*kept), None)[:3]
-        arguments = (*chains(w, h), w.dtype.type(ctx.alpha), *chains(g_), *middle, *ends)
-        over_chains(lambda *stretch: run(*arguments, *stretch), len(g_), w.size)
-        w_gradient, h_gradient, delta, y0_gradient, z0_gradient = (
-            torch.from_numpy(part) for part in (w_gradient, h_gradient, delta, *carried)
-        )
-        needed = [source for source in sources if source.requires_grad]
-        found = iter(torch.autograd.grad(g, needed, delta) if needed else ())
-        of_sources = (next(found) if source.requires_grad else None for source in sources)
-        return w_gradient, h_gradient, None, y0_gradient, z0_gradient, None, None, None, *of_sources
+def _neurons(w, c, dt, alpha, y0):
+    # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
+    w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
+    return w, h, alpha
 
 
-def _itself(g: Tensor) -> Tensor:
-    return g
+def _there(w, h, alpha, g, y0, z0, every):
+    w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
+    found = states(w, h, alpha, g, y0, z0, every=every)
+    return tuple(torch.from_numpy(part) for part in found)
 
 
-def _drive(below: Tensor, V: Tensor, b: Tensor, *skipped: Tensor) -> Tensor:
-    """Return what a layer is driven by, (103) where there is a residual connection."""
-    g = drive(below, V, b)
-    return g + drive(*skipped) if skipped else g
+def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
+    w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
+    carried = [gradient_array(part, w).copy() for part in from_final]
+    by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
+    ends = chains(gradient_array(from_y, g), *carried, by_g, by_w, by_h)
+    if way == "reversible":
+        y, z, *end = kept
+        run, middle = _backward_reversing, (*chains(y, z, *(part.copy() for part in end)), every)
+    else:
+        run, middle = _backward, (*chains(*kept), None)[:3]
+    arguments = (*chains(w, h), w.dtype.type(alpha), *chains(g), *middle, *ends)
+    over_chains(lambda *stretch: run(*arguments, *stretch), len(g), w.size)
+    return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
+
+
+_CPU = Device(_neurons, drive, _there, _back)
 
 
 def recurrence(
@@ -248,17 +210,10 @@ def recurrence(
     backward, checkpoint
         As for `unicornn`.
     """
-    return _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, _itself, g)
+    return Layer.apply(_CPU, w, h, alpha, y0, z0, backward, checkpoint, itself, g)
 
 
-@register(
-    "numba-cpu",
-    "unicornn",
-    "stacked unicornn",
-    devices=("cpu",),
-    dtypes=(torch.float32, torch.float64),
-    options=("backward", "checkpoint"),
-)
+@engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`.
 
@@ -273,19 +228,4 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     checkpoint
         Steps K between the checkpoints of the reversible way back.
     """
-    layers, dts, alpha, skip, skips, masks = weights.stacked()
-    handed, final = [u], []
-    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
-        y0, z0 = state[2 * k - 2 : 2 * k]
-        # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
-        w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
-        sources = (handed[-1], V, b)
-        if skips[k - 1] is not None:
-            sources += (handed[k - skip - 1], skips[k - 1])
-        make = _drive
-        if backward == "stored":
-            make, sources = _itself, (_drive(*sources),)
-        outputs, y, z = _Layer.apply(w, h, alpha, y0, z0, backward, checkpoint, make, *sources)
-        final += [y, z]
-        handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
-    return outputs, tuple(final)
+    return run_layers(_CPU, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -1,19 +1,6 @@
 r"""IndRNN on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
 
-Forward of one layer, with the drive :math:`g_t = W h^{l-1}_t + b` of all times computed before:
-
-.. math:: h_t = \phi(w \odot h_{t-1} + g_t)
-
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`h_t` through everything that follows, and
-:math:`o_t` the part that arrives at the output at t (the gradient of the final state starts the recurrence):
-
-.. math::
-    \lambda_t = o_t + w \odot \delta_{t+1}, \qquad \delta_t = \lambda_t \odot \phi'_t
-
-where :math:`\phi'` is :math:`[h > 0]`, :math:`1 - h^2` or :math:`h (1 - h)` for relu, tanh and the logistic function. Then
-:math:`\partial L / \partial g_t = \delta_t` and :math:`\partial L / \partial w = \sum_t \delta_t \odot h_{t-1}`.
-
-Stored: the outputs, which exist anyway. Recomputed: nothing.
+Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_indrnn`.
 """
 
 import torch

@@ -1,29 +1,8 @@
 r"""LEM on the GPU: one block for each sequence of each run, one thread for each unit.
 
-Forward, with the drives :math:`g_n = V u_n + b` of all times computed before, their blocks in the order 1 2 z y, p and q the logistic
-functions of (3), and the time steps clipped to [least, most] (without `clip`, to [0, 2], which is no restriction):
-
-.. math::
-    p_n &= \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad \Delta_n = \operatorname{clip}(\Delta t \, p_n) \\
-    q_n &= \hat\sigma(W_2 y_{n-1} + g^2_n), \qquad \bar\Delta_n = \operatorname{clip}(\Delta t \, q_n) \\
-    s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
-    r_n &= \tanh(W_y z_n + g^y_n), \qquad y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
-
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, and
-:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
-
-.. math::
-    \lambda_n &= o_n + (1 - \bar\Delta_{n+1}) \odot \lambda_{n+1} + W^\top \delta_{n+1} \\
-    \delta^y_n &= \lambda_n \odot \bar\Delta_n \odot (1 - r_n^2) \\
-    \delta^2_n &= \lambda_n \odot (r_n - y_{n-1}) \odot \Delta t \, q_n (1 - q_n) \\
-    \mu_n &= (1 - \Delta_{n+1}) \odot \mu_{n+1} + W_y^\top \delta^y_n \\
-    \delta^z_n &= \mu_n \odot \Delta_n \odot (1 - s_n^2) \\
-    \delta^1_n &= \mu_n \odot (s_n - z_{n-1}) \odot \Delta t \, p_n (1 - p_n)
-
-with :math:`\delta^1, \delta^2` zero where a step is clipped, and :math:`\delta = (\delta^1, \delta^2, \delta^z)`. Then
-:math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`, :math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
-:math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole sequence. With a single scale (Table 9)
-the drives of p and q are infinite, so that both are 1 and have no slope, and their weights are zero.
+Forward and adjoint are those of `lib.kernels.cpu_lem`, with p and q for its :math:`q / \Delta t` and :math:`\bar q / \Delta t`, the
+logistic functions of (3). Without `clip` the steps are clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives
+of p and q are infinite, so that both are 1 and have no slope, and their weights are zero.
 
 The states are in shared memory. Neighbouring threads read neighbouring weights, as in `lib.kernels.cuda_rnn`; two barriers a step, since
 y waits for z.

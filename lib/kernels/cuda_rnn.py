@@ -1,22 +1,10 @@
 r"""The basic RNN on the GPU: one block for each sequence of each run, one thread for each row of W.
 
-Forward, with the drive :math:`g_t = R u_t + b` of all times computed before:
+Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`.
 
-.. math:: x_t = \tanh(W x_{t-1} + g_t)
-
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`x_t` through everything that follows, and
-:math:`o_t` the part that arrives at the output at t (the gradient of the final state belongs to :math:`o_T`):
-
-.. math::
-    \lambda_t = o_t + W^\top \delta_{t+1}, \qquad \delta_t = \lambda_t \odot (1 - x_t^2)
-
-Then :math:`\partial L / \partial g_t = \delta_t` and :math:`\partial L / \partial W = \sum_t \delta_t x_{t-1}^\top`, one product over
-the whole sequence.
-
-The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads read neighbouring weights, of W
-on the way back and of a transposed copy on the way there; up to some 200 units they stay in the first cache.
-
-Stored: the outputs, which exist anyway. Recomputed: nothing.
+The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads
+read neighbouring weights, of W on the way back and of a transposed copy on the way there; up to some 200 units they stay in the first
+cache.
 """
 
 import torch

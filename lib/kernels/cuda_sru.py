@@ -1,23 +1,7 @@
 r"""SRU on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
 
-Forward of one layer, with the drives :math:`g = W x_t + b` of all times computed before, their blocks in the order f q r
-(no bias for q), and :math:`x_t` what the highway carries, times :math:`\alpha`:
-
-.. math::
-    f_t &= \sigma(g^f_t + v_f c_{t-1}), \qquad r_t = \sigma(g^r_t + v_r c_{t-1}) \\
-    c_t &= f_t c_{t-1} + (1 - f_t) q_t, \qquad h_t = r_t c_t + (1 - r_t) x_t
-
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`c_t` through everything that follows, and
-:math:`o_t` what arrives at the output h at t (the gradient of the final c starts the recurrence, that of the final h is part
-of :math:`o_T`: nothing reads h back):
-
-.. math::
-    \delta^r_t &= o_t (c_t - x_t) r_t (1 - r_t) \\
-    \lambda_t &= o_t r_t + f_{t+1} \lambda_{t+1} + v_f \delta^f_{t+1} + v_r \delta^r_{t+1} \\
-    \delta^f_t &= \lambda_t (c_{t-1} - q_t) f_t (1 - f_t), \qquad \delta^q_t = \lambda_t (1 - f_t)
-
-Then :math:`\partial L / \partial g_t = (\delta^f_t, \delta^q_t, \delta^r_t)`, :math:`\partial L / \partial x_t = o_t (1 - r_t)`,
-:math:`\partial L / \partial v_f = \sum_t \delta^f_t c_{t-1}`, and so with r.
+Forward and adjoint are those of `lib.kernels.cpu_sru`, with q for its candidate :math:`\tilde x` and x for the highway :math:`k`. The
+drives of f, q and r are the blocks of one array g; q has no bias.
 
 Stored: g, x and c. Recomputed: f and r, off the critical path.
 """

@@ -1,36 +1,17 @@
 r"""UnICORNN on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
 
-Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times computed before and the step
-:math:`h = \Delta t \, \hat\sigma(c)` of each neuron:
-
-.. math::
-    s_n &= \tanh(w y_{n-1} + g_n) \\
-    z_n &= z_{n-1} - h (s_n + \alpha y_{n-1}) \\
-    y_n &= y_{n-1} + h z_n
-
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, and
-:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
-
-.. math::
-    \lambda_n &= o_n + \lambda_{n+1} + w \delta_{n+1} - h \alpha \mu_{n+1} \\
-    \mu_n &= \mu_{n+1} + h \lambda_n \\
-    \delta_n &= -h \mu_n (1 - s_n^2)
-
-Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
-:math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
-
-The way back needs g, y and z at every step. It recomputes s, off the critical path, and keeps or recomputes the rest as
-`lib.kernels.cpu_unicornn` does: ``stored`` keeps g, y and z; ``recovered`` keeps y, with :math:`z_n = (y_n - y_{n-1}) / h`;
-``reversible`` keeps y and z every K steps and takes them back by the inverse (7).
+Forward, adjoint and the three ways back are those of `lib.kernels.cpu_unicornn`; here the way back recomputes s off the critical
+path.
 """
 
+from functools import partial
+
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
 from lib.kernels._cuda_device import ONE, origin, pipelined, tanh
 from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
+from lib.kernels._unicornn import Device, run_layers
 
 
 @device
@@ -163,99 +144,41 @@ def _backward_reversing(
         y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
 
 
-class _Layer(torch.autograd.Function):
-    """One layer; its g is ``make(*sources)``, which the way back repeats."""
-
-    @staticmethod
-    def forward(
-        ctx, w, h, alpha, y0, z0, backward, checkpoint, make, *sources
-    ) -> tuple[Tensor, ...]:
-        g = make(*sources)
-        runs, T, *shape = g.shape
-        every = {"stored": 1, "recovered": T + 1, "reversible": checkpoint}[backward]
-        y, z, z_end = (
-            torch.empty_like(g),
-            g.new_empty(runs, T // every, *shape),
-            torch.empty_like(z0),
-        )
-        arrays = w, h, alpha, g, y0, z0, y, z, z_end
-        launch_chains(_forward, w.numel(), *arrays, every, T, w[0].numel())
-        y_end = y[:, -1].clone()
-        kept = {
-            "stored": (y0, y, z),
-            "recovered": (y0, y),
-            "reversible": (y[:, every - 1 :: every].contiguous(), z, y_end, z_end),
-        }[backward]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h, alpha, *kept, *sources)
-        ctx.every, ctx.backward, ctx.make, ctx.kept = every, backward, make, 3 + len(kept)
-        return y, y_end, z_end
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        w, h, alpha, *kept = ctx.saved_tensors[: ctx.kept]
-        asked = ctx.needs_input_grad[8:]
-        sources = [
-            source.detach().requires_grad_(needed)
-            for source, needed in zip(ctx.saved_tensors[ctx.kept :], asked, strict=True)
-        ]
-        with torch.enable_grad():
-            g = ctx.make(*sources)
-        carried = [gradient(part, w).clone() for part in from_final]
-        w_gradient, h_gradient = torch.empty_like(w), torch.empty_like(w)
-        g_ = g.detach()
-        delta = torch.empty_like(g_)
-        ends = gradient(from_y, g_), *carried, delta, w_gradient, h_gradient
-        if ctx.backward == "reversible":
-            run, middle = _backward_reversing, (*kept, ctx.every)
-        else:
-            run, middle = _backward, (*(*kept, kept[1])[:3], int(ctx.backward == "recovered"))
-        launch_chains(run, w.numel(), w, h, alpha, g_, *middle, *ends, g_.shape[1], w[0].numel())
-        needed = [source for source in sources if source.requires_grad]
-        found = iter(torch.autograd.grad(g, needed, delta) if needed else ())
-        of_sources = (next(found) if source.requires_grad else None for source in sources)
-        return w_gradient, h_gradient, None, *carried, None, None, None, *of_sources
+def _neurons(w, c, dt, alpha, y0):
+    h = per_chain(dt, y0) * per_chain(torch.sigmoid(c), y0)
+    return per_chain(w, y0), h, per_chain(alpha, y0)
 
 
-def _itself(g: Tensor) -> Tensor:
-    return g
+def _there(w, h, alpha, g, y0, z0, every):
+    runs, T, *shape = g.shape
+    y, z, z_end = (
+        torch.empty_like(g),
+        g.new_empty(runs, T // every, *shape),
+        torch.empty_like(z0),
+    )
+    arrays = w, h, alpha, g, y0, z0, y, z, z_end
+    launch_chains(_forward, w.numel(), *arrays, every, T, w[0].numel())
+    return y, z, z_end
 
 
-def _drive(below: Tensor, V: Tensor, b: Tensor, *skipped: Tensor) -> Tensor:
-    """Return what a layer is driven by, (103) where there is a residual connection."""
-    g = drive("unicornn", below, V, b)
-    return g + drive("unicornn", *skipped) if skipped else g
+def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
+    carried = [gradient(part, w).clone() for part in from_final]
+    by_w, by_h, by_g = torch.empty_like(w), torch.empty_like(w), torch.empty_like(g)
+    ends = gradient(from_y, g), *carried, by_g, by_w, by_h
+    if way == "reversible":
+        run, middle = _backward_reversing, (*kept, every)
+    else:
+        run, middle = _backward, (*(*kept, kept[1])[:3], int(way == "recovered"))
+    launch_chains(run, w.numel(), w, h, alpha, g, *middle, *ends, g.shape[1], w[0].numel())
+    return by_w, by_h, by_g, *carried
+
+
+_GPU = Device(_neurons, partial(drive, "unicornn"), _there, _back)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
-    """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`, with runs or without.
-
-    Parameters
-    ----------
-    weights
-        `Weights` or `StackedWeights` of `lib.cells.unicornn`.
-    state, u
-        The initial state and the input.
-    backward
-        ``"stored"``, ``"recovered"`` or ``"reversible"``, see above.
-    checkpoint
-        Steps K between the checkpoints of the reversible way back.
-    """
-    layers, dts, alpha, skip, skips, masks = weights.stacked()
-    check_hidden("unicornn", state, layers[0].w.shape[-1])
-    handed, final = [u], []
-    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
-        y0, z0 = (part.contiguous() for part in state[2 * k - 2 : 2 * k])
-        h = per_chain(dt, y0) * per_chain(torch.sigmoid(c), y0)
-        neurons = per_chain(w, y0), h, per_chain(alpha, y0)
-        make, sources = _drive, (handed[-1], V, b)
-        if skips[k - 1] is not None:
-            sources += (handed[k - skip - 1], skips[k - 1])
-        if backward == "stored":
-            make, sources = _itself, (_drive(*sources),)
-        outputs, y, z = _Layer.apply(*neurons, y0, z0, backward, checkpoint, make, *sources)
-        final += [y, z]
-        handed.append(outputs if masks[k - 1] is None else masks[k - 1][:, None] * outputs)
-    return outputs, tuple(final)
+    """UnICORNN, as `lib.kernels.cpu_unicornn.unicornn`, with runs or without."""
+    check_hidden("unicornn", state, weights.layers[0].w.shape[-1])
+    state = tuple(part.contiguous() for part in state)
+    return run_layers(_GPU, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -22,7 +22,7 @@ import pandas as pd
 from lib.published import load_published
 from lib.stats.regimes import published_border
 from lib.stats.tenet.fits import Fit
-from lib.stats.tenet.models import ACCURACY, METRIC, MODELS
+from lib.stats.tenet.models import MODELS
 
 NEGLIGIBLE, SMALL, MEDIUM = 0.02, 0.13, 0.26
 TEXT_RANGE = 1e2
@@ -44,152 +44,165 @@ class Numbers(Protocol):
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A conclusion of the text.
+class Quantity:
+    """What decides a claim.
 
     Attributes
     ----------
     models
         Models that its number needs.
     text
-        What the text says, in its own words where they are short.
-    quantity
-        What decides it.
+        What it is.
     value
         Its number, from either source.
-    holds
-        Whether a number bears the claim out.
-    condition
-        The same in words.
     """
 
     models: tuple[int, ...]
     text: str
-    quantity: str
     value: Callable[[Numbers], float]
-    holds: Callable[[float], bool]
-    condition: str
 
+
+@dataclass(frozen=True)
+class Condition:
+    """What a number must fulfil to bear a claim out.
+
+    Attributes
+    ----------
+    text
+        The condition in words.
+    holds
+        Whether a number fulfils it.
+    """
+
+    text: str
+    holds: Callable[[float], bool]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A conclusion of the text, in its own words where they are short."""
+
+    text: str
+    quantity: Quantity
+    condition: Condition
+
+
+def explained(model: int) -> Quantity:
+    """Return the share of the variance that a model explains."""
+    return Quantity((model,), f"{_share(model)} of Model {model}", lambda n: n.r2(model))
+
+
+def gained(more: int, less: int) -> Quantity:
+    """Return how much more of the variance one model explains than another."""
+    same = _share(more) == _share(less)
+    other = f"Model {less}" if same else f"{_share(less)} of Model {less}"
+    return Quantity(
+        (more, less),
+        f"{_share(more)} of Model {more} less {other}",
+        lambda n: n.r2(more) - n.r2(less),
+    )
+
+
+def _share(model: int) -> str:
+    return "marginal R²" if MODELS[model].random else "R²"
+
+
+def below(bound: float, words: str = "") -> Condition:
+    """Return the condition that a number, in either sign, lies below a bound."""
+    return Condition(f"below {words or bound}", lambda v: abs(v) < bound)
+
+
+POSITIVE = Condition("above 0", lambda v: v > 0)
 
 CLAIMS = {
     1: (
         Claim(
-            (1,),
             "the adjoint metric alone is a very weak predictor of task accuracy",
-            "marginal R² of Model 1",
-            lambda n: n.r2(1),
-            lambda v: v < NEGLIGIBLE,
-            f"below {NEGLIGIBLE}",
+            explained(1),
+            below(NEGLIGIBLE),
         ),
         Claim(
-            (1, 2, 3),
             "the factors along with the metric give the highest explanatory power",
-            "marginal R² of Model 2 less the larger of Models 1 and 3",
-            lambda n: n.r2(2) - max(n.r2(1), n.r2(3)),
-            lambda v: v > 0,
-            "above 0",
+            Quantity(
+                (1, 2, 3),
+                "marginal R² of Model 2 less the larger of Models 1 and 3",
+                lambda n: n.r2(2) - max(n.r2(1), n.r2(3)),
+            ),
+            POSITIVE,
         ),
         Claim(
-            (2, 3),
             "the omission of the adjoint metric has a near negligible impact",
-            "marginal R² of Model 2 less Model 3",
-            lambda n: n.r2(2) - n.r2(3),
-            lambda v: abs(v) < NEGLIGIBLE,
-            f"below {NEGLIGIBLE}",
+            gained(2, 3),
+            below(NEGLIGIBLE),
         ),
         Claim(
-            (2,),
             "training accuracy will vary by at most 1% when all other covariates are fixed",
-            "coefficient of the metric in Model 2 times the range of the metric",
-            lambda n: abs(n.slope(2)) * n.range,
-            lambda v: v <= 0.01,
-            "at most 0.01",
+            Quantity(
+                (2,),
+                "coefficient of the metric in Model 2 times the range of the metric",
+                lambda n: abs(n.slope(2)) * n.range,
+            ),
+            Condition("at most 0.01", lambda v: v <= 0.01),
         ),
     ),
     4: (
         Claim(
-            (1, 4),
             "the adjoint metric is a stronger predictor at evaluation than during training",
-            "R² of Model 4 less marginal R² of Model 1",
-            lambda n: n.r2(4) - n.r2(1),
-            lambda v: v > 0,
-            "above 0",
+            gained(4, 1),
+            POSITIVE,
         ),
         Claim(
-            (4,),
             "a mild relationship between VEG and evaluation accuracy",
-            "R² of Model 4",
-            lambda n: n.r2(4),
-            lambda v: SMALL <= v < MEDIUM,
-            f"between {SMALL} and {MEDIUM}",
+            explained(4),
+            Condition(f"between {SMALL} and {MEDIUM}", lambda v: SMALL <= v < MEDIUM),
         ),
         Claim(
-            (5, 6),
             "with the factors included the explanatory power of VEG becomes insignificant",
-            "R² of Model 5 less Model 6",
-            lambda n: n.r2(5) - n.r2(6),
-            lambda v: abs(v) < NEGLIGIBLE,
-            f"below {NEGLIGIBLE}",
+            gained(5, 6),
+            below(NEGLIGIBLE),
         ),
         Claim(
-            (5,),
             "a larger adjoint metric goes with a larger evaluation accuracy, all else equal",
-            "coefficient of the metric in Model 5",
-            lambda n: n.slope(5),
-            lambda v: v > 0,
-            "above 0",
+            Quantity((5,), "coefficient of the metric in Model 5", lambda n: n.slope(5)),
+            POSITIVE,
         ),
     ),
     7: (
         Claim(
-            (7,),
             "training accuracy alone offers negligible explanatory power for VEG",
-            "marginal R² of Model 7",
-            lambda n: n.r2(7),
-            lambda v: v < NEGLIGIBLE,
-            f"below {NEGLIGIBLE}",
+            explained(7),
+            below(NEGLIGIBLE),
         ),
+        Claim("so it does beside the factors", gained(8, 9), below(NEGLIGIBLE)),
         Claim(
-            (8, 9),
-            "so it does beside the factors",
-            "marginal R² of Model 8 less Model 9",
-            lambda n: n.r2(8) - n.r2(9),
-            lambda v: abs(v) < NEGLIGIBLE,
-            f"below {NEGLIGIBLE}",
-        ),
-        Claim(
-            (7, 8),
             "accuracy, bound to [0, 1], moves the adjoint metric little: no attempt leaves the stable regime by it",
-            "larger coefficient of accuracy in Models 7 and 8, in orders of magnitude",
-            lambda n: max(abs(n.slope(7)), abs(n.slope(8))),
-            lambda v: v < published_border(),
-            "below the border of the regimes (3.7)",
+            Quantity(
+                (7, 8),
+                "larger coefficient of accuracy in Models 7 and 8, in orders of magnitude",
+                lambda n: max(abs(n.slope(7)), abs(n.slope(8))),
+            ),
+            Condition("below the border of the regimes (3.7)", lambda v: v < published_border()),
         ),
     ),
     10: (
         Claim(
-            (7, 10),
             "evaluation accuracy is a more informative predictor of VEG than training accuracy is",
-            "R² of Model 10 less marginal R² of Model 7",
-            lambda n: n.r2(10) - n.r2(7),
-            lambda v: v > 0,
-            "above 0",
+            gained(10, 7),
+            POSITIVE,
         ),
         Claim(
-            (11, 12),
             "beside the factors the benefit of evaluation accuracy is marginal, less than 1.5%",
-            "R² of Model 11 less Model 12",
-            lambda n: n.r2(11) - n.r2(12),
-            lambda v: abs(v) < 0.015,
-            "below 0.015",
+            gained(11, 12),
+            below(0.015),
         ),
         Claim(
-            (10, 11),
             "the coefficient of evaluation accuracy drops substantially beside the factors",
-            "coefficient of accuracy in Model 11 over Model 10",
-            lambda n: n.slope(11) / n.slope(10),
-            lambda v: abs(v) < 0.5,
-            "below one half",
+            Quantity(
+                (10, 11),
+                "coefficient of accuracy in Model 11 over Model 10",
+                lambda n: n.slope(11) / n.slope(10),
+            ),
+            below(0.5, "one half"),
         ),
     ),
 }
@@ -198,7 +211,7 @@ CLAIMS = {
 
 def models_needed(first: int) -> list[int]:
     """Return the models whose fits the claims of a family need."""
-    return sorted({number for claim in CLAIMS[first] for number in claim.models})
+    return sorted({number for claim in CLAIMS[first] for number in claim.quantity.models})
 
 
 def judge(first: int, fits: Mapping[int, Fit], span: float) -> pd.DataFrame:
@@ -222,8 +235,10 @@ def judge(first: int, fits: Mapping[int, Fit], span: float) -> pd.DataFrame:
     theirs, ours = _Published(), _Ours(fits, span)
     lines = []
     for claim in CLAIMS[first]:
-        a, b = float(claim.value(theirs)), float(claim.value(ours))
-        line = (claim.text, claim.quantity, claim.condition, a, b, claim.holds(a), claim.holds(b))
+        quantity, condition = claim.quantity, claim.condition
+        a, b = float(quantity.value(theirs)), float(quantity.value(ours))
+        line = (claim.text, quantity.text, condition.text, a, b)
+        line += condition.holds(a), condition.holds(b)
         lines.append((*line, line[-1] == line[-2]))
     columns = ["claim", "quantity", "condition", "published", "ours"]
     return pd.DataFrame(lines, columns=[*columns, "holds_published", "holds_ours", "agree"])
@@ -253,7 +268,7 @@ class _Published:
 
     def r2(self, model: int) -> float:
         table = load_published(MODELS[model].summary).set_index("model").loc[model]
-        return float(table["r2_marginal" if MODELS[model].random else "r2"])
+        return float(table[_column(model)])
 
     def slope(self, model: int) -> float:
         table = load_published(MODELS[model].table).set_index("term")["estimate"]
@@ -266,11 +281,15 @@ class _Ours:
         self.range = span
 
     def r2(self, model: int) -> float:
-        fit = self._fits[model]
-        return fit.summary["r2_marginal" if fit.model.random else "r2"]
+        return self._fits[model].summary[_column(model)]
 
     def slope(self, model: int) -> float:
-        return self._fits[model].estimate(ACCURACY if MODELS[model].response == METRIC else METRIC)
+        return self._fits[model].estimate(MODELS[model].predictor)
+
+
+def _column(model: int) -> str:
+    """Return where a summary holds the explained variance of a model."""
+    return "r2_marginal" if MODELS[model].random else "r2"
 
 
 def span(metric: np.ndarray) -> float:

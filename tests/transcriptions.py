@@ -1,19 +1,14 @@
-"""The cells beyond the factorial study against second transcriptions of their papers' equations.
+"""The equations of the cells beyond the factorial study, transcribed from their papers a second time.
 
-Every case is written in numpy, one sequence and one matrix at a time, without calling the cell's own functions.
+Every one is written in numpy, one sequence and one matrix at a time, without calling the cell's own functions.
 """
 
-import inspect
 import math
 
 import numpy as np
-import pytest
-import test_cells
 import torch
 
-from lib.adjoint import adjoint_norms
-from lib.cells import cell_names, make_cell, unroll
-from lib.cells.sru import SRU
+from lib.cells import make_cell
 
 T, B, P, D = 11, 3, 2, 5
 
@@ -31,7 +26,7 @@ def _values(*parameters):
     return [parameter.detach().numpy() for parameter in parameters]
 
 
-def _unicornn(cell, u, masks=None):
+def unicornn(cell, u, masks=None):
     L, S = cell.layers, cell.skip
     dts = cell.dt if isinstance(cell.dt, tuple) else [cell.dt] * L
     y, z = np.zeros((L + 1, D)), np.zeros((L + 1, D))  # row k is layer k
@@ -229,10 +224,10 @@ HIGHWAY_BIAS = -0.7
 
 CASES = {
     "unicornn": [
-        (_unicornn, {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
-        (_unicornn, {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
-        (_unicornn, {"layers": 4, "dt": (0.1, 0.2, 0.2, 0.2), "skip": 3}),
-        (_unicornn, {"train_c": False}),
+        (unicornn, {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
+        (unicornn, {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
+        (unicornn, {"layers": 4, "dt": (0.1, 0.2, 0.2, 0.2), "skip": 3}),
+        (unicornn, {"train_c": False}),
     ],
     "lem": [
         (_lem, {}),
@@ -270,14 +265,10 @@ CASES = {
         (_sru, {"layers": 3, "highway_bias": HIGHWAY_BIAS}),
     ],
 }
-PARAMETERS = [
-    pytest.param(name, transcription, hyper, id=f"{name}-{n}")
-    for name, cases in CASES.items()
-    for n, (transcription, hyper) in enumerate(cases)
-]
+"""By cell, transcriptions and the hyper-parameters they are compared at."""
 
 
-def _perturbed(name, **hyper_parameters):
+def perturbed(name, **hyper_parameters):
     """Return a cell in float64, away from the special values of its initialisation."""
     torch.manual_seed(0)
     cell = make_cell(name, P, D, **hyper_parameters).double()
@@ -287,156 +278,6 @@ def _perturbed(name, **hyper_parameters):
     return cell
 
 
-@pytest.fixture
-def u():
+def an_input():
+    """Return an input (T, B, P), the same at each call."""
     return torch.randn(T, B, P, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-
-
-def test_every_transcription_belongs_to_a_cell():
-    assert {*CASES, *test_cells.TRANSCRIBED} <= set(cell_names())
-
-
-def test_every_hyper_parameter_is_varied():
-    for name, cases in CASES.items():
-        signature = inspect.signature(type(make_cell(name, P, D)).__init__).parameters
-        known = {p.name for p in signature.values() if p.kind is p.KEYWORD_ONLY}
-        varied = set().union(*(hyper for _, hyper in cases))
-        of_engines = {"backward", "checkpoint"}  # the reference heeds none
-        assert known - varied <= {"dropout"} | of_engines, name  # which has tests of its own
-
-
-@pytest.mark.parametrize("name, transcription, hyper", PARAMETERS)
-def test_reference_equals_an_independent_transcription(name, transcription, hyper, u):
-    cell = _perturbed(name, **hyper)
-    outputs, _ = cell(u, engine="reference")
-    assert outputs.std() > 1e-3, "nothing happens in this case"
-    for sequence in range(B):
-        expected = np.stack(transcription(cell, u[:, sequence].numpy()))
-        np.testing.assert_allclose(outputs[:, sequence].detach(), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("name, transcription, hyper", PARAMETERS)
-def test_variants_pass_gradcheck(name, transcription, hyper, u):
-    cell = _perturbed(name, **hyper)
-    trained = {label: p for label, p in cell.named_parameters() if p.requires_grad}
-
-    def last(u, *parameters):
-        call = torch.func.functional_call(
-            cell, dict(zip(trained, parameters, strict=True)), (u,), {"engine": "reference"}
-        )
-        return call[0][-1]
-
-    # Four steps pass an interchange at tau = 3.
-    inputs = (u[:4].clone().requires_grad_(), *trained.values())
-    assert torch.autograd.gradcheck(last, inputs, fast_mode=True)
-
-
-# UnICORNN's masks
-
-
-def test_masks_act_between_the_layers_and_are_the_same_at_all_times(u):
-    cell = _perturbed("unicornn", layers=4, skip=2, dropout=0.4).train()
-    torch.manual_seed(7)
-    outputs, _ = cell(u)
-    torch.manual_seed(7)
-    keep = 1 - 0.4
-    masks = [torch.empty(B, D, dtype=torch.float64).bernoulli_(keep) / keep for _ in range(3)]
-    assert len(torch.stack(masks).unique()) == 2
-    for sequence in range(B):
-        own = [mask[sequence].numpy() for mask in masks]
-        expected = _unicornn(cell, u[:, sequence].numpy(), own)
-        np.testing.assert_allclose(outputs[:, sequence].detach(), np.stack(expected), atol=1e-12)
-
-
-def test_masks_are_drawn_in_training_alone_and_anew_for_each_call(u):
-    cell = _perturbed("unicornn", dropout=0.5)
-    plain = _perturbed("unicornn")
-    assert not torch.equal(cell(u)[0], cell(u)[0])
-    cell.eval()
-    torch.testing.assert_close(cell(u)[0], plain(u)[0], rtol=0, atol=0)
-
-
-def test_masks_leave_the_step_pure_and_the_adjoint_alone(u):
-    cell = _perturbed("unicornn", dropout=0.5).train()
-    weights = cell.weights(cell._draw_masks(u))
-    first, _ = unroll(cell.step, weights, cell.initial_state(B), u, readout=cell.readout)
-    second, _ = unroll(cell.step, weights, cell.initial_state(B), u, readout=cell.readout)
-    assert torch.equal(first, second)
-    measured = adjoint_norms(cell, u, lambda x: x.sum())
-    expected = adjoint_norms(_perturbed("unicornn"), u, lambda x: x.sum())
-    assert torch.equal(measured.full, expected.full)
-
-
-def test_equal_steps_in_every_layer_are_the_plain_equation(u):
-    one, each = _perturbed("unicornn", dt=0.2), _perturbed("unicornn", dt=(0.2, 0.2))
-    assert each.dt == 0.2
-    assert torch.equal(one(u)[0], each(u)[0])
-
-
-def test_a_named_engine_is_refused_where_none_knows_the_variant(u):
-    cell = _perturbed("unicornn", dt=(0.1, 0.2))
-    with pytest.raises(ValueError, match="stacked unicornn has no engine 'library'"):
-        cell(u, engine="library")
-
-
-def test_a_fixed_c_is_not_trained():
-    cell = make_cell("unicornn", P, D, train_c=False)
-    trained = {name.split(".")[0] for name, p in cell.named_parameters() if p.requires_grad}
-    assert trained == {"w", "V", "b"}
-
-
-# Initialisation
-
-
-def test_chrono_initialisation_spreads_the_gates_over_the_range():
-    torch.manual_seed(0)
-    lstm = make_cell("chrono_lstm", 1, 4000, chrono=100)
-    i, f, g, o = lstm.b.detach().chunk(4)
-    assert torch.equal(i, -f) and not g.any() and not o.any()
-    assert 0 <= f.min() < 0.1 and math.log(95) < f.max() <= math.log(99)
-    assert f.exp().mean().item() == pytest.approx(50, rel=0.05)  # uniform before the logarithm
-    lem = make_cell("lem", 1, 4000, dt=0.5, chrono=100)
-    b_1, *others = lem.b.detach().chunk(4)
-    assert not torch.stack(others).any()
-    assert -math.log(49) <= b_1.min() < -math.log(47) and b_1.max() <= 0
-    assert (-b_1).exp().mean().item() == pytest.approx(25, rel=0.05)
-
-
-def test_sru_carries_its_input_at_the_size_of_its_output():
-    torch.manual_seed(0)
-    cell = SRU(200, 200, highway_bias=-2.0)
-    outputs, _ = cell(torch.randn(1, 300, 200))  # the scaling correction is made for one step
-    assert outputs.std().item() == pytest.approx(1, rel=0.15)
-
-
-@pytest.mark.parametrize(
-    "name, wrong, complaint",
-    [
-        ("unicornn", {"dt": (0.1, 0.2, 0.3)}, "one dt, or one for each of the 2 layers"),
-        ("unicornn", {"dt": (0.1, 1.2)}, "0 < dt < 1"),
-        ("unicornn", {"layers": 4, "skip": 1}, "2 <= skip < layers = 4"),
-        ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
-        ("unicornn", {"dropout": 1.0}, "0 <= dropout < 1"),
-        ("lem", {"dt": 2.5}, "0 < dt <= 2"),
-        ("lem", {"clip": 0.0}, "0 < clip <= 1"),
-        ("lem", {"dt": 0.1, "chrono": 10}, r"chrono \* dt >= 2"),
-        ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
-        ("irnn", {"inner_steps": 0}, "inner_steps >= 1"),
-        ("irnn", {"rank": 6}, "1 <= rank <= 5"),
-        ("irnn", {"phi": "gelu"}, "an activation among relu, tanh, sigmoid, got 'gelu'"),
-        ("cornn", {"gamma": 0.0}, "gamma > 0"),
-        ("indrnn", {"bound": 0.0}, "bound > 0"),
-        ("fastrnn", {"phi": "swish"}, "an activation among"),
-        ("fastgrnn", {"rank_W": 3}, "1 <= rank_W <= 2"),
-        ("gated_antisymmetric", {"epsilon": 0}, "0 < epsilon <= 1"),
-        ("chrono_lstm", {"chrono": 1}, "chrono >= 2"),
-        ("dt_lstm", {"version": 3}, "version 1 or 2"),
-        ("lu_rnn", {"tau": 0}, "tau to be a positive integer"),
-        ("lu_rnn", {"pivot": 0.0}, "pivot > 0"),
-        ("inverse_rnn", {"tau": 2.5}, "tau to be a positive integer"),
-        ("sru", {"layers": 0}, "layers >= 1"),
-    ],
-)
-def test_hyper_parameters_out_of_range_are_refused(name, wrong, complaint):
-    with pytest.raises(ValueError, match=f"{name}: expected.*{complaint}"):
-        make_cell(name, P, D, **wrong)
