@@ -7,6 +7,7 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
+from PIL import Image
 
 from lib import published
 from lib.plotting import label
@@ -31,6 +32,8 @@ TEXTS = {
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
 LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
+_WIDE = 1.8
+"""Width over height up to which a figure can be read in the front page's strip."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write(
         "index",
         summary=summary,
-        figures=figures,
+        strip=_legible_small(figures),
         groups=table_groups,
         questions=questions(inputs.notebooks),
         artefacts_of=_artefacts_of(
@@ -124,6 +127,7 @@ class _Site:
             scale=scale,
             table=_table,
             markdown=Markup,
+            first=_first,
             **content,
         )
         path.write_text(text, encoding="utf-8")
@@ -160,6 +164,21 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
         )
         for name in order
     ]
+
+
+def _legible_small(figures: list[Group]) -> list[Group]:
+    """Return three figures for the front page; rows of many panels, which shrink to nothing there, only for want of others."""
+
+    def wide(group: Group) -> bool:
+        with Image.open(_first(group).path(".png")) as picture:
+            return picture.width > _WIDE * picture.height
+
+    return sorted(figures, key=wide)[:3]
+
+
+def _first(group: Group) -> Artefact:
+    """Return what stands for a group: the main file of its first set of results."""
+    return next(iter(group.by_result_set().values()))[0]
 
 
 def questions(found: Iterable[Notebook]) -> list[tuple[str, list[Notebook]]]:
