@@ -12,7 +12,7 @@ from lib.experiments.adding import design, results
 from lib.experiments.adding import training as module
 from lib.params import load_profile
 from lib.params.adding import AddingSection
-from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError
+from lib.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
 from lib.tasks.adding import BASELINE, mean_input
 from lib.tasks.adding import adding as draw
 
@@ -201,7 +201,9 @@ def test_every_treatment_of_every_grid_is_planned_once(section):
     assert trainings[0].time_steps == max(training.time_steps for training in trainings)
 
 
-def test_what_no_grid_holds_is_missing_and_all_else_is_there(section, without_workers, tmp_path):
+def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(
+    section, without_workers, tmp_path
+):
     grids = [
         {"architectures": ["rnn"], "time_steps": [8], "learning_rates": [0.001]},
         {"architectures": ["lu_rnn"], "time_steps": [12], "learning_rates": [0.001]},
@@ -210,10 +212,13 @@ def test_what_no_grid_holds_is_missing_and_all_else_is_there(section, without_wo
     ds = design.run("smoke", AddingSection(**whole), tmp_path)
     assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
     status = ds["status"].isel(learning_rate=0, replicate=0).values
-    assert status.tolist() == [[COMPLETED, MISSING], [MISSING, COMPLETED]]
+    assert status.tolist() == [[COMPLETED, NOT_PLANNED], [NOT_PLANNED, COMPLETED]]
     assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
     path = results.SCHEMA.save(ds, tmp_path / "adding.nc")
     assert results.SCHEMA.load(path).identical(ds)
+    ds["status"].loc[{"architecture": "rnn", "time_steps": 8}] = NOT_PLANNED
+    with pytest.raises(ResultsError, match="exactly where a training is planned"):
+        results.SCHEMA.validate(ds)
 
 
 def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):

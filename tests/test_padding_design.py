@@ -8,7 +8,7 @@ from lib.experiments.padding.design import plan, run_padding
 from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA
 from lib.params import load_profile
 from lib.params.padding import METHODS, PaddingSection
-from lib.schema import COMPLETED, MISSING, ResultsError
+from lib.schema import COMPLETED, NOT_PLANNED, ResultsError
 from lib.tasks.prepared import prepared_dataset, save_prepared
 
 
@@ -75,10 +75,19 @@ def test_a_design_with_holes_says_which_attempts_it_has(section, prepared, here)
         update={"padding": whole.model_copy(update={"grids": (*whole.grids, more)})}
     )
     ds = run_padding("smoke", profile, prepared, prepared / "cache")
-    assert int(ds["planned"].sum()) == 6 < ds["planned"].size
-    np.testing.assert_array_equal(ds["planned"] == 0, ds["status"] == MISSING)
-    ds["status"][:] = COMPLETED
-    with pytest.raises(ResultsError, match="only where the design has them"):
+    table, _ = plan(profile.padding, prepared)
+    assert int((ds["status"] == COMPLETED).sum()) == len(table) == 6 < ds["status"].size
+    assert int((ds["status"] == NOT_PLANNED).sum()) == ds["status"].size - 6
+    ds["epochs_completed"].values[ds["status"].values == NOT_PLANNED] = 1
+    with pytest.raises(ResultsError, match="epochs_completed: expected 0 where nothing ran"):
+        SCHEMA.validate(ds)
+
+
+def test_every_attempt_of_the_sweep_is_planned(section, prepared, here):
+    profile = load_profile("smoke").model_copy(update={"padding": _only(section)})
+    ds = run_padding("smoke", profile, prepared, prepared / "cache")
+    ds["sweep_status"][0, 0, 0, 0] = NOT_PLANNED
+    with pytest.raises(ResultsError, match="sweep_status: expected one of 0 .completed., 1 "):
         SCHEMA.validate(ds)
 
 

@@ -17,7 +17,6 @@ from lib.experiments.padding.training import RECIPE, Job, run_job
 from lib.jobs import run_jobs
 from lib.params import Profile
 from lib.params.padding import PaddingSection
-from lib.schema import MISSING
 from lib.tasks import load_prepared
 from lib.tasks.padded_rows import image_side
 
@@ -163,16 +162,12 @@ def _join(
     ds = SCHEMA.empty(
         levels, profile=profile_name, settings=settings | {"engines": dict(sorted(engines.items()))}
     )
-    ds["sweep_status"][:] = MISSING
-    ds["sweep_status"].attrs.update(ds["status"].attrs | {"long_name": "how the attempt ended"})
     for dims, prefix, jobs in ((ATTEMPT, "", table), (SWEEP, "sweep_", sweep)):
         place = {dim: {level: i for i, level in enumerate(levels[dim])} for dim in dims}
         for key, job in jobs.items():
             at = tuple(place[dim][level] for dim, level in zip(dims, key, strict=True))
             for name in ("status", *MEASURED):
                 ds[prefix + name].values[at] = records[job][name]
-            if not prefix:
-                ds["planned"].values[at] = 1
     _describe_data(ds, section, prepared)
     return SCHEMA.validate(ds)
 
