@@ -26,10 +26,11 @@ from lib.coadjoint import Diverged, coadjoint_loss
 from lib.jobs import run_jobs
 from lib.params import Profile
 from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks import Sequences
 from lib.tasks.long_time_gap import CLASSES, long_time_gap
 
+NAME = "coadjoint_gaps"
 RECIPE = 1
 """Raised whenever a change of the code changes results."""
 
@@ -78,9 +79,8 @@ class Job:
 
         They do not depend on kappa: networks under different penalties start alike and see the same.
         """
-        names = ("width", "time_steps", "place", "replicate")
-        levels = {name: getattr(self, name) for name in names}
-        return seeds({"experiment": "coadjoint_gaps", **levels}, 4)
+        fields = ("width", "time_steps", "place", "replicate")
+        return seeds_of(self, fields, 4, experiment=NAME)
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Return fresh inputs (time, batch, 1) and labels (batch,)."""

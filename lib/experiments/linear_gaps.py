@@ -27,9 +27,10 @@ from lib.coadjoint import soft_orthogonality
 from lib.jobs import run_jobs
 from lib.params import Profile
 from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks.long_time_gap import long_time_gap
 
+NAME = "linear_gaps"
 RECIPE = 1
 """Raised whenever a change of the code changes results."""
 
@@ -81,8 +82,8 @@ class Job:
 
         They do not depend on the penalty: networks with and without it start alike and see the same.
         """
-        levels = {"place": self.place, "time_steps": self.time_steps, "width": self.width}
-        return seeds({"experiment": "linear_gaps", **levels, "replicate": replicate}, 2)
+        fields = ("place", "time_steps", "width")
+        return seeds_of(self, fields, 2, experiment=NAME, replicate=replicate)
 
 
 def emphasis(networks: Networks, time_steps: int) -> Tensor:
@@ -155,8 +156,7 @@ def _sequences(job: Job, draws: list[np.random.Generator], size: int) -> tuple[T
 
 def _measure(job: Job, networks: Networks) -> dict[str, np.ndarray]:
     # One test set for all networks of a task.
-    levels = {"experiment": "linear_gaps", "place": job.place, "time_steps": job.time_steps}
-    (test,) = seeds(levels, 1)
+    (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=NAME)
     u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
     with torch.no_grad():
         loss, predictions = losses(networks, u, labels)
