@@ -1,4 +1,4 @@
-"""A cell that classifies sequences: embedding of tokens, recurrence, output layer."""
+"""Cells that answer after the last input, by a class or by a number."""
 
 from torch import Tensor, nn
 
@@ -40,3 +40,16 @@ class Classifier(nn.Module):
         """Return the logits, (batch, classes), after the last input."""
         outputs, _ = self.cell(self.drive(inputs), engine=engine)
         return self.output(outputs[-1])
+
+
+class Predictor(nn.Module):
+    """Read one number out of the last state linearly."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+        self.output = nn.Linear(cell.hidden_size, 1)
+
+    def forward(self, u: Tensor) -> Tensor:
+        """Return a number for each sequence, (batch,), for u of (time, batch, input)."""
+        return self.output(self.cell(u)[0][-1])[:, 0]

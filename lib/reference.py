@@ -16,19 +16,16 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import psutil
 import xarray as xr
 from ruamel.yaml import YAML
 
 from lib.paths import ROOT
 from lib.pipeline.datasets import ANALYSES, EXPERIMENTS, RESULTS, read, written
-from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError
+from lib.schema import ResultsError, count_ends
 
 TABLES = "data/tables/rebuilt"
 FIGURES = "data/figures/rebuilt"
-CROSSED = ("factorial",)
-"""Designs in which every level meets every other; in a union of grids, what no grid plans counts as missing."""
 PACKAGES = (
     "torch",
     "numba",
@@ -63,10 +60,9 @@ def keep(name: str, root: Path = ROOT) -> Path:
         )
     source = root / RESULTS / f"{name}.nc"
     results = _open(source)
-    ended = _ends(results)
-    if ended["missing"] and name in CROSSED:
+    if missing := sum(ended["missing"] for ended in _ends(results).values()):
         raise ResultsError(
-            f"{ended['missing']} attempts of {RESULTS}/{name}.nc are missing; "
+            f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
             "finish the experiment with `make repro`"
         )
     notebooks = [path.stem for path in (root / "notebooks").glob(ANALYSES) if read(path) == name]
@@ -107,7 +103,10 @@ def provenance(results: xr.Dataset, md5: str) -> dict:
     return {
         "profile": results.attrs["profile"],
         "results": {"schema": results.attrs["schema"], "md5": md5},
-        "attempts": {name: count for name, count in _ends(results).items() if name != "missing"},
+        **{
+            name: {end: count for end, count in ended.items() if end != "missing"}
+            for name, ended in _ends(results).items()
+        },
         "settings": json.loads(results.attrs["settings"]),
         "software": {
             "python": platform.python_version(),
@@ -130,12 +129,14 @@ def _open(path: Path) -> xr.Dataset:
         return ds.load()
 
 
-def _ends(results: xr.Dataset) -> dict[str, int]:
-    """Return how many attempts there are and how they ended."""
-    status = results["status"].values if "status" in results else np.empty(0)
-    counted = {"completed": COMPLETED, "diverged": DIVERGED, "missing": MISSING}
-    counts = {name: int((status == flag).sum()) for name, flag in counted.items()}
-    return {"all": int(status.size), **counts}
+def _ends(results: xr.Dataset) -> dict[str, dict[str, int]]:
+    """Return for ``attempts``, and others such as ``sweep_attempts``, how many were planned and how they ended."""
+    found = {}
+    for name in (name for name in results.data_vars if name.endswith("status")):
+        counts = count_ends(results[name])
+        planned = results[name].size - counts.get("not_planned", 0)
+        found[f"{name.removesuffix('status')}attempts"] = {"all": planned, **counts}
+    return found
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:

@@ -6,7 +6,7 @@ the settings, never a time, host or commit (``dvc.lock`` is the record of those)
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,15 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-COMPLETED, DIVERGED, MISSING = 0, 1, 2
-"""Values of a variable ``status``."""
+COMPLETED, DIVERGED, MISSING, NOT_PLANNED = 0, 1, 2, 3
+"""Values of a status. A missing attempt was planned and never ran; what no grid of a design has is not planned."""
+
+_MEANINGS = {
+    COMPLETED: "completed",
+    DIVERGED: "diverged",
+    MISSING: "missing",
+    NOT_PLANNED: "not_planned",
+}
 
 
 class ResultsError(ValueError):
@@ -42,21 +49,27 @@ class Schema:
     coordinates
         Meaning and unit of each dimension.
     variables
-        Each a `Variable` or a tuple of its four fields. One called ``status`` holds `COMPLETED`, `DIVERGED` or
-        `MISSING`.
+        Each a `Variable` or a tuple of its four fields. Those whose names end with ``status`` hold `COMPLETED`,
+        `DIVERGED` or `MISSING`.
     check
         Further conditions: raises `ResultsError` where the dataset breaks one.
+    unions
+        The statuses of attempts that are a union of grids: they may also be `NOT_PLANNED`. In all others every
+        level meets every other.
     """
 
     name: str
     coordinates: Mapping[str, tuple[str, str]]
     variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
     check: Callable[[xr.Dataset], None] | None = None
+    unions: tuple[str, ...] = ()
 
     def empty(
         self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
     ) -> xr.Dataset:
-        """Return a dataset without results: ``nan`` for floats, 0 for integers, `MISSING` for the status.
+        """Return a dataset without results: ``nan`` for floats, 0 for integers, `MISSING` for a status.
+
+        In a union of grids the status is `NOT_PLANNED` until an attempt of the design is filled in.
 
         Parameters
         ----------
@@ -84,13 +97,19 @@ class Schema:
             fill = np.nan if dtype.startswith("float") else 0
             shape = tuple(ds.sizes[dim] for dim in dims)
             ds[name] = (dims, np.full(shape, fill, dtype), {"long_name": text, "units": units})
-        if "status" in self.variables:
-            ds["status"][:] = MISSING
-            ds["status"].attrs.update(
-                flag_values=[COMPLETED, DIVERGED, MISSING],
-                flag_meanings="completed diverged missing",
+        for name, meanings in self._statuses():
+            ds[name][:] = max(meanings)
+            ds[name].attrs.update(
+                flag_values=list(meanings), flag_meanings=" ".join(meanings.values())
             )
         return ds
+
+    def _statuses(self) -> Iterator[tuple[str, dict[int, str]]]:
+        """Yield the name of each status and the meanings of the values that it may have."""
+        for name in self.variables:
+            if name.endswith("status"):
+                last = NOT_PLANNED if name in self.unions else MISSING
+                yield name, {flag: text for flag, text in _MEANINGS.items() if flag <= last}
 
     def validate(self, ds: xr.Dataset) -> xr.Dataset:
         """Return `ds` unchanged if it follows the schema.
@@ -127,10 +146,10 @@ class Schema:
         for name in (*self.coordinates, *self.variables):
             if not {"long_name", "units"} <= set(ds[name].attrs):
                 raise ResultsError(f"{name}: expected the attributes 'long_name' and 'units'")
-        if "status" in self.variables:
-            known = (COMPLETED, DIVERGED, MISSING)
-            if not np.isin(ds["status"], known).all():
-                raise ResultsError("status: expected 0 (completed), 1 (diverged) or 2 (missing)")
+        for name, meanings in self._statuses():
+            if not np.isin(ds[name], list(meanings)).all():
+                known = ", ".join(f"{flag} ({text})" for flag, text in meanings.items())
+                raise ResultsError(f"{name}: expected one of {known}")
         if self.check is not None:
             self.check(ds)
         return ds
@@ -169,3 +188,9 @@ class Schema:
                 f"{path} is not a readable netCDF file ({error}); rebuild it"
             ) from None
         return self.validate(ds)
+
+
+def count_ends(status: xr.DataArray) -> dict[str, int]:
+    """Return how many attempts ended in each of the ways that a status may tell, by its meaning."""
+    meanings = zip(status.flag_values, status.flag_meanings.split(), strict=True)
+    return {meaning: int((status == flag).sum()) for flag, meaning in meanings}

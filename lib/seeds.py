@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -22,6 +22,13 @@ def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
     text = json.dumps(levels, sort_keys=True).encode()
     entropy = int.from_bytes(hashlib.sha256(text).digest(), "big")
     return tuple(np.random.SeedSequence(entropy).spawn(count))
+
+
+def seeds_of(
+    job: object, fields: Iterable[str], count: int, **levels
+) -> tuple[np.random.SeedSequence, ...]:
+    """Return `seeds` that depend on these fields of a job, and on further levels, alone."""
+    return seeds({name: getattr(job, name) for name in fields} | levels, count)
 
 
 @contextlib.contextmanager

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from lib.cells.inverse_rnn import SingularMatrixError
 from lib.experiments.adding import design, results
 from lib.experiments.adding import training as module
+from lib.jobs import run_experiment
 from lib.params import load_profile
 from lib.params.adding import AddingSection
-from lib.schema import COMPLETED, DIVERGED, MISSING, ResultsError
+from lib.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
 from lib.tasks.adding import BASELINE, mean_input
 from lib.tasks.adding import adding as draw
 
@@ -188,37 +189,50 @@ def section():
 def without_workers(monkeypatch):
     """Train in this process, a stand-in for every training but the smallest."""
 
-    def in_turn(name, jobs, run, **_):
+    def in_turn(experiment, jobs, run, *_):
         return [run(replace(job, training_steps=2, width=4)) | {"parameters": 7} for job in jobs]
 
-    monkeypatch.setattr("lib.experiments.adding.design.run_jobs", in_turn)
+    monkeypatch.setattr("lib.jobs.run.run_jobs", in_turn)
+
+
+def _profile(section):
+    return load_profile("smoke").model_copy(update={"adding": section})
+
+
+def _run(section, cache):
+    return run_experiment(design.ADDING, "smoke", _profile(section), cache=cache)
 
 
 def test_every_treatment_of_every_grid_is_planned_once(section):
-    trainings = design.plan(section)
+    trainings = design.plan(_profile(section))
     grids = sum(len(grid.treatments()) for grid in section.grids)
     assert len(trainings) == len(set(trainings)) == grids * section.replicates
     assert trainings[0].time_steps == max(training.time_steps for training in trainings)
 
 
-def test_what_no_grid_holds_is_missing_and_all_else_is_there(section, without_workers, tmp_path):
+def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(
+    section, without_workers, tmp_path
+):
     grids = [
         {"architectures": ["rnn"], "time_steps": [8], "learning_rates": [0.001]},
         {"architectures": ["lu_rnn"], "time_steps": [12], "learning_rates": [0.001]},
     ]
     whole = section.model_dump() | {"grids": [grid | {"training_steps": 2} for grid in grids]}
-    ds = design.run("smoke", AddingSection(**whole), tmp_path)
+    ds = _run(AddingSection(**whole), tmp_path)
     assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
     status = ds["status"].isel(learning_rate=0, replicate=0).values
-    assert status.tolist() == [[COMPLETED, MISSING], [MISSING, COMPLETED]]
+    assert status.tolist() == [[COMPLETED, NOT_PLANNED], [NOT_PLANNED, COMPLETED]]
     assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
     path = results.SCHEMA.save(ds, tmp_path / "adding.nc")
     assert results.SCHEMA.load(path).identical(ds)
+    ds["status"].loc[{"architecture": "rnn", "time_steps": 8}] = NOT_PLANNED
+    with pytest.raises(ResultsError, match="exactly where a training is planned"):
+        results.SCHEMA.validate(ds)
 
 
 def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):
     grid = section.grids[0].model_copy(update={"training_steps": 2})
-    ds = design.run("smoke", section.model_copy(update={"grids": (grid,)}), tmp_path)
+    ds = _run(section.model_copy(update={"grids": (grid,)}), tmp_path)
     ds["error"][0, 0, 0, 0, 1] = np.nan
     with pytest.raises(ResultsError, match="error: expected values wherever"):
         results.SCHEMA.validate(ds)
@@ -248,4 +262,4 @@ def test_an_unknown_architecture_is_told_before_anything_runs(section):
     whole = section.model_dump()
     whole["grids"][0]["architectures"] = ["lu_rmm"]
     with pytest.raises(ValueError, match="unknown architecture 'lu_rmm'"):
-        design.plan(AddingSection(**whole))
+        design.plan(_profile(AddingSection(**whole)))

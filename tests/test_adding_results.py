@@ -14,7 +14,7 @@ from lib.experiments.adding.results import (
     chosen_rates,
 )
 from lib.experiments.adding.scaling import scaled_adjoints
-from lib.schema import COMPLETED, DIVERGED
+from lib.schema import COMPLETED, DIVERGED, MISSING
 
 
 @pytest.fixture
@@ -63,6 +63,14 @@ def test_a_network_that_diverged_at_every_rate_is_still_there(ds):
     ds["status"].loc[{"architecture": "lstm"}] = DIVERGED
     best = chosen_rates(ds)
     assert set(best["architecture"]) == {"rnn", "lstm"}
+
+
+def test_a_training_that_never_ran_stands_for_no_network(ds):
+    best = {"architecture": "rnn", "time_steps": 5, "learning_rate": 0.1}
+    ds["status"].loc[best], ds["steps_completed"].loc[best] = MISSING, 0
+    ds["error"].loc[best] = np.nan
+    chosen = chosen_rates(SCHEMA.validate(ds)).query("architecture == 'rnn' and time_steps == 5")
+    assert set(chosen["learning_rate"]) == {0.01}
 
 
 def test_adjoint_curves_are_relative_to_the_end(ds):

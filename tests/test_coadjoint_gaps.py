@@ -8,7 +8,8 @@ import torch
 
 from lib.coadjoint import Diverged, adjoint_states
 from lib.experiments import coadjoint_gaps
-from lib.experiments.coadjoint_gaps import SCHEMA, Job, initial_model, run_coadjoint_gaps, run_job
+from lib.experiments.coadjoint_gaps import COADJOINT_GAPS, SCHEMA, Job, initial_model, run_job
+from lib.jobs import run_experiment
 from lib.params import load_profile
 from lib.schema import COMPLETED, DIVERGED
 
@@ -90,7 +91,7 @@ def test_divergence_ends_the_training_and_is_recorded(monkeypatch):
 
 
 def test_the_profile_s_dataset_is_whole(tmp_path):
-    ds = run_coadjoint_gaps("smoke", load_profile("smoke"), tmp_path / "cache")
+    ds = run_experiment(COADJOINT_GAPS, "smoke", load_profile("smoke"), cache=tmp_path / "cache")
     assert (ds["status"] == COMPLETED).all()
     assert all(ds[name].notnull().all() for name in SCHEMA.variables)
     SCHEMA.load(SCHEMA.save(ds, tmp_path / "coadjoint_gaps.nc"))

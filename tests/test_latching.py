@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from lib.adjoint import adjoint_norms
 from lib.experiments.latching import design, results
 from lib.experiments.latching import training as module
+from lib.jobs import run_experiment
 from lib.lyapunov import largest_exponent
 from lib.params import load_profile
 from lib.params.latching import LatchingSection
@@ -156,16 +157,17 @@ def section():
 
 @pytest.fixture
 def without_workers(monkeypatch):
-    def in_turn(name, jobs, run, **_):
+    def in_turn(experiment, jobs, run, *_):
         small = {"training_steps": 4, "check_every": 4, "test_size": 10, "fit_size": 10}
         return [run(replace(job, **small)) for job in jobs]
 
-    monkeypatch.setattr("lib.experiments.latching.design.run_jobs", in_turn)
+    monkeypatch.setattr("lib.jobs.run.run_jobs", in_turn)
 
 
 def test_every_training_is_kept_and_the_best_is_shown(section, without_workers, tmp_path):
-    ds = design.run("smoke", section, tmp_path)
-    assert ds.sizes["training"] == section.trainings == len(design.plan(section))
+    profile = load_profile("smoke")
+    ds = run_experiment(design.LATCHING, "smoke", profile, cache=tmp_path)
+    assert ds.sizes["training"] == section.trainings == len(design.plan(profile))
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
     T = section.horizon
@@ -188,7 +190,7 @@ def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkey
             (DIVERGED, 1) if training.replicate == 0 else plain(model, training)
         ),
     )
-    ds = design.run("smoke", section, tmp_path)
+    ds = run_experiment(design.LATCHING, "smoke", load_profile("smoke"), cache=tmp_path)
     assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (section.trainings - 1)
     assert bool(ds["error"].isel(training=0).isnull().all())
     assert int(ds["example"]) != 0

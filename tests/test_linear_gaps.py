@@ -8,6 +8,7 @@ import torch
 
 from lib.cells import make_cell
 from lib.experiments.linear_gaps import (
+    LINEAR_GAPS,
     SCHEMA,
     Job,
     emphasis,
@@ -15,8 +16,8 @@ from lib.experiments.linear_gaps import (
     losses,
     plan,
     run_job,
-    run_linear_gaps,
 )
+from lib.jobs import run_experiment
 from lib.params import load_profile
 from lib.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import long_time_gap
@@ -96,7 +97,7 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
 
 def test_the_profile_s_dataset_is_whole(tmp_path):
     profile = load_profile("smoke")
-    ds = run_linear_gaps("smoke", profile, tmp_path / "cache")
+    ds = run_experiment(LINEAR_GAPS, "smoke", profile, cache=tmp_path / "cache")
     assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
     SCHEMA.load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc"))
     one = plan(profile)[1]

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from lib.experiments.padding import design, training
-from lib.experiments.padding.design import plan, run_padding
+from lib.experiments.padding import training
+from lib.experiments.padding.design import PADDING, attempts
 from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA
+from lib.jobs import run_experiment
 from lib.params import load_profile
 from lib.params.padding import METHODS, PaddingSection
-from lib.schema import COMPLETED, MISSING, ResultsError
+from lib.schema import COMPLETED, NOT_PLANNED, ResultsError
 from lib.tasks.prepared import prepared_dataset, save_prepared
 
 
@@ -35,10 +36,10 @@ def prepared(tmp_path):
 def here(monkeypatch):
     """Run jobs in this process: what is tested is the joining, not Dask."""
 
-    def run_jobs(name, jobs, run, **others):
+    def run_jobs(experiment, jobs, run, *others):
         return [run(job) for job in jobs]
 
-    monkeypatch.setattr(design, "run_jobs", run_jobs)
+    monkeypatch.setattr("lib.jobs.run.run_jobs", run_jobs)
 
 
 def _only(section, **changes):
@@ -48,10 +49,14 @@ def _only(section, **changes):
     return section.model_copy(update={"grids": (grid,), "epochs": 1})
 
 
+def _run(section, prepared):
+    profile = load_profile("smoke").model_copy(update={"padding": section})
+    return run_experiment(PADDING, "smoke", profile, cache=prepared / "cache", prepared=prepared)
+
+
 def test_jobs_join_to_one_valid_dataset(section, prepared, here):
-    profile = load_profile("smoke").model_copy(update={"padding": _only(section)})
-    ds = run_padding("smoke", profile, prepared, prepared / "cache")
-    table, sweep = plan(profile.padding, prepared)
+    ds = _run(_only(section), prepared)
+    table, sweep = attempts(_only(section), prepared)
     assert int((ds["status"] == COMPLETED).sum()) == len(table) == 4
     assert ds["sweep_status"].size == len(sweep)
     job = table["digits", 1, "coadjoint", 4, 0]
@@ -62,43 +67,49 @@ def test_jobs_join_to_one_valid_dataset(section, prepared, here):
     assert ds["time_steps"].sel(dataset="digits").values.tolist() == [8, 16]
     assert ds["largest_class"].item() == ds["first_class"].item() > 0
     path = SCHEMA.save(ds, prepared / "out.nc")
-    again = SCHEMA.save(
-        run_padding("smoke", profile, prepared, prepared / "cache"), prepared / "again.nc"
-    )
+    again = SCHEMA.save(_run(_only(section), prepared), prepared / "again.nc")
     assert path.read_bytes() == again.read_bytes()
 
 
 def test_a_design_with_holes_says_which_attempts_it_has(section, prepared, here):
     whole = _only(section)
     more = whole.grids[0].model_copy(update={"paddings": (2,), "widths": (3,)})
-    profile = load_profile("smoke").model_copy(
-        update={"padding": whole.model_copy(update={"grids": (*whole.grids, more)})}
-    )
-    ds = run_padding("smoke", profile, prepared, prepared / "cache")
-    assert int(ds["planned"].sum()) == 6 < ds["planned"].size
-    np.testing.assert_array_equal(ds["planned"] == 0, ds["status"] == MISSING)
-    ds["status"][:] = COMPLETED
-    with pytest.raises(ResultsError, match="only where the design has them"):
+    union = whole.model_copy(update={"grids": (*whole.grids, more)})
+    ds = _run(union, prepared)
+    table, _ = attempts(union, prepared)
+    assert int((ds["status"] == COMPLETED).sum()) == len(table) == 6 < ds["status"].size
+    for levels in table:
+        assert ds["status"].sel(dict(zip(ATTEMPT, levels, strict=True))) == COMPLETED
+    assert int((ds["status"] == NOT_PLANNED).sum()) == ds["status"].size - 6
+    ds["epochs_completed"].values[ds["status"].values == NOT_PLANNED] = 1
+    with pytest.raises(ResultsError, match="epochs_completed: expected 0 where nothing ran"):
+        SCHEMA.validate(ds)
+
+
+def test_every_attempt_of_the_sweep_is_planned(section, prepared, here):
+    ds = _run(_only(section), prepared)
+    ds["sweep_status"][0, 0, 0, 0] = NOT_PLANNED
+    with pytest.raises(ResultsError, match="sweep_status: expected one of 0 .completed., 1 "):
         SCHEMA.validate(ds)
 
 
 def test_kappa_of_zero_is_backpropagation_and_shared_with_the_table(section, prepared):
-    table, sweep = plan(section, prepared)
+    table, sweep = attempts(section, prepared)
     assert sweep[0, "orthogonal", 0.0, 0] == table["digits", 0, "adjoint", 4, 0]
     assert sweep[0, "glorot", 0.0, 0] not in table.values()
     assert sweep[1, "glorot", 1.0, 0].method == "coadjoint"
 
 
 def test_a_job_depends_on_no_weight_that_it_does_not_use(section, prepared):
-    before, _ = plan(section, prepared)
-    after, _ = plan(section.model_copy(update={"kappa": 5.0, "orthogonality": 5.0}), prepared)
+    before, _ = attempts(section, prepared)
+    after, _ = attempts(section.model_copy(update={"kappa": 5.0, "orthogonality": 5.0}), prepared)
     changed = {key[2] for key in before if before[key] != after[key]}
     assert changed == {"coadjoint", "constrained"}
 
 
 def test_a_data_set_that_is_not_prepared_is_named(section, tmp_path):
     with pytest.raises(ValueError, match="data set 'digits' is not prepared.*notebook 00"):
-        plan(section, tmp_path)
+        attempts(section, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from lib.experiments.padding.results import MEASURED, SCHEMA
 from lib.params.padding import METHODS
 from lib.plotting.padding import LABELS, plot_accuracy, plot_balance, plot_kappa
 from lib.published import load_published
-from lib.schema import COMPLETED, DIVERGED, MISSING
+from lib.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from lib.stats.padding import (
     attempts,
     balance,
@@ -45,7 +45,6 @@ def ds():
         ds[f"{prefix}epochs_completed"][:] = 2
         for name in MEASURED[1:]:
             ds[prefix + name][:] = 0.0
-    ds["planned"][:] = 1
     accuracy = ds["accuracy"].sel(split="test", epoch=2)
     for k, value in enumerate((0.5, 0.6, 0.8)):
         accuracy[{"replicate": k}] = value
@@ -54,8 +53,7 @@ def ds():
     ds["adjoint_first"].loc[{"method": "adjoint"}] = -30.0
     ds["adjoint_first"].loc[{"method": "adjoint", "replicate": 2}] = -np.inf
     _end(ds, "", {"padding": 4, "method": "coadjoint", "width": 100, "replicate": 2}, DIVERGED)
-    _end(ds, "", {"padding": 4, "width": 60}, MISSING)
-    ds["planned"].loc[{"padding": 4, "width": 60}] = 0
+    _end(ds, "", {"padding": 4, "width": 60}, NOT_PLANNED)
     swept = {"sweep_padding": 3, "split": "test", "epoch": 2}
     for kappa, value in ((0.0, 0.1), (0.1, 0.7), (10.0, 0.3)):
         ds["sweep_accuracy"].loc[swept | {"kappa": kappa}] = value
@@ -75,7 +73,7 @@ def _end(ds, prefix, at, status):
 
 def test_medians_are_over_completed_attempts_and_all_are_counted(ds):
     rows = attempts(ds)
-    assert len(rows) == int(ds["planned"].sum()) == 18
+    assert len(rows) == int((ds["status"] != NOT_PLANNED).sum()) == 18
     table = summarise(rows, ["padding", "method", "width"]).set_index(
         ["padding", "method", "width"]
     )
@@ -86,6 +84,16 @@ def test_medians_are_over_completed_attempts_and_all_are_counted(ds):
     assert (part["planned"], part["completed"], part["diverged"]) == (3, 2, 1)
     assert part[["median", "mad"]].tolist() == pytest.approx([55, 5])
     assert (4, "adjoint", 60) not in table.index
+
+
+def test_an_attempt_that_never_ran_is_counted_and_one_that_no_grid_has_is_not(ds):
+    _end(ds, "", {"padding": 0, "method": "adjoint", "width": 60, "replicate": 0}, MISSING)
+    rows = attempts(SCHEMA.validate(ds))
+    table = summarise(rows, ["padding", "method", "width"]).set_index(
+        ["padding", "method", "width"]
+    )
+    assert table.loc[0, "adjoint", 60][["planned", "completed", "missing"]].tolist() == [3, 2, 1]
+    assert table["planned"].sum() == 18
 
 
 def test_a_group_of_failures_has_no_median(ds):

@@ -67,12 +67,24 @@ def test_real_covers_all_tasks_and_cells():
         ({"noises": ["pre"]}, "noises.0 is 'pre'; .*'none', 'post' or 'uniform'"),
         ({"widths": [4, 4]}, "levels must differ from each other"),
         ({"architectures": []}, "architectures is .*at least 1 item"),
-        ({"scheduler": "somewhere"}, "scheduler is 'somewhere'"),
         ({"flush_denormals": "perhaps"}, "flush_denormals is 'perhaps'"),
     ],
 )
 def test_a_wrong_study_setting_is_named(content, tmp_path, change, complaint):
     content["profiles"]["quick"]["study"].update(change)
+    with pytest.raises(ParameterError, match=complaint):
+        _load(content, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"scheduler": "somewhere"}, "profiles.quick.jobs.scheduler is 'somewhere'"),
+        ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
+    ],
+)
+def test_a_wrong_place_for_jobs_is_named(content, tmp_path, change, complaint):
+    content["profiles"]["quick"]["jobs"].update(change)
     with pytest.raises(ParameterError, match=complaint):
         _load(content, tmp_path)
 

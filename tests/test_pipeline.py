@@ -102,6 +102,12 @@ def test_only_the_section_of_the_chosen_profile_counts(stages, profile):
         assert mine == (expected if profile == chosen else set()), (name, keys)
 
 
+def test_no_stage_depends_on_where_jobs_run(stages):
+    keys = {key for stage in stages.values() for dep in stage.params for key in dep.params}
+    assert any(key.endswith(".study") for key in keys)
+    assert not any(key.endswith(".jobs") for key in keys)
+
+
 def test_a_plot_does_not_train_again_and_a_cell_does(stages):
     deps = {name: {dep.def_path for dep in stage.deps} for name, stage in stages.items()}
     assert {"lib/cells", "lib/kernels", "lib/train.py", "lib/adjoint.py"} <= deps["train"]

@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 from synthetic_results import make_results
 
 from lib import reference, results
+from lib.experiments.padding.results import SCHEMA
 from lib.paths import NOTEBOOKS
 from lib.results import ResultsError
 
@@ -89,6 +90,19 @@ def test_a_study_with_missing_attempts_is_refused(root):
     results.save(ds, root / RESULTS)
     with pytest.raises(ResultsError, match="1 attempts of data/results/factorial.nc are missing"):
         reference.keep("factorial", root)
+
+
+def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_count():
+    levels = {"dataset": ["mnist"], "padding": [0], "method": ["lstm"], "width": [8, 9]}
+    levels |= {"replicate": [0, 1], "sweep_padding": [0], "initialisation": ["glorot"]}
+    levels |= {"kappa": [0.0, 1.0], "sweep_replicate": [0], "split": ["train"], "epoch": [1]}
+    ds = SCHEMA.empty(levels, profile="real")
+    ds["status"].loc[{"width": 8}] = [results.COMPLETED, results.DIVERGED]
+    ended = reference._ends(ds)
+    assert ended["sweep_attempts"]["missing"] == 2
+    record = reference.provenance(ds, "0")
+    assert record["attempts"] == {"all": 2, "completed": 1, "diverged": 1, "not_planned": 2}
+    assert record["sweep_attempts"] == {"all": 2, "completed": 0, "diverged": 0}
 
 
 def test_without_tables_nothing_is_kept(root):

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from lib import results
+from lib.schema import NOT_PLANNED
 
 LEVELS = {
     "architecture": ["rnn", "lstm"],
@@ -75,6 +76,8 @@ def _break(name):
                 return ds.assign_coords(replicate=("replicate", [0, 0], ds["replicate"].attrs))
             case "status":
                 ds["status"][0] = 9
+            case "crossed":
+                ds["status"][0] = NOT_PLANNED
             case "gap":
                 ds["loss"].values[1, 0, 0, 0, 0, 0, 0, 0, 0, 0] = np.nan
             case "beyond":
@@ -98,7 +101,8 @@ def _break(name):
         ("dimensions", "classes: expected int64 over"),
         ("units", "loss: expected the attributes"),
         ("levels", "replicate: expected distinct levels"),
-        ("status", "status: expected 0"),
+        ("status", "status: expected one of 0 .completed., 1 .diverged., 2 .missing.$"),
+        ("crossed", "status: expected one of 0"),
         ("gap", "loss: expected values for exactly the epochs completed"),
         ("beyond", "loss: expected values for exactly the epochs completed"),
         ("unfinished", "epochs_completed: expected all epochs where the status is completed"),

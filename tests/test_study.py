@@ -12,9 +12,10 @@ import pytest
 from dask.distributed import Client, LocalCluster
 
 from lib import results
+from lib.jobs import run_experiment
 from lib.jobs.shards import read_shard, shard_path, write_shard
 from lib.params import load_profile
-from lib.study import run_study
+from lib.study import STUDY
 from lib.study.plan import plan_blocks, training_settings
 from lib.tasks.sources import prepare
 
@@ -26,8 +27,9 @@ def prepared(tmp_path_factory):
     return folder
 
 
-def _profile(**study):
+def _profile(scheduler="local", **study):
     profile = load_profile("smoke")
+    where = profile.jobs.model_copy(update={"scheduler": scheduler, "workers": 1})
     small = {
         "architectures": ("rnn", "unicornn"),
         "widths": (3,),
@@ -36,9 +38,13 @@ def _profile(**study):
         "noises": ("none", "post"),
         "replicates": 2,
         "attempts_per_block": 1,
-        "workers": 1,
     }
-    return profile.model_copy(update={"study": profile.study.model_copy(update=small | study)})
+    study = profile.study.model_copy(update=small | study)
+    return profile.model_copy(update={"jobs": where, "study": study})
+
+
+def run_study(profile, prepared, cache):
+    return run_experiment(STUDY, "smoke", profile, cache=cache, prepared=prepared)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +68,7 @@ def profile(scheduler):
 @pytest.fixture(scope="session")
 def whole(prepared, tmp_path_factory):
     """A small study, run uninterrupted in local processes."""
-    return run_study("smoke", _profile(), prepared, tmp_path_factory.mktemp("cache"))
+    return run_study(_profile(), prepared, tmp_path_factory.mktemp("cache"))
 
 
 def _same(a, b):
@@ -84,19 +90,19 @@ def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
 
 def test_blocks_are_a_matter_of_scheduling_alone(whole, scheduler, prepared, tmp_path):
     one_block = _profile(attempts_per_block=8, scheduler=scheduler)
-    _same(run_study("smoke", one_block, prepared, tmp_path), whole)
+    _same(run_study(one_block, prepared, tmp_path), whole)
 
 
 def test_a_finished_study_runs_nothing(whole, profile, prepared, tmp_path, monkeypatch):
-    run_study("smoke", profile, prepared, tmp_path)
+    run_study(profile, prepared, tmp_path)
     monkeypatch.setattr("lib.jobs.run.connect", lambda *_: pytest.fail("connected again"))
-    _same(run_study("smoke", profile, prepared, tmp_path), whole)
+    _same(run_study(profile, prepared, tmp_path), whole)
 
 
 def test_an_extended_study_runs_only_what_is_new(profile, scheduler, prepared, tmp_path):
-    run_study("smoke", profile, prepared, tmp_path)
+    run_study(profile, prepared, tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    extended = run_study("smoke", _profile(replicates=3, scheduler=scheduler), prepared, tmp_path)
+    extended = run_study(_profile(replicates=3, scheduler=scheduler), prepared, tmp_path)
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
     assert extended.sizes["replicate"] == 3
     assert {name: after[name] for name in before} == before
@@ -105,11 +111,11 @@ def test_an_extended_study_runs_only_what_is_new(profile, scheduler, prepared, t
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 not a zip", None])
 def test_a_damaged_shard_is_run_again(whole, profile, prepared, tmp_path, damage, capsys):
-    run_study("smoke", profile, prepared, tmp_path)
+    run_study(profile, prepared, tmp_path)
     shard = min(tmp_path.glob("*.npz"))
     content = shard.read_bytes()
     shard.write_bytes(content[: len(content) // 2] if damage is None else damage)
-    _same(run_study("smoke", profile, prepared, tmp_path), whole)
+    _same(run_study(profile, prepared, tmp_path), whole)
     assert f"shard {shard.name} cannot be read" in capsys.readouterr().err
 
 
@@ -132,44 +138,45 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_shard_names_follow_what_results_depend_on(prepared):
-    block = plan_blocks(_profile(), prepared)[0]
+    def identity(**changes):
+        return plan_blocks(_profile(**changes), prepared)[0].identity()
+
+    assert identity(scheduler="tcp://a:1") == identity()
+    assert identity(batch_size=16) != identity()
+    assert identity(flush_denormals=False) != identity()
     study = _profile().study
-    identity = block.identity(study)
-    assert (
-        block.identity(study.model_copy(update={"workers": 7, "scheduler": "tcp://a:1"}))
-        == identity
-    )
-    assert block.identity(study.model_copy(update={"batch_size": 16})) != identity
-    assert block.identity(study.model_copy(update={"flush_denormals": False})) != identity
     assert "learning_rates" not in training_settings(study)
 
 
 def test_an_unknown_architecture_is_named_before_anything_runs(prepared, tmp_path):
     with pytest.raises(ValueError, match="unknown architecture 'lstn'"):
-        run_study("smoke", _profile(architectures=("lstn",)), prepared, tmp_path)
+        run_study(_profile(architectures=("lstn",)), prepared, tmp_path)
 
 
 def test_a_data_set_that_is_not_prepared_is_named(tmp_path):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
-        run_study("smoke", _profile(), tmp_path, tmp_path / "cache")
+        run_study(_profile(), tmp_path, tmp_path / "cache")
 
 
 def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr("lib.jobs.cluster.TIMEOUT", "1s")
     profile = _profile(scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
-        run_study("smoke", profile, prepared, tmp_path)
+        run_study(profile, prepared, tmp_path)
 
 
 _DRIVER = """
 import sys
 from pathlib import Path
 from lib.params import load_profile
-from lib.study import run_study
+from lib.jobs import run_experiment
+from lib.study import STUDY
 profile = load_profile("smoke")
-small = {"architectures": ("rnn", "gru"), "workers": 2, "attempts_per_block": 1}
+small = {"architectures": ("rnn", "gru"), "attempts_per_block": 1}
 study = profile.study.model_copy(update=small)
-ds = run_study("smoke", profile.model_copy(update={"study": study}), sys.argv[1], sys.argv[2])
+jobs = profile.jobs.model_copy(update={"workers": 2})
+profile = profile.model_copy(update={"jobs": jobs, "study": study})
+ds = run_experiment(STUDY, "smoke", profile, prepared=sys.argv[1], cache=sys.argv[2])
 from lib.results import save
 save(ds, Path(sys.argv[3]))
 """
@@ -235,7 +242,7 @@ def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, pre
 
         killer = threading.Thread(target=kill_one)
         killer.start()
-        ds = run_study("smoke", profile, prepared, cache)
+        ds = run_study(profile, prepared, cache)
         killer.join()
         _same(ds, whole)
         assert len(list(cache.glob("*.npz"))) == whole["status"].size

@@ -9,9 +9,9 @@ at every `check_every` steps the most accurate one, the latest of equals, is kep
 """
 
 import copy
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -23,13 +23,15 @@ from lib.adjoint import adjoint_norms
 from lib.cells import make_cell
 from lib.classifier import Classifier
 from lib.coadjoint import Diverged, coadjoint_loss
-from lib.jobs import run_jobs
+from lib.jobs import Experiment
+from lib.jobs.shards import Arrays
 from lib.params import Profile
 from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks import Sequences
 from lib.tasks.long_time_gap import CLASSES, long_time_gap
 
+NAME = "coadjoint_gaps"
 RECIPE = 1
 """Raised whenever a change of the code changes results."""
 
@@ -78,9 +80,8 @@ class Job:
 
         They do not depend on kappa: networks under different penalties start alike and see the same.
         """
-        names = ("width", "time_steps", "place", "replicate")
-        levels = {name: getattr(self, name) for name in names}
-        return seeds({"experiment": "coadjoint_gaps", **levels}, 4)
+        fields = ("width", "time_steps", "place", "replicate")
+        return seeds_of(self, fields, 4, experiment=NAME)
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Return fresh inputs (time, batch, 1) and labels (batch,)."""
@@ -186,29 +187,30 @@ def plan(profile: Profile) -> list[Job]:
     ]
 
 
-def run_coadjoint_gaps(profile_name: str, profile: Profile, cache: str | Path) -> xr.Dataset:
-    """Train every network of the design that has no shard yet; return all as one validated dataset."""
-    section, jobs = profile.coadjoint_gaps, plan(profile)
-    found = run_jobs(
-        "coadjoint_gaps",
-        jobs,
-        run_job,
-        recipe=RECIPE,
-        cache=cache,
-        work=lambda job: job.steps,
-        describe=lambda job: f"kappa {job.kappa:g}, replicate {job.replicate}",
-        scheduler=profile.study.scheduler,
-        workers=profile.study.workers,
-    )
+def join(profile_name: str, profile: Profile, found: Mapping[Job, Arrays]) -> xr.Dataset:
+    """Return the results of all jobs as one validated dataset of `SCHEMA`."""
+    section = profile.coadjoint_gaps
     levels = {
         "kappa": list(section.kappas),
         "replicate": list(range(section.replicates)),
         "sequence": list(range(section.probe_size)),
         "time": list(range(1, section.time_steps + 1)),
     }
-    settings = {"recipe": RECIPE, **{k: v for k, v in asdict(jobs[0]).items() if k not in levels}}
+    shared = {k: v for k, v in asdict(next(iter(found))).items() if k not in levels}
+    settings = {"recipe": RECIPE, **shared}
     ds = SCHEMA.empty(levels, profile=profile_name, settings=settings)
-    for job, arrays in zip(jobs, found, strict=True):
+    for job, arrays in found.items():
         for name in SCHEMA.variables:
             ds[name].loc[{"kappa": job.kappa, "replicate": job.replicate}] = arrays[name]
     return SCHEMA.validate(ds)
+
+
+COADJOINT_GAPS = Experiment(
+    name=NAME,
+    recipe=RECIPE,
+    plan=plan,
+    run=run_job,
+    join=join,
+    work=lambda job: job.steps,
+    describe=lambda job: f"kappa {job.kappa:g}, replicate {job.replicate}",
+)

@@ -13,8 +13,8 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -24,12 +24,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.coadjoint import soft_orthogonality
-from lib.jobs import run_jobs
+from lib.jobs import Experiment
+from lib.jobs.shards import Arrays
 from lib.params import Profile
 from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks.long_time_gap import long_time_gap
 
+NAME = "linear_gaps"
 RECIPE = 1
 """Raised whenever a change of the code changes results."""
 
@@ -81,8 +83,8 @@ class Job:
 
         They do not depend on the penalty: networks with and without it start alike and see the same.
         """
-        levels = {"place": self.place, "time_steps": self.time_steps, "width": self.width}
-        return seeds({"experiment": "linear_gaps", **levels, "replicate": replicate}, 2)
+        fields = ("place", "time_steps", "width")
+        return seeds_of(self, fields, 2, experiment=NAME, replicate=replicate)
 
 
 def emphasis(networks: Networks, time_steps: int) -> Tensor:
@@ -155,8 +157,7 @@ def _sequences(job: Job, draws: list[np.random.Generator], size: int) -> tuple[T
 
 def _measure(job: Job, networks: Networks) -> dict[str, np.ndarray]:
     # One test set for all networks of a task.
-    levels = {"experiment": "linear_gaps", "place": job.place, "time_steps": job.time_steps}
-    (test,) = seeds(levels, 1)
+    (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=NAME)
     u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
     with torch.no_grad():
         loss, predictions = losses(networks, u, labels)
@@ -186,30 +187,31 @@ def plan(profile: Profile) -> list[Job]:
     ]
 
 
-def run_linear_gaps(profile_name: str, profile: Profile, cache: str | Path) -> xr.Dataset:
-    """Train every network of the design that has no shard yet; return all as one validated dataset."""
-    section, jobs = profile.linear_gaps, plan(profile)
-    found = run_jobs(
-        "linear_gaps",
-        jobs,
-        run_job,
-        recipe=RECIPE,
-        cache=cache,
-        work=lambda job: job.steps * job.replicates,
-        describe=lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}",
-        scheduler=profile.study.scheduler,
-        workers=profile.study.workers,
-    )
+def join(profile_name: str, profile: Profile, found: Mapping[Job, Arrays]) -> xr.Dataset:
+    """Return the results of all jobs as one validated dataset of `SCHEMA`."""
+    section = profile.linear_gaps
     levels = {
         "place": list(section.places),
         "orthogonality": list(section.orthogonality),
         "replicate": list(range(section.replicates)),
         "time": list(range(1, section.time_steps + 1)),
     }
-    settings = {"recipe": RECIPE, **{k: v for k, v in asdict(jobs[0]).items() if k not in levels}}
+    shared = {k: v for k, v in asdict(next(iter(found))).items() if k not in levels}
+    settings = {"recipe": RECIPE, **shared}
     ds = SCHEMA.empty(levels, profile=profile_name, settings=settings)
-    for job, arrays in zip(jobs, found, strict=True):
+    for job, arrays in found.items():
         at = {"place": job.place, "orthogonality": job.orthogonality}
         for name in SCHEMA.variables:
             ds[name].loc[at] = arrays[name]
     return SCHEMA.validate(ds)
+
+
+LINEAR_GAPS = Experiment(
+    name=NAME,
+    recipe=RECIPE,
+    plan=plan,
+    run=run_job,
+    join=join,
+    work=lambda job: job.steps * job.replicates,
+    describe=lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}",
+)

@@ -13,6 +13,7 @@ from lib.params._section import Section
 from lib.params.adding import AddingSection
 from lib.params.coadjoint_gaps import CoadjointGapsSection
 from lib.params.data import DataSection
+from lib.params.jobs import JobsSection
 from lib.params.latching import LatchingSection
 from lib.params.linear_gaps import LinearGapsSection
 from lib.params.padding import PaddingSection
@@ -26,6 +27,7 @@ __all__ = [
     "AddingSection",
     "CoadjointGapsSection",
     "DataSection",
+    "JobsSection",
     "LatchingSection",
     "LinearGapsSection",
     "PaddingSection",
@@ -47,6 +49,7 @@ class ParameterError(ValueError):
 class Profile(Section):
     """All settings of one profile."""
 
+    jobs: JobsSection
     data: DataSection
     study: StudySection
     linear_gaps: LinearGapsSection

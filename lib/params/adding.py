@@ -48,8 +48,6 @@ class AddingSection(Section):
     test_size: Positive
     probe_size: Positive
     flush_denormals: bool
-    scheduler: str = Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")
-    workers: int = Field(ge=0)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

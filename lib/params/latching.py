@@ -33,8 +33,6 @@ class LatchingSection(Section):
     test_size: Positive
     probe_size: Positive
     flush_denormals: bool
-    scheduler: str = Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")
-    workers: int = Field(ge=0)
 
     @field_validator("longer")
     @classmethod

@@ -14,8 +14,7 @@ class StudySection(Section):
     """The factorial design (dissertation, Table 1.2) and how its attempts are trained.
 
     Sizes of 0 mean "all of the data set" (`probe_size`: sequences of either split measured after an
-    epoch); `workers` of 0 means one process per core.
-    `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``).
+    epoch).
     """
 
     architectures: tuple[str, ...] = Field(min_length=1)
@@ -33,8 +32,6 @@ class StudySection(Section):
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"]
     flush_denormals: bool
-    scheduler: str = Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")
-    workers: int = Field(ge=0)
     attempts_per_block: Positive
 
     @field_validator(

@@ -5,7 +5,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binomtest, norm
 
-from lib.schema import COMPLETED
+from lib.schema import COMPLETED, DIVERGED
 
 
 def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
@@ -135,7 +135,7 @@ def evenness_table(ds: xr.Dataset, learned: float = 0.99) -> pd.DataFrame:
         {
             "kappa": ds["kappa"].values,
             "networks": ds.sizes["replicate"],
-            "diverged": (ds["status"] != COMPLETED).sum("replicate").values,
+            "diverged": (ds["status"] == DIVERGED).sum("replicate").values,
             "learned": (ds["accuracy"] >= learned).sum("replicate").values,
             "accuracy": ds["accuracy"].max("replicate").values,
             "evenness": evenness.median("replicate").values,

@@ -7,6 +7,8 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binom, median_abs_deviation, spearmanr
 
+from lib.schema import NOT_PLANNED
+
 STATUS = ("completed", "diverged", "missing")
 
 CONFIDENCE = 0.999
@@ -37,7 +39,6 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     last = ds["accuracy"].isel(epoch=-1)
     frame = xr.Dataset(
         {
-            "planned": ds["planned"],
             "status": ds["status"],
             "accuracy": last.sel(split="test", drop=True),
             "train_accuracy": last.sel(split="train", drop=True),
@@ -45,8 +46,7 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
         }
     )
     rows = frame.drop_vars("epoch", errors="ignore").to_dataframe().reset_index()
-    rows = rows[rows["planned"] == 1].drop(columns="planned").reset_index(drop=True)
-    return _completed_only(rows)
+    return _completed_only(rows[rows["status"] != NOT_PLANNED].reset_index(drop=True))
 
 
 def sweep_attempts(ds: xr.Dataset) -> pd.DataFrame:

@@ -1,5 +1,5 @@
 """The factorial study: a grid of attempts, trained in blocks as jobs (see `lib.jobs`), joined to one dataset."""
 
-from lib.study.run import run_study
+from lib.study.run import STUDY
 
-__all__ = ["run_study"]
+__all__ = ["STUDY"]

@@ -24,8 +24,8 @@ FACTORS = {
     "replicates",
 }
 """Settings that span the grid."""
-SCHEDULING = {"scheduler", "workers", "attempts_per_block"}
-"""Settings that decide where attempts run and in which company, not what comes out."""
+COMPANY = {"attempts_per_block"}
+"""Settings that decide in which company attempts run, not what comes out."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,26 @@ class Block:
     ----------
     attempts
         They share their data set.
-    prepared, prepared_hash
-        The data set's file and the SHA-256 of its bytes.
+    settings
+        How they are trained.
+    prepared
+        SHA-256 of the prepared data set.
     work
         Time steps times epochs of all attempts: about proportional to the time the block takes.
     """
 
     attempts: tuple[Attempt, ...]
-    prepared: Path
-    prepared_hash: str
+    settings: StudySection
+    prepared: str
     work: int
 
-    def identity(self, settings: StudySection) -> dict:
+    def identity(self) -> dict:
         """Return all that the block's results depend on, as JSON values: it names the shard."""
         return {
             "attempts": [asdict(attempt) for attempt in self.attempts],
-            "settings": training_settings(settings),
-            "engines": engines({attempt.architecture for attempt in self.attempts}, settings),
-            "prepared": self.prepared_hash,
+            "settings": training_settings(self.settings),
+            "engines": engines({attempt.architecture for attempt in self.attempts}, self.settings),
+            "prepared": self.prepared,
         }
 
     def __str__(self) -> str:
@@ -69,7 +71,7 @@ def engines(architectures: Iterable[str], settings: StudySection) -> dict[str, s
 
 def training_settings(settings: StudySection) -> dict:
     """Return the settings that an attempt's results depend on beside its own levels."""
-    return settings.model_dump(mode="json", exclude=FACTORS | SCHEDULING)
+    return settings.model_dump(mode="json", exclude=FACTORS | COMPANY)
 
 
 def plan_blocks(profile: Profile, prepared: Path) -> list[Block]:
@@ -111,6 +113,6 @@ def plan_blocks(profile: Profile, prepared: Path) -> list[Block]:
         for start in range(0, len(attempts), study.attempts_per_block):
             part = tuple(attempts[start : start + study.attempts_per_block])
             work = steps[dataset, noise] * sum(attempt.training_length for attempt in part)
-            blocks.append(Block(part, prepared / f"{dataset}.nc", hashes[dataset], work))
+            blocks.append(Block(part, study, hashes[dataset], work))
     # Long blocks first: the last ones to finish are then short, and no core waits for the other.
     return sorted(blocks, key=lambda block: -block.work)

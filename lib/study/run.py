@@ -1,6 +1,7 @@
-"""Run what is missing of a study and join everything to one dataset."""
+"""Train a block of a study, and join all blocks to one dataset."""
 
-from functools import lru_cache, partial
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -8,57 +9,18 @@ import xarray as xr
 
 from lib import results
 from lib.cells import make_cell
-from lib.jobs import run_jobs
+from lib.jobs import Experiment
+from lib.jobs.shards import Arrays
 from lib.params import Profile, StudySection
 from lib.study.plan import Block, engines, plan_blocks, training_settings
 from lib.tasks import TaskData, load_prepared, time_steps
 from lib.train import RECIPE, Record, train_attempt
 
 
-def run_study(
-    profile_name: str, profile: Profile, prepared: str | Path, cache: str | Path
-) -> xr.Dataset:
-    """Train every attempt of the design that has no shard yet; return all as one validated dataset.
-
-    Parameters
-    ----------
-    profile_name, profile
-        The design and its settings.
-    prepared
-        Folder with one ``<dataset>.nc`` each.
-    cache
-        Folder for the shards; created if needed.
-
-    Returns
-    -------
-    xarray.Dataset
-        Schema of `lib.results`.
-
-    Notes
-    -----
-    What was trained before is found in its shards, see `lib.jobs.run_jobs`.
-    """
-    prepared, settings = Path(prepared), profile.study
-    blocks = plan_blocks(profile, prepared)
-    found = run_jobs(
-        "study",
-        blocks,
-        partial(run_block, settings=settings),
-        recipe=RECIPE,
-        cache=cache,
-        identity=lambda block: block.identity(settings),
-        work=lambda block: block.work,
-        describe=str,
-        scheduler=settings.scheduler,
-        workers=settings.workers,
-    )
-    records = dict(zip(blocks, map(_records, found), strict=True))
-    return _join(profile_name, profile, prepared, records)
-
-
-def run_block(block: Block, settings: StudySection) -> dict[str, np.ndarray]:
+def run_block(block: Block, prepared: Path) -> dict[str, np.ndarray]:
     """Train a block's attempts one after the other; runs in a worker."""
-    data = _load(block.prepared, block.prepared_hash, settings.train_size, settings.test_size)
+    settings, path = block.settings, prepared / f"{block.attempts[0].dataset}.nc"
+    data = _load(path, block.prepared, settings.train_size, settings.test_size)
     records = [train_attempt(attempt, data, settings) for attempt in block.attempts]
     return {
         "status": np.array([record.status for record in records]),
@@ -67,10 +29,10 @@ def run_block(block: Block, settings: StudySection) -> dict[str, np.ndarray]:
     }
 
 
-def _records(found: dict[str, np.ndarray]) -> list[Record]:
+def _records(arrays: Arrays) -> list[Record]:
     """Return what `run_block` returned, or its shard, as records."""
-    ends = zip(found["status"].tolist(), found["epochs_completed"].tolist(), strict=True)
-    return [Record(*end, found[f"measurements_{i}"]) for i, end in enumerate(ends)]
+    ends = zip(arrays["status"].tolist(), arrays["epochs_completed"].tolist(), strict=True)
+    return [Record(*end, arrays[f"measurements_{i}"]) for i, end in enumerate(ends)]
 
 
 @lru_cache(maxsize=1)
@@ -79,9 +41,10 @@ def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> Ta
     return load_prepared(path, train_size, test_size)
 
 
-def _join(
-    profile_name: str, profile: Profile, prepared: Path, records: dict[Block, list[Record]]
+def join(
+    profile_name: str, profile: Profile, found: Mapping[Block, Arrays], prepared: Path
 ) -> xr.Dataset:
+    """Return the results of all blocks as one validated dataset, see `lib.results`."""
     study = profile.study
     levels = {
         "architecture": list(study.architectures),
@@ -102,8 +65,8 @@ def _join(
     position = {
         name: {level: i for i, level in enumerate(levels[name])} for name in results.ATTEMPT
     }
-    for block, found in records.items():
-        for attempt, record in zip(block.attempts, found, strict=True):
+    for block, arrays in found.items():
+        for attempt, record in zip(block.attempts, _records(arrays), strict=True):
             at = tuple(position[name][getattr(attempt, name)] for name in results.ATTEMPT)
             ds["status"].values[at] = record.status
             ds["epochs_completed"].values[at] = record.epochs_completed
@@ -129,3 +92,14 @@ def _describe_data(ds: xr.Dataset, study: StudySection, prepared: Path) -> None:
             for w, width in enumerate(study.widths):
                 cell = make_cell(architecture, features, width)
                 ds["parameters"].values[a, w, i] = sum(p.numel() for p in cell.parameters())
+
+
+STUDY = Experiment(
+    name="study",
+    recipe=RECIPE,
+    plan=plan_blocks,
+    run=run_block,
+    join=join,
+    identity=Block.identity,
+    work=lambda block: block.work,
+)

@@ -3,7 +3,7 @@
 import pandas as pd
 import xarray as xr
 
-from lib.schema import COMPLETED, MISSING, ResultsError, Schema
+from lib.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError, Schema
 
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""
@@ -21,12 +21,14 @@ def _check(ds: xr.Dataset) -> None:
             raise ResultsError(f"{name}: expected values wherever a training was completed")
     if bool(((ds["steps_completed"] != ds["training_steps"]) & trained).any()):
         raise ResultsError("steps_completed: expected all training steps of a completed training")
+    if bool(((ds["status"] == NOT_PLANNED) != (ds["training_steps"] == 0)).any()):
+        raise ResultsError("training_steps: expected some exactly where a training is planned")
     if bool((ds["error"] < 0).any()):
         raise ResultsError("error: expected mean squared errors of at least 0")
 
 
 SCHEMA = Schema(
-    name="adding/1",
+    name="adding/2",
     coordinates={
         "architecture": ("recurrent architecture", "1"),
         "time_steps": ("length of the sequences", "step"),
@@ -62,6 +64,7 @@ SCHEMA = Schema(
         ),
     },
     check=_check,
+    unions=("status",),
 )
 
 
@@ -73,13 +76,13 @@ def chosen_rates(ds: xr.Dataset) -> pd.DataFrame:
     pandas.DataFrame
         Columns ``architecture``, ``time_steps``, ``learning_rate``, ``replicate``, ``step`` (training steps) and
         ``error``. The best rate has the smallest mean error over replicates at the last checkpoint; a training
-        without one, because it diverged, counts as infinite. Trainings that are missing are left out.
+        without one, because it diverged, counts as infinite. Trainings that never ran are left out.
     """
     checkpoints = ds.sizes["checkpoint"] - 1
     steps = ds["training_steps"] * ds["checkpoint"] // checkpoints
     frame = xr.Dataset({"error": ds["error"], "step": steps, "status": ds["status"]})
     frame = frame.to_dataframe().reset_index()
-    frame = frame[frame["status"] != MISSING]
+    frame = frame[frame["status"].isin((COMPLETED, DIVERGED))]
     last = frame[frame["checkpoint"] == checkpoints].fillna({"error": float("inf")})
     network = ["architecture", "time_steps"]
     mean = last.groupby([*network, "learning_rate"], sort=False)["error"].mean().reset_index()

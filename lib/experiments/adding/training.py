@@ -6,7 +6,7 @@ linear read-out of the last state, on fresh sequences in every batch; how all fo
 
 import copy
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.adjoint import adjoint_norms
-from lib.cells import Cell, make_cell
+from lib.cells import make_cell
 from lib.cells.inverse_rnn import SingularMatrixError
+from lib.classifier import Predictor
 from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, STAGES
 from lib.lyapunov import singular_values
 from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds, seeds_of, torch_seed
 from lib.tasks.adding import FEATURES, adding, mean_input
 
 _INTERCHANGING = ("lu_rnn", "inverse_rnn")
@@ -47,8 +48,7 @@ class Training:
 
     def seeds(self) -> tuple[np.random.SeedSequence, ...]:
         """Return independent seeds of the initial weights and of the batches."""
-        whole = asdict(self)
-        return seeds({name: whole[name] for name in LEVELS}, 2)
+        return seeds_of(self, LEVELS, 2)
 
     def checkpoint_steps(self) -> list[int]:
         """Return the training steps after which the error is measured, the first being 0."""
@@ -56,17 +56,8 @@ class Training:
         return [self.training_steps * share // self.checkpoints for share in shares]
 
 
-class Adder(nn.Module):
+class Adder(Predictor):
     """A cell with a linear read-out of its last state, (2.28)."""
-
-    def __init__(self, cell: Cell) -> None:
-        super().__init__()
-        self.cell = cell
-        self.output = nn.Linear(cell.hidden_size, 1)
-
-    def forward(self, u: Tensor) -> Tensor:
-        """Return the predicted sums, (batch,), for u of (time, batch, 2)."""
-        return self.output(self.cell(u)[0][-1])[:, 0]
 
 
 def start(training: Training) -> Adder:

@@ -6,7 +6,7 @@ the new output layers are logistic regressions on the last states, a convex prob
 """
 
 import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.adjoint import adjoint_norms
-from lib.cells import Cell, make_cell
+from lib.cells import make_cell
+from lib.classifier import Predictor
 from lib.lyapunov import largest_exponent
 from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks.long_time_gap import long_time_gap
 
 _PENALTY = 1e-4
@@ -48,25 +49,15 @@ class Training:
 
     def seeds(self) -> tuple[np.random.SeedSequence, ...]:
         """Return independent seeds: initial weights, training sequences, sequences that check them, measurements."""
-        whole = asdict(self)
-        return seeds({name: whole[name] for name in ("replicate", "width", "place", "horizon")}, 4)
+        return seeds_of(self, ("replicate", "width", "place", "horizon"), 4)
 
     def horizons(self) -> tuple[int, ...]:
         """Return all lengths T, that of the training first."""
         return (self.horizon, *self.longer)
 
 
-class Latch(nn.Module):
+class Latch(Predictor):
     """A cell whose last state a single number tells apart: the logit of a positive sign."""
-
-    def __init__(self, cell: Cell) -> None:
-        super().__init__()
-        self.cell = cell
-        self.output = nn.Linear(cell.hidden_size, 1)
-
-    def forward(self, u: Tensor) -> Tensor:
-        """Return the logits, (batch,), for u of (time, batch, 1)."""
-        return self.output(self.cell(u)[0][-1])[:, 0]
 
 
 def start(training: Training) -> Latch:

@@ -1,8 +1,8 @@
-"""The plan of experiment 2.3, and running what is missing of it."""
+"""The attempts of experiment 2.3, and the dataset that comes of them."""
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from lib import kernels
 from lib.experiments.padding.methods import CELLS
 from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA, SPLITS, SWEEP
 from lib.experiments.padding.training import RECIPE, Job, run_job
-from lib.jobs import run_jobs
+from lib.jobs import Experiment
+from lib.jobs.shards import Arrays
 from lib.params import Profile
 from lib.params.padding import PaddingSection
-from lib.schema import MISSING
 from lib.tasks import load_prepared
 from lib.tasks.padded_rows import image_side
 
@@ -25,7 +25,7 @@ _COST = {"adjoint": 1, "coadjoint": 2, "constrained": 1, "lstm": 3, "reservoir":
 """Time of one step, about, relative to backpropagation: for the order of the jobs alone."""
 
 
-def plan(section: PaddingSection, prepared: Path) -> tuple[dict[tuple, Job], dict[tuple, Job]]:
+def attempts(section: PaddingSection, prepared: Path) -> tuple[dict[tuple, Job], dict[tuple, Job]]:
     """Return the jobs of Table 2.2 and of the sweep, by their levels of `ATTEMPT` and `SWEEP`.
 
     A sweep's attempt at kappa = 0 is plain backpropagation: where the table has the same attempt, both
@@ -104,55 +104,22 @@ def _hashes(section: PaddingSection, prepared: Path) -> dict[str, str]:
     return hashes
 
 
-def run_padding(
-    profile_name: str, profile: Profile, prepared: str | Path, cache: str | Path
-) -> xr.Dataset:
-    """Train every attempt of the design that has no shard yet; return all as one validated dataset.
-
-    Parameters
-    ----------
-    profile_name, profile
-        The design and its settings.
-    prepared
-        Folder with one ``<dataset>.nc`` each.
-    cache
-        Folder for the shards; created if needed.
-
-    Returns
-    -------
-    xarray.Dataset
-        Schema of `lib.experiments.padding.results`.
-    """
-    section, prepared = profile.padding, Path(prepared)
-    table, sweep = plan(section, prepared)
-    # Each job once, those with the most work first: the last ones to finish are then short.
-    jobs = sorted(dict.fromkeys((*table.values(), *sweep.values())), key=lambda job: -_work(job))
-    found = run_jobs(
-        "padding",
-        jobs,
-        partial(run_job, prepared=prepared),
-        recipe=RECIPE,
-        cache=cache,
-        work=_work,
-        scheduler=profile.study.scheduler,
-        workers=profile.study.workers,
-    )
-    records = dict(zip(jobs, found, strict=True))
-    return _join(profile_name, section, prepared, table, sweep, records)
+def plan(profile: Profile, prepared: Path) -> list[Job]:
+    """Return each job of a profile once, those with the most work first."""
+    table, sweep = attempts(profile.padding, prepared)
+    return sorted(dict.fromkeys((*table.values(), *sweep.values())), key=lambda job: -_work(job))
 
 
 def _work(job: Job) -> float:
     return _COST[job.method] * (1 + job.padding) * job.width * job.epochs
 
 
-def _join(
-    profile_name: str,
-    section: PaddingSection,
-    prepared: Path,
-    table: dict[tuple, Job],
-    sweep: dict[tuple, Job],
-    records: dict[Job, dict[str, np.ndarray]],
+def join(
+    profile_name: str, profile: Profile, found: Mapping[Job, Arrays], prepared: Path
 ) -> xr.Dataset:
+    """Return the results of all jobs as one validated dataset of `SCHEMA`."""
+    section = profile.padding
+    table, sweep = attempts(section, prepared)
     levels = {dim: list(dict.fromkeys(key[i] for key in table)) for i, dim in enumerate(ATTEMPT)}
     levels |= {dim: list(dict.fromkeys(key[i] for key in sweep)) for i, dim in enumerate(SWEEP)}
     for dim in ("padding", "width", "replicate"):
@@ -163,16 +130,12 @@ def _join(
     ds = SCHEMA.empty(
         levels, profile=profile_name, settings=settings | {"engines": dict(sorted(engines.items()))}
     )
-    ds["sweep_status"][:] = MISSING
-    ds["sweep_status"].attrs.update(ds["status"].attrs | {"long_name": "how the attempt ended"})
     for dims, prefix, jobs in ((ATTEMPT, "", table), (SWEEP, "sweep_", sweep)):
         place = {dim: {level: i for i, level in enumerate(levels[dim])} for dim in dims}
         for key, job in jobs.items():
             at = tuple(place[dim][level] for dim, level in zip(dims, key, strict=True))
             for name in ("status", *MEASURED):
-                ds[prefix + name].values[at] = records[job][name]
-            if not prefix:
-                ds["planned"].values[at] = 1
+                ds[prefix + name].values[at] = found[job][name]
     _describe_data(ds, section, prepared)
     return SCHEMA.validate(ds)
 
@@ -186,3 +149,6 @@ def _describe_data(ds: xr.Dataset, section: PaddingSection, prepared: Path) -> N
         shares = np.bincount(data.test.labels, minlength=data.classes) / len(data.test.labels)
         ds["largest_class"].values[i] = shares.max()
         ds["first_class"].values[i] = shares[0]
+
+
+PADDING = Experiment(name="padding", recipe=RECIPE, plan=plan, run=run_job, join=join, work=_work)

@@ -16,7 +16,7 @@ from lib.experiments.padding.methods import (
     training_step,
 )
 from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds, torch_seed
+from lib.seeds import seeds_of, torch_seed
 from lib.tasks import Sequences, TaskData, load_prepared
 from lib.tasks.padded_rows import padded_rows
 from lib.train import measure
@@ -69,8 +69,8 @@ class Job:
         They depend on neither the method nor kappa: the methods of one replicate see the same sequences in the
         same order, and where they train the same network it starts from the same weights.
         """
-        levels = {"dataset": self.dataset, "padding": self.padding, "width": self.width}
-        return seeds({"experiment": "padding", **levels, "replicate": self.replicate}, 3)
+        fields = ("dataset", "padding", "width", "replicate")
+        return seeds_of(self, fields, 3, experiment="padding")
 
     def __str__(self) -> str:
         weight = f", kappa {self.kappa:g}" if self.method == "coadjoint" else ""
