@@ -2,6 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.experiments.padding.results import MEASURED, SCHEMA
@@ -181,6 +182,21 @@ def test_the_effect_of_kappa_by_setting(ds):
     assert (hard["best_kappa"], hard["learned"], hard["learned_with"]) == (0.1, False, 2)
     assert effect.loc[3, "glorot"][["no_worse", "learned_with"]].tolist() == [1, 1]
     assert effect.loc[0, "glorot"]["no_worse"] == 2
+
+
+def test_a_weight_within_the_noise_of_the_test_images_does_no_harm():
+    summary = pd.DataFrame(
+        {
+            "padding": 0,
+            "initialisation": "orthogonal",
+            "kappa": [0.0, 0.1, 1.0, 10.0],
+            "median": [50.0, 48.0, 40.0, 49.0],
+        }
+    )
+    exact = kappa_effect(summary, 11.0).iloc[0]
+    assert exact[["no_worse", "harmless_to"]].tolist() == [0, 0]
+    noisy = kappa_effect(summary, 11.0, 2500).iloc[0]  # one standard error is a point
+    assert noisy[["no_worse", "harmless_to"]].tolist() == [2, 0.1]
 
 
 def test_figures_draw_failures_and_infinite_ratios(ds):

@@ -128,9 +128,18 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
     vanished by hundreds of decimal places would otherwise press all others onto one line.
     """
     paddings = sorted(rows["padding"].unique())
+    # More than four panels in one line cannot be read on a page.
+    columns = len(paddings) if len(paddings) <= 4 else -(-len(paddings) // 2)
+    lines = -(-len(paddings) // columns)
     figure, axes = plt.subplots(
-        1, len(paddings), figsize=(2.6 * len(paddings) + 1.2, 4.2), sharey=True, squeeze=False
+        lines,
+        columns,
+        figsize=(2.6 * columns + 1.2, 1.4 + 2.8 * lines),
+        sharey=True,
+        squeeze=False,
     )
+    for ax in axes.ravel()[len(paddings) :]:
+        ax.remove()
     finite = np.append(rows.loc[np.isfinite(rows["metric"]), "metric"], 0.0)
     low, high = finite.min(), finite.max()
     far = max(-low, high) > _FAR
@@ -138,7 +147,7 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
     ends = (low - 1.5 * margin, high + 1.5 * margin)
     if far:  # in steps of the logarithmic part
         ends = (min(2 * low, -_NEAR), max(2 * high, _NEAR))
-    for ax, padding in zip(axes[0], paddings, strict=True):
+    for ax, padding in zip(axes.ravel(), paddings, strict=False):
         if far:
             ax.set_xscale("symlog", linthresh=_NEAR, linscale=2)
             ax.set_xticks([place for place in _TICKS if ends[0] <= place <= ends[1]])
@@ -161,12 +170,14 @@ def plot_balance(rows: pd.DataFrame) -> Figure:
             )
         ax.set_title(f"padding {padding}x")
         ax.set_xlim(ends)
+        ax.set_ylim(0, 100)
+    for ax in axes.ravel()[: len(paddings)][-columns:]:  # the lowest of each column
         ax.set_xlabel(
             r"$\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
             + (f"\n(logarithmic beyond ±{_NEAR})" if far else "")
         )
-        ax.set_ylim(0, 100)
-    axes[0, 0].set_ylabel("test accuracy (%)")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("test accuracy (%)")
     legend_below(figure)
     return figure
 
@@ -194,7 +205,12 @@ def plot_kappa(rows: pd.DataFrame, guess: float, names: dict[str, str]) -> Figur
             group = rows[(rows["initialisation"] == initialisation) & (rows["padding"] == padding)]
             done = group[group["status"] == "completed"]
             ax.scatter(
-                done["kappa"], 100 * done["accuracy"], color=_COLOURS["coadjoint"], s=30, alpha=0.7
+                done["kappa"],
+                100 * done["accuracy"],
+                color=_COLOURS["coadjoint"],
+                s=30,
+                alpha=0.7,
+                label="one network",
             )
             median = 100 * done.groupby("kappa")["accuracy"].median()
             ax.plot(median.index, median, color=_COLOURS["coadjoint"], label="median")

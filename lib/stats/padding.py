@@ -243,7 +243,7 @@ def balance_by_padding(rows: pd.DataFrame, bound: float) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def kappa_effect(summary: pd.DataFrame, bound: float) -> pd.DataFrame:
+def kappa_effect(summary: pd.DataFrame, bound: float, examples: int | None = None) -> pd.DataFrame:
     """Compare each weight of the penalty with none, for each padding and initialisation.
 
     Parameters
@@ -252,12 +252,16 @@ def kappa_effect(summary: pd.DataFrame, bound: float) -> pd.DataFrame:
         The sweep's medians by ``padding``, ``initialisation`` and ``kappa``, as `summarise` returns them.
     bound
         Accuracy, in percent, beyond which a network learned.
+    examples
+        Test sequences. A weight is no worse than none if it falls short by at most two standard errors of an accuracy
+        measured on so many; if None, if it does not fall short at all.
 
     Returns
     -------
     pandas.DataFrame
         ``padding``, ``initialisation``; ``without``, the median at weight 0; ``best_kappa`` among the positive weights and its
-        median ``best``; ``no_worse``, how many of the ``weights`` positive ones reach `without`; whether backpropagation
+        median ``best``; ``no_worse``, how many of the ``weights`` positive ones are no worse than none, and
+        ``harmless_to``, the largest of them below which all are (0 if there is none); whether backpropagation
         ``learned``, and ``learned_with``, how many positive weights did.
     """
     lines = []
@@ -267,6 +271,9 @@ def kappa_effect(summary: pd.DataFrame, bound: float) -> pd.DataFrame:
         median = part.set_index("kappa")["median"]
         without, others = median.get(0.0, np.nan), median[median.index > 0]
         known = others.dropna()
+        share = without / 100
+        slack = 200 * np.sqrt(share * (1 - share) / examples) if examples else 0.0
+        no_worse = (others >= without - slack).sort_index()
         lines.append(
             {
                 "padding": padding,
@@ -275,7 +282,10 @@ def kappa_effect(summary: pd.DataFrame, bound: float) -> pd.DataFrame:
                 "best_kappa": known.idxmax() if len(known) else np.nan,
                 "best": known.max() if len(known) else np.nan,
                 "weights": len(others),
-                "no_worse": int((others >= without).sum()),
+                "no_worse": int(no_worse.sum()),
+                "harmless_to": float(no_worse.index[no_worse.cummin()].max())
+                if len(no_worse) and no_worse.iloc[0]
+                else 0.0,
                 "learned": bool(without > bound),
                 "learned_with": int((others > bound).sum()),
             }
