@@ -117,13 +117,15 @@ def gradient_errors(
     }
 
 
-def kept_bytes(backward: str, *, layers: int, time_steps: int, batch: int, hidden: int) -> int:
+def kept_bytes(
+    backward: str, *, layers: int, time_steps: int, batch: int, hidden: int, checkpoint: int = 64
+) -> int:
     """Return how many bytes a float32 UnICORNN keeps from the forward pass to the backward one.
 
     Every storage that autograd holds is counted once. Weights are not counted, nor the input sequence, of one feature: they exist
     anyway. So does the output of the last layer while the loss holds it, which is counted only where the way back needs it.
     """
-    cell = make_cell("unicornn", 1, hidden, layers=layers, backward=backward)
+    cell = make_cell("unicornn", 1, hidden, layers=layers, backward=backward, checkpoint=checkpoint)
     u = torch.zeros(time_steps, batch, 1)
     known = {part.untyped_storage().data_ptr() for part in (u, *cell.parameters())}
     kept: dict[int, torch.UntypedStorage] = {}
