@@ -81,9 +81,9 @@ class Notebook:
         return self.path.stem
 
     @property
-    def of_this_run(self) -> bool:
-        """Whether it shows what this run produced, and not stored results."""
-        return self.result_set in ("", "rebuilt")
+    def belongs_to(self) -> str:
+        """The set of results under which readers find it."""
+        return self.result_set or next(iter(RESULT_SETS))
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,10 @@ class Inputs:
     def result_sets(self) -> list[str]:
         """Return the labels of the sets of results, this run first."""
         return sorted({item.result_set for item in self.artefacts}, key=_place)
+
+    def notebook_sets(self) -> list[str]:
+        """Return the sets of results that notebooks belong to, this run first."""
+        return sorted({notebook.belongs_to for notebook in self.notebooks}, key=_place)
 
     def profiles(self, result_set: str) -> str:
         """Return the profile of a set of results, or of several joined by commas."""

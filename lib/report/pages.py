@@ -32,8 +32,8 @@ TEXTS = {
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
 LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
-_WIDE = 1.8
-"""Width over height up to which a figure can be read in the front page's strip."""
+_SHAPES = (1.2, 1.8)
+"""Width over height between which a figure can be read in the front page's strip."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class _Site:
         path.write_text(text, encoding="utf-8")
 
     def describe(self, notebook: Notebook) -> str:
-        return self.inputs.describe(notebook.result_set or next(iter(RESULT_SETS)))
+        return self.inputs.describe(notebook.belongs_to)
 
     def _notebook_of(self, item: Artefact, up: str) -> Markup:
         for notebook in self.inputs.notebooks:
@@ -167,13 +167,13 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
 
 
 def _legible_small(figures: list[Group]) -> list[Group]:
-    """Return three figures for the front page; rows of many panels, which shrink to nothing there, only for want of others."""
+    """Return three figures for the front page; those that shrink to nothing there only for want of others."""
 
-    def wide(group: Group) -> bool:
+    def unfit(group: Group) -> bool:
         with Image.open(_first(group).path(".png")) as picture:
-            return picture.width > _WIDE * picture.height
+            return not _SHAPES[0] <= picture.width / picture.height <= _SHAPES[1]
 
-    return sorted(figures, key=wide)[:3]
+    return sorted(figures, key=unfit)[:3]
 
 
 def _first(group: Group) -> Artefact:
