@@ -1,13 +1,17 @@
 """Put an executed notebook into the site, under a title that says whose results it shows."""
 
+import re
 from pathlib import Path
 
 import nbformat
 
+from lib.plotting import label
 from lib.report.inputs import Notebook
 
 _IN_SIGHT = ("parameters", "injected-parameters")
 """Cells that stay unfolded: what this page was made with."""
+_ARCHITECTURES = "lu_rnn|unicornn"
+"""Of the words in file names."""
 
 
 def page_name(notebook: Notebook) -> str:
@@ -20,7 +24,10 @@ def short_name(name: str) -> str:
     number, _, words = name.partition("_")
     if not number.isdigit() or not words:
         return name.replace("_", " ").capitalize()
-    return f"{number} · {words.replace('_', ' ').capitalize()}"
+    words = words[0].upper() + words[1:]
+    # An architecture keeps the name that the texts give it.
+    named = re.sub(_ARCHITECTURES, lambda found: label(found[0].lower()), words, flags=re.IGNORECASE)
+    return f"{number} · {named.replace('_', ' ')}"
 
 
 def write_notebook(notebook: Notebook, source: Path, *, described: str) -> None:
