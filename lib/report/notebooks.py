@@ -26,7 +26,9 @@ def short_name(name: str) -> str:
         return name.replace("_", " ").capitalize()
     words = words[0].upper() + words[1:]
     # An architecture keeps the name that the texts give it.
-    named = re.sub(_ARCHITECTURES, lambda found: label(found[0].lower()), words, flags=re.IGNORECASE)
+    named = re.sub(
+        _ARCHITECTURES, lambda found: label(found[0].lower()), words, flags=re.IGNORECASE
+    )
     return f"{number} · {named.replace('_', ' ')}"
 
 
