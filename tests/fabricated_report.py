@@ -15,6 +15,7 @@ from lib.published import artefacts
 from lib.report.coverage import count_coverage, save_coverage
 from lib.report.inputs import load_artefacts
 
+TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
 
 
@@ -80,7 +81,7 @@ def drawing() -> Figure:
 def write_notebook(
     path: Path, *, title: str = "Does it fail?", more: str = "", **injected: str
 ) -> None:
-    """Write an executed notebook with a formula, injected parameters, a table, a picture and a stream."""
+    """Write an executed notebook with formulas, injected parameters, a table, a picture and a stream."""
     png = io.BytesIO()
     drawing().savefig(png, format="png", metadata={"Software": None})
     picture = b64encode(png.getvalue()).decode()
@@ -93,7 +94,9 @@ def write_notebook(
     ]
     assigned = "\n".join(f"{name} = {value!r}" for name, value in injected.items())
     cells = [
-        new_markdown_cell(f"# {title}\n\nThe metric is {FORMULA}.\n\n{more}", id="title"),
+        new_markdown_cell(
+            f"# {title}\n\nThe metric is {FORMULA}.\n\n{TAGGED}\n\n{more}", id="title"
+        ),
         new_code_cell(
             'out = "data"  # where to', id="parameters", metadata={"tags": ["parameters"]}
         ),

@@ -3,6 +3,8 @@
 The site must work from a disk without a network: no script, font or style comes from elsewhere.
 """
 
+from docutils.nodes import Text, math_block
+
 project = "Recurrent networks and long time dependencies"
 html_title = "Long time dependencies"
 language = "en"
@@ -54,3 +56,16 @@ html_theme_options = {
         "color-brand-visited": "#6cb8ea",
     },
 }
+
+
+def setup(app) -> None:
+    """Connect what the settings above cannot say."""
+    app.connect("doctree-read", _keep_tags)
+
+
+def _keep_tags(_app, doctree) -> None:
+    r"""Write a tagged formula's line breaks as \cr: Sphinx puts one with \\ into an environment that allows no \tag."""
+    for formula in doctree.findall(math_block):
+        text = formula.astext()
+        if r"\tag" in text and r"\\" in text:
+            formula.children[:] = [Text(text.replace(r"\\", r"\cr "))]
