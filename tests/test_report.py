@@ -16,7 +16,7 @@ from lib.report.build import build
 from lib.report.coverage import COLUMNS, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import formatter
-from lib.report.tables import beside_html, to_html
+from lib.report.tables import beside_html, key_columns, to_html
 
 
 class Page(HTMLParser):
@@ -302,3 +302,12 @@ def test_repeated_levels_are_dimmed_and_numbers_are_not():
     html = to_html(counts())
     assert html.count('<td class="again">none</td>') == 3
     assert 'class="number ours">1,000' in html
+
+
+def test_counts_beside_the_levels_of_a_table_do_not_run_across():
+    levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
+    table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
+    assert key_columns(table) == ["method", "width"]
+    head = beside_html(table).partition("</thead>")[0]
+    assert "width 20" in head
+    assert "missing" not in head

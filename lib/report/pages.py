@@ -224,7 +224,8 @@ def provenance_html(content: object) -> Markup:
         ]
         return Markup('<dl class="record">{}</dl>').format(Markup("").join(rows))
     if isinstance(content, list):
-        return Markup(", ").join(provenance_html(value) for value in content)
+        apart = "" if any(isinstance(value, dict) for value in content) else ", "
+        return Markup(apart).join(provenance_html(value) for value in content)
     return escape(" ".join(str(content).split()))
 
 

@@ -53,9 +53,14 @@ def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
-    """Return the columns left of ``ours``: they say what a row is about."""
+    """Return the first columns left of ``ours`` that tell rows apart: they say what a row is about, others what was found.
+
+    All of them where they do not tell rows apart.
+    """
     names = list(table)
-    return names[: names.index("ours")] if "ours" in names else []
+    left = names[: names.index("ours")] if "ours" in names else []
+    enough = (count for count in range(1, len(left)) if not table.duplicated(left[:count]).any())
+    return left[: next(enough, len(left))]
 
 
 def beside_html(table: pd.DataFrame) -> Markup | None:
