@@ -291,7 +291,9 @@ def _artefacts_of(
 def _sources() -> dict[str, str]:
     """Return where the published numbers of each artefact were taken from."""
     return {
-        row.file.removesuffix(".csv"): f"{row.table}, page {row.page}"
+        row.file.removesuffix(".csv"): (
+            row.table if row.page == row.table else f"{row.table}, page {row.page}"
+        )
         + (f" ({row.note})" if row.note else "")
         for row in published.sources().itertuples()
     }
