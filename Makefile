@@ -12,7 +12,7 @@ help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	python -m lib.pipeline --prune
+	python -m lib.run.pipeline --prune
 	dvc repro
 	@echo "The report is $(REPORT)"
 
@@ -32,7 +32,7 @@ report: $(VENV)/project ## build the report again from what is already there
 simulated: $(VENV)/project ## chapters 1 and 3 alone, at full size, on results drawn from the published models
 	dvc repro --glob "*@simulated"
 
-# As lib.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
+# As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 bench: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 bench: $(VENV)/project ## time cells, training, statistics and the coadjoint method here: data/tables/bench_*.csv
@@ -46,16 +46,16 @@ bench: $(VENV)/project ## time cells, training, statistics and the coadjoint met
 	  -p out data/tables/bench_adding.csv -p time_steps 750 -p width 128
 
 bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
-	python -m lib.bench_gpu --look
+	python -m lib.bench.gpu --look
 	pip install -r requirements-gpu.in -c requirements.lock
-	python -m lib.bench_gpu --out data/tables/bench_gpu.csv
+	python -m lib.bench.gpu --out data/tables/bench_gpu.csv
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file
 	python -m lib.run notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \
 	  -p out data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
 
 keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
-	python -m lib.reference $(NAMES)
+	python -m lib.results.reference $(NAMES)
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
 	rm -rf data/bench data/executed data/figures data/interactive data/prepared data/report data/results data/tables

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.results import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS, empty, validate
+from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS, empty, validate
 
 FOLDER = Path(__file__).parent / "data" / "r"
 LEVELS = {

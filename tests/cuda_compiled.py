@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib import kernels
-from lib.bench_gpu import floors
+from lib.bench.gpu import floors
 from lib.cells import make_cell
 from lib.kernels import _cuda, _registry
 

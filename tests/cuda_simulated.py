@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from lib import kernels
-from lib.bench_gpu import __main__ as bench
-from lib.bench_gpu import checks, floors, speed
+from lib.bench.gpu import __main__ as bench
+from lib.bench.gpu import checks, floors, speed
 from lib.cells import make_cell
 from lib.cells._cell import unroll
 from lib.kernels import _cuda, _cuda_engine, cuda_indrnn

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lib import kernels
-from lib.parity import a_case, deviations, device_of, doubled, everything, moved
+from lib.bench.parity import a_case, deviations, device_of, doubled, everything, moved
 
 __all__ = [
     "TOLERANCE",

@@ -10,10 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from lib.artefacts import Artefacts
-from lib.published import artefacts
 from lib.report.coverage import count_coverage, save_coverage
 from lib.report.inputs import load_artefacts
+from lib.results.artefacts import Artefacts
+from lib.results.published import artefacts
 
 TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.simulated import simulate
-from lib.stats.tenet.models import TERMINAL, TRAINING
-from lib.stats.tenet.rows import Rows, factors, rows
+from lib.analysis.simulated import simulate
+from lib.analysis.tenet.models import TERMINAL, TRAINING
+from lib.analysis.tenet.rows import Rows, factors, rows
 
 FOLDER = Path(__file__).parent / "data" / "r"
 _FACTORS = [

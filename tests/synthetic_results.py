@@ -8,7 +8,7 @@ norms of exactly zero on one side and on both, a task of constant accuracy and o
 import numpy as np
 import xarray as xr
 
-from lib.results import COMPLETED, DIVERGED, MEASUREMENTS, MISSING, empty, validate
+from lib.results.factorial import COMPLETED, DIVERGED, MEASUREMENTS, MISSING, empty, validate
 
 LEVELS = {
     "architecture": ["rnn", "lstm", "brandnew"],

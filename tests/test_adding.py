@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from lib.cells.inverse_rnn import SingularMatrixError
 from lib.experiments.adding import design, results
 from lib.experiments.adding import training as module
-from lib.jobs import run_experiment
-from lib.params import load_profile
-from lib.params.adding import AddingSection
-from lib.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
+from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
+from lib.run.params import load_profile
+from lib.run.params.adding import AddingSection
 from lib.tasks.adding import BASELINE, mean_input
 from lib.tasks.adding import adding as draw
+from lib.training.jobs import run_experiment
 
 
 def _rng(seed=0):
@@ -192,7 +192,7 @@ def without_workers(monkeypatch):
     def in_turn(experiment, jobs, run, *_):
         return [run(replace(job, training_steps=2, width=4)) | {"parameters": 7} for job in jobs]
 
-    monkeypatch.setattr("lib.jobs.run.run_jobs", in_turn)
+    monkeypatch.setattr("lib.training.jobs.run.run_jobs", in_turn)
 
 
 def _profile(section):

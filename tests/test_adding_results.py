@@ -14,7 +14,7 @@ from lib.experiments.adding.results import (
     chosen_rates,
 )
 from lib.experiments.adding.scaling import scaled_adjoints
-from lib.schema import COMPLETED, DIVERGED, MISSING
+from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
 
 @pytest.fixture

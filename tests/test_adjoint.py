@@ -6,9 +6,10 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from lib import adjoint, kernels
-from lib.adjoint import adjoint_norms, log10_sum
+from lib import kernels
 from lib.cells import Cell, cell_names, make_cell
+from lib.probes import adjoint
+from lib.probes.adjoint import adjoint_norms, log10_sum
 
 T, B, P, D = 23, 4, 3, 6
 

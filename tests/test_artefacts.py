@@ -6,8 +6,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from lib.artefacts import Artefacts
 from lib.plotting import use_style
+from lib.results.artefacts import Artefacts
 
 
 def make(out):
@@ -50,7 +50,7 @@ def test_a_table_and_its_manifest(tmp_path, frame):
 
 
 def test_files_inside_the_repository_are_named_from_its_root(tmp_path, frame, monkeypatch):
-    monkeypatch.setattr("lib.artefacts.ROOT", tmp_path)
+    monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
     path = make(tmp_path / "data").save_table(frame, "diss-tab-1.7", caption="")
     manifest = json.loads(path.with_suffix(".json").read_text())
     assert manifest["file"] == "data/tables/rebuilt/22_x/diss-tab-1.7.csv"

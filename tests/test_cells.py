@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.cells import cell_names, make_cell
-from lib.published import load_published
+from lib.results.published import load_published
 
 T, B, P, D = 7, 3, 2, 5
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.stats import (
+from lib.analysis import (
     accuracy,
     best,
     convergence,
@@ -19,7 +19,7 @@ from lib.stats import (
     second_order,
     variance,
 )
-from lib.stats.attempts import attempts
+from lib.analysis.attempts import attempts
 
 STORED = chapter1_data.FOLDER / "chapter1.json"
 TESTS = ["statistic", "df_between", "df_within", "p_value"]

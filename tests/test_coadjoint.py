@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from lib.cells import cell_names, make_cell
-from lib.coadjoint import (
+from lib.probes.coadjoint import (
     Diverged,
     adjoint_states,
     coadjoint_loss,
@@ -14,8 +14,8 @@ from lib.coadjoint import (
     scaled_variance,
     soft_orthogonality,
 )
-from lib.coadjoint.algorithm2 import IDENTITY, MISPRINTS, TANH, Parameters, algorithm2
-from lib.coadjoint.penalties import find_penalty, weighted_variance
+from lib.probes.coadjoint.algorithm2 import IDENTITY, MISPRINTS, TANH, Parameters, algorithm2
+from lib.probes.coadjoint.penalties import find_penalty, weighted_variance
 
 ACTIVATIONS = {"rnn": TANH, "linear_rnn": IDENTITY}
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 2e-4}

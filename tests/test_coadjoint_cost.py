@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lib.bench import Workload
-from lib.coadjoint.cost import BASELINES, METHODS, bench_coadjoint, peak_arrays, training_step
+from lib.bench.coadjoint import BASELINES, METHODS, bench_coadjoint, peak_arrays, training_step
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured on Linux only")
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from lib.coadjoint import Diverged, adjoint_states
 from lib.experiments import coadjoint_gaps
 from lib.experiments.coadjoint_gaps import COADJOINT_GAPS, SCHEMA, Job, initial_model, run_job
-from lib.jobs import run_experiment
-from lib.params import load_profile
-from lib.schema import COMPLETED, DIVERGED
+from lib.probes.coadjoint import Diverged, adjoint_states
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params import load_profile
+from lib.training.jobs import run_experiment
 
 SMALL = Job(
     kappa=0.0,

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from fabricated_report import count, counts, fabricate
 
-from lib.artefacts import Artefacts
 from lib.report.build import build
 from lib.report.explore import make_explorer
 from lib.report.inputs import ReportError, load_artefacts
+from lib.results.artefacts import Artefacts
 
 NAME = "diss-tab-1.7-by-task"
 VISIBLE = "[...document.querySelectorAll('table.explore tbody tr')].filter((row) => !row.hidden)"

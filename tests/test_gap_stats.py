@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from lib.experiments import coadjoint_gaps, linear_gaps
-from lib.schema import COMPLETED, DIVERGED
-from lib.stats.gaps import (
+from lib.analysis.gaps import (
     compare_with_penalty,
     emphasis_table,
     evenness_table,
     normalised_adjoints,
     summarise_emphasis,
 )
+from lib.experiments import coadjoint_gaps, linear_gaps
+from lib.results.schema import COMPLETED, DIVERGED
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from lib.bench_gpu import checks
+from lib.bench.gpu import checks
 from lib.paths import ROOT
 
 CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
@@ -35,7 +35,7 @@ def test_every_cell_with_gpu_kernels_is_tested_here():
 @pytest.mark.parametrize("more", [[], ["--look"]])
 def test_without_a_gpu_the_benchmark_ends_with_a_sentence(more, tmp_path):
     out = tmp_path / "bench_gpu.csv"
-    command = [sys.executable, "-m", "lib.bench_gpu", "--out", str(out), *more]
+    command = [sys.executable, "-m", "lib.bench.gpu", "--out", str(out), *more]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
     )

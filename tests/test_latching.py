@@ -7,14 +7,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from lib.adjoint import adjoint_norms
 from lib.experiments.latching import design, results
 from lib.experiments.latching import training as module
-from lib.jobs import run_experiment
-from lib.lyapunov import largest_exponent
-from lib.params import load_profile
-from lib.params.latching import LatchingSection
-from lib.schema import COMPLETED, DIVERGED, ResultsError
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.lyapunov import largest_exponent
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError
+from lib.run.params import load_profile
+from lib.run.params.latching import LatchingSection
+from lib.training.jobs import run_experiment
 
 BASE = {
     "replicate": 0,
@@ -161,7 +161,7 @@ def without_workers(monkeypatch):
         small = {"training_steps": 4, "check_every": 4, "test_size": 10, "fit_size": 10}
         return [run(replace(job, **small)) for job in jobs]
 
-    monkeypatch.setattr("lib.jobs.run.run_jobs", in_turn)
+    monkeypatch.setattr("lib.training.jobs.run.run_jobs", in_turn)
 
 
 def test_every_training_is_kept_and_the_best_is_shown(section, without_workers, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from lib.experiments.latching.figures import trajectories
 from lib.experiments.latching.results import SCHEMA, adjoint_ratios, counts
-from lib.schema import COMPLETED, DIVERGED
+from lib.results.schema import COMPLETED, DIVERGED
 
 RATES = (-0.3, -0.05)
 """Slopes of the logarithm of the adjoint state in the two trainings that completed."""

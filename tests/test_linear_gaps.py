@@ -17,10 +17,10 @@ from lib.experiments.linear_gaps import (
     plan,
     run_job,
 )
-from lib.jobs import run_experiment
-from lib.params import load_profile
-from lib.schema import COMPLETED, DIVERGED
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params import load_profile
 from lib.tasks.long_time_gap import long_time_gap
+from lib.training.jobs import run_experiment
 
 SMALL = Job(
     place=5,

@@ -6,12 +6,12 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from lib.stats import best, first_order, second_order
-from lib.stats.accuracy import entered, grade
-from lib.stats.attempts import TASK
-from lib.stats.estimable import estimable, independent
-from lib.stats.linear import fit_tasks
-from lib.stats.terms import Covariate, Model, describe
+from lib.analysis import best, first_order, second_order
+from lib.analysis.accuracy import entered, grade
+from lib.analysis.attempts import TASK
+from lib.analysis.estimable import estimable, independent
+from lib.analysis.linear import fit_tasks
+from lib.analysis.terms import Covariate, Model, describe
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from lib.adjoint import adjoint_norms
 from lib.cells import make_cell
-from lib.lyapunov import largest_exponent, singular_values, spectrum, step_jacobians
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.lyapunov import largest_exponent, singular_values, spectrum, step_jacobians
 
 
 def _linear(W):

@@ -9,11 +9,11 @@ import nbformat
 import pytest
 import xarray as xr
 
-from lib import schema
-from lib.notebooks import check_notebook, is_stripped, read_parameters
-from lib.params import load_profile
 from lib.paths import NOTEBOOKS, ROOT
-from lib.pipeline.datasets import result_sets, written
+from lib.results import schema
+from lib.run.notebooks import check_notebook, is_stripped, read_parameters
+from lib.run.params import load_profile
+from lib.run.pipeline.datasets import result_sets, written
 from lib.tasks import load_prepared
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))

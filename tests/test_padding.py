@@ -9,7 +9,6 @@ import torch
 from torch.nn import functional as F
 
 from lib.cells import make_cell
-from lib.coadjoint import Diverged, soft_orthogonality
 from lib.experiments.padding import training
 from lib.experiments.padding.methods import (
     evaluate,
@@ -19,8 +18,9 @@ from lib.experiments.padding.methods import (
     training_step,
 )
 from lib.experiments.padding.training import Job, train
-from lib.params.padding import METHODS
-from lib.schema import COMPLETED, DIVERGED
+from lib.probes.coadjoint import Diverged, soft_orthogonality
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params.padding import METHODS
 from lib.tasks import Sequences, TaskData
 from lib.tasks.padded_rows import padded_rows
 

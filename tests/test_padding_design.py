@@ -6,11 +6,11 @@ import pytest
 from lib.experiments.padding import training
 from lib.experiments.padding.design import PADDING, attempts
 from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA
-from lib.jobs import run_experiment
-from lib.params import load_profile
-from lib.params.padding import METHODS, PaddingSection
-from lib.schema import COMPLETED, NOT_PLANNED, ResultsError
+from lib.results.schema import COMPLETED, NOT_PLANNED, ResultsError
+from lib.run.params import load_profile
+from lib.run.params.padding import METHODS, PaddingSection
 from lib.tasks.prepared import prepared_dataset, save_prepared
+from lib.training.jobs import run_experiment
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def here(monkeypatch):
     def run_jobs(experiment, jobs, run, *others):
         return [run(job) for job in jobs]
 
-    monkeypatch.setattr("lib.jobs.run.run_jobs", run_jobs)
+    monkeypatch.setattr("lib.training.jobs.run.run_jobs", run_jobs)
 
 
 def _only(section, **changes):

@@ -5,12 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.experiments.padding.results import MEASURED, SCHEMA
-from lib.params.padding import METHODS
-from lib.plotting.padding import LABELS, plot_accuracy, plot_balance, plot_kappa
-from lib.published import load_published
-from lib.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from lib.stats.padding import (
+from lib.analysis.padding import (
     attempts,
     balance,
     balance_by_padding,
@@ -21,6 +16,11 @@ from lib.stats.padding import (
     summarise,
     sweep_attempts,
 )
+from lib.experiments.padding.results import MEASURED, SCHEMA
+from lib.plotting.padding import LABELS, plot_accuracy, plot_balance, plot_kappa
+from lib.results.published import load_published
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
+from lib.run.params.padding import METHODS
 
 LEVELS = {
     "dataset": ["mnist"],

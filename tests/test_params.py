@@ -5,8 +5,8 @@ import copy
 import pytest
 from ruamel.yaml import YAML
 
-from lib.params import PROFILES, ParameterError, load_params, load_profile
 from lib.paths import ROOT
+from lib.run.params import PROFILES, ParameterError, load_params, load_profile
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import nbformat
 import pytest
 from ruamel.yaml import YAML
 
-from lib.notebooks import NotebookError, read_parameters
-from lib.params import PROFILES, load_params
 from lib.paths import NOTEBOOKS, ROOT
-from lib.pipeline import __main__ as pipeline
-from lib.pipeline import stages as stages_module
-from lib.pipeline.datasets import result_sets, written
-from lib.pipeline.imports import modules
-from lib.pipeline.stages import prune, render
+from lib.run.notebooks import NotebookError, read_parameters
+from lib.run.params import PROFILES, load_params
+from lib.run.pipeline import __main__ as pipeline
+from lib.run.pipeline import stages as stages_module
+from lib.run.pipeline.datasets import result_sets, written
+from lib.run.pipeline.imports import modules
+from lib.run.pipeline.stages import prune, render
 
 
 def _load(text):
@@ -48,7 +48,7 @@ def small(tmp_path):
 
 def test_dvc_yaml_is_in_step_with_the_notebooks():
     text = (ROOT / "dvc.yaml").read_text("utf-8")
-    assert render(text) == text, "run `python -m lib.pipeline`"
+    assert render(text) == text, "run `python -m lib.run.pipeline`"
 
 
 def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_named(stages):
@@ -110,9 +110,19 @@ def test_no_stage_depends_on_where_jobs_run(stages):
 
 def test_a_plot_does_not_train_again_and_a_cell_does(stages):
     deps = {name: {dep.def_path for dep in stage.deps} for name, stage in stages.items()}
-    assert {"lib/cells", "lib/kernels", "lib/train.py", "lib/adjoint.py"} <= deps["train"]
+    assert {
+        "lib/cells",
+        "lib/kernels",
+        "lib/experiments/factorial/training.py",
+        "lib/probes/adjoint.py",
+    } <= deps["train"]
     assert (
-        not {"lib/plotting", "lib/plotting/__init__.py", "lib/artefacts.py", "lib/run.py"}
+        not {
+            "lib/plotting",
+            "lib/plotting/__init__.py",
+            "lib/results/artefacts.py",
+            "lib/run/notebook.py",
+        }
         & deps["train"]
     )
     for name, files in deps.items():

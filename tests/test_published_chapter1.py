@@ -2,8 +2,8 @@
 
 import pytest
 
-from lib.published import load_published, sources
-from lib.stats.second_order import balanced_condition_number
+from lib.analysis.second_order import balanced_condition_number
+from lib.results.published import load_published, sources
 
 TASK = ["dataset", "order", "noise"]
 DATASETS = {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
@@ -104,7 +104,7 @@ def test_the_deficient_matrix_of_table_a3_is_where_table_a2_has_one_attempt():
 
 
 def test_condition_numbers_are_those_of_numbers_not_of_factors():
-    # Logarithms natural, dimension and length as numbers; see lib.stats.second_order.
+    # Logarithms natural, dimension and length as numbers; see lib.analysis.second_order.
     printed = load_published("diss-tab-A3")["condition_number"]
     assert 0.5 < balanced_condition_number() / printed.min() < 1
 

@@ -8,10 +8,11 @@ import pytest
 from ruamel.yaml import YAML
 from synthetic_results import make_results
 
-from lib import reference, results
 from lib.experiments.padding.results import SCHEMA
 from lib.paths import NOTEBOOKS
-from lib.results import ResultsError
+from lib.results import factorial as results
+from lib.results import reference
+from lib.results.factorial import ResultsError
 
 RESULTS = "data/results/factorial.nc"
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.stats.reml import ConvergenceError, fit_random_intercept, moments
+from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
 
 
 def make_groups(seed=0, groups=12, deviation=1.0):

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 from fabricated_report import count, counts, drawing, error_rates, fabricate, write_notebook
 
-from lib.artefacts import Artefacts
-from lib.published import artefacts
 from lib.report.__main__ import main
 from lib.report.build import build
 from lib.report.coverage import COLUMNS, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import formatter
 from lib.report.tables import beside_html, key_columns, to_html
+from lib.results.artefacts import Artefacts
+from lib.results.published import artefacts
 
 
 class Page(HTMLParser):

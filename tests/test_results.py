@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lib import results
-from lib.schema import NOT_PLANNED
+from lib.results import factorial as results
+from lib.results.schema import NOT_PLANNED
 
 LEVELS = {
     "architecture": ["rnn", "lstm"],

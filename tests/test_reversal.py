@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.cells import make_cell
-from lib.reversal import DRIVES, Setting, gradient_errors, kept_bytes, published_settings
+from lib.probes.reversal import DRIVES, Setting, gradient_errors, kept_bytes, published_settings
 
 SETTINGS = published_settings()
 LIMIT = 1e-4

@@ -10,9 +10,9 @@ import time
 import nbformat
 import pytest
 
-from lib.cleaning import clean
-from lib.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
 from lib.paths import ROOT
+from lib.run.cleaning import clean
+from lib.run.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
 
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from lib.seeds import seeds, torch_seed
+from lib.training.seeds import seeds, torch_seed
 
 
 def _states(levels, count):

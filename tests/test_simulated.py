@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.published import load_published
-from lib.results import COMPLETED, MISSING, SIMULATED, validate
-from lib.simulated import covariances, entered, published, simulate
-from lib.stats.tenet import compare
-from lib.stats.tenet.fits import fit_models
-from lib.stats.tenet.models import MODELS
+from lib.analysis.simulated import covariances, entered, published, simulate
+from lib.analysis.tenet import compare
+from lib.analysis.tenet.fits import fit_models
+from lib.analysis.tenet.models import MODELS
+from lib.results.factorial import COMPLETED, MISSING, SIMULATED, validate
+from lib.results.published import load_published
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.params import PROFILES, load_profile
 from lib.paths import ROOT
+from lib.run.params import PROFILES, load_profile
 from lib.tasks import load_prepared
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, _text, cifar10, imdb, mnist, prepare, reuters, source_names

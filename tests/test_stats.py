@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from synthetic_results import LEVELS, make_results
 
-from lib.published import load_published
-from lib.results import empty
-from lib.stats import attempts, quartiles, ranks, regimes, selection, tables
-from lib.stats.errors import error_rates
+from lib.analysis import attempts, quartiles, ranks, regimes, selection, tables
+from lib.analysis.errors import error_rates
+from lib.results.factorial import empty
+from lib.results.published import load_published
 
 TASK = list(attempts.TASK)
 

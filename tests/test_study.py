@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
 
-from lib import results
-from lib.jobs import run_experiment
-from lib.jobs.shards import read_shard, shard_path, write_shard
-from lib.params import load_profile
-from lib.study import STUDY
-from lib.study.plan import plan_blocks, training_settings
+from lib.experiments.factorial import STUDY
+from lib.experiments.factorial.plan import plan_blocks, training_settings
+from lib.results import factorial as results
+from lib.run.params import load_profile
 from lib.tasks.sources import prepare
+from lib.training.jobs import run_experiment
+from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def test_blocks_are_a_matter_of_scheduling_alone(whole, scheduler, prepared, tmp
 
 def test_a_finished_study_runs_nothing(whole, profile, prepared, tmp_path, monkeypatch):
     run_study(profile, prepared, tmp_path)
-    monkeypatch.setattr("lib.jobs.run.connect", lambda *_: pytest.fail("connected again"))
+    monkeypatch.setattr("lib.training.jobs.run.connect", lambda *_: pytest.fail("connected again"))
     _same(run_study(profile, prepared, tmp_path), whole)
 
 
@@ -159,7 +159,7 @@ def test_a_data_set_that_is_not_prepared_is_named(tmp_path):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.jobs.cluster.TIMEOUT", "1s")
+    monkeypatch.setattr("lib.training.jobs.cluster.TIMEOUT", "1s")
     profile = _profile(scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study(profile, prepared, tmp_path)
@@ -168,16 +168,16 @@ def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypat
 _DRIVER = """
 import sys
 from pathlib import Path
-from lib.params import load_profile
-from lib.jobs import run_experiment
-from lib.study import STUDY
+from lib.run.params import load_profile
+from lib.training.jobs import run_experiment
+from lib.experiments.factorial import STUDY
 profile = load_profile("smoke")
 small = {"architectures": ("rnn", "gru"), "attempts_per_block": 1}
 study = profile.study.model_copy(update=small)
 jobs = profile.jobs.model_copy(update={"workers": 2})
 profile = profile.model_copy(update={"jobs": jobs, "study": study})
 ds = run_experiment(STUDY, "smoke", profile, prepared=sys.argv[1], cache=sys.argv[2])
-from lib.results import save
+from lib.results.factorial import save
 save(ds, Path(sys.argv[3]))
 """
 

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 from synthetic_results import LEVELS, make_results
 
-from lib.stats.accounting import account, sentence
-from lib.stats.accuracy import entered, grade
-from lib.stats.attempts import TASK, attempts
-from lib.stats.best import CONFIGURATION, OTHER, at_best, best_configurations
+from lib.analysis.accounting import account, sentence
+from lib.analysis.accuracy import entered, grade
+from lib.analysis.attempts import TASK, attempts
+from lib.analysis.best import CONFIGURATION, OTHER, at_best, best_configurations
 
 
 def results(**levels):

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.published import load_published
-from lib.stats import convergence, errors, generalisation, pairwise, variance
-from lib.stats.attempts import TASK
+from lib.analysis import convergence, errors, generalisation, pairwise, variance
+from lib.analysis.attempts import TASK
+from lib.results.published import load_published
 
 
 def coefficients(estimates, errors, df=10, term="architecture", architecture="rnn"):

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lib import plotting
+from lib.analysis import best, convergence, first_order, pairwise, second_order, variance
+from lib.analysis.accuracy import entered, grade
 from lib.plotting import task_models
-from lib.stats import best, convergence, first_order, pairwise, second_order, variance
-from lib.stats.accuracy import entered, grade
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from synthetic_results import make_results
 
+from lib.analysis.tenet import claims, compare, diagnostics
+from lib.analysis.tenet.design import design
+from lib.analysis.tenet.fits import fit, fit_models
+from lib.analysis.tenet.models import MODELS, REFERENCE, family
+from lib.analysis.tenet.rows import SMALLEST_SINGLE, NothingToFit, rows
 from lib.paths import ROOT
-from lib.published import load_published
-from lib.results import DIVERGED, MEASUREMENTS, load
-from lib.stats.tenet import claims, compare, diagnostics
-from lib.stats.tenet.design import design
-from lib.stats.tenet.fits import fit, fit_models
-from lib.stats.tenet.models import MODELS, REFERENCE, family
-from lib.stats.tenet.rows import SMALLEST_SINGLE, NothingToFit, rows
+from lib.results.factorial import DIVERGED, MEASUREMENTS, load
+from lib.results.published import load_published
 
 
 @pytest.fixture(scope="module")

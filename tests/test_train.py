@@ -9,11 +9,11 @@ import torch
 from torch.nn import functional as F
 
 from lib.cells import Cell, _cell, make_cell
-from lib.classifier import Classifier
-from lib.params import load_profile
-from lib.results import COMPLETED, DIVERGED, MEASUREMENTS
+from lib.experiments.factorial.training import Attempt, measure, pick_device, train_attempt
+from lib.results.factorial import COMPLETED, DIVERGED, MEASUREMENTS
+from lib.run.params import load_profile
 from lib.tasks import Sequences, TaskData
-from lib.train import Attempt, measure, pick_device, train_attempt
+from lib.training.model import Classifier
 
 ATTEMPT = Attempt("rnn", 4, 0.01, 2, "toy", "permuted", "post", 0)
 

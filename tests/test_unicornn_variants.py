@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from lib.adjoint import adjoint_norms
 from lib.cells import make_cell, unroll
+from lib.probes.adjoint import adjoint_norms
 from tests.transcriptions import B, D, P, an_input, perturbed, unicornn
 
 

@@ -33,7 +33,7 @@ def time_figure_1(workload: Workload, *, rounds: int, device: str) -> pd.DataFra
     Returns
     -------
     pandas.DataFrame
-        A row for each network, with the columns `lib.timings.COLUMNS`.
+        A row for each network, with the columns `lib.results.timings.COLUMNS`.
 
     Raises
     ------

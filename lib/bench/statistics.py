@@ -12,10 +12,10 @@ from statistics import median
 import numpy as np
 import pandas as pd
 
+from lib.analysis.tenet.fits import fit
+from lib.analysis.tenet.models import INTERCEPT, Model
+from lib.analysis.tenet.rows import Rows
 from lib.bench import machine
-from lib.stats.tenet.fits import fit
-from lib.stats.tenet.models import INTERCEPT, Model
-from lib.stats.tenet.rows import Rows
 
 _SCRIPT = Path(__file__).with_name("lme4.R")
 _BASELINE = "lme4"

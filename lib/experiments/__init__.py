@@ -1,4 +1,4 @@
-"""The experiments beside the factorial one, each a `lib.jobs.Experiment`: its jobs, how one runs, and the dataset of all.
+"""The experiments beside the factorial one, each a `lib.training.jobs.Experiment`: its jobs, how one runs, and the dataset of all.
 
 Shown with the shortest of them, which is run as all others are::
 

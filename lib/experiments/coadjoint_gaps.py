@@ -19,17 +19,17 @@ import xarray as xr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.adjoint import adjoint_norms
 from lib.cells import make_cell
-from lib.classifier import Classifier
-from lib.coadjoint import Diverged, coadjoint_loss
-from lib.jobs import Experiment
-from lib.jobs.shards import Arrays
-from lib.params import Profile
-from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds_of, torch_seed
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.coadjoint import Diverged, coadjoint_loss
+from lib.results.schema import COMPLETED, DIVERGED, Schema
+from lib.run.params import Profile
 from lib.tasks import Sequences
 from lib.tasks.long_time_gap import CLASSES, long_time_gap
+from lib.training.jobs import Experiment
+from lib.training.jobs.shards import Arrays
+from lib.training.model import Classifier
+from lib.training.seeds import seeds_of, torch_seed
 
 NAME = "coadjoint_gaps"
 RECIPE = 1

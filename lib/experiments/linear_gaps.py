@@ -23,13 +23,13 @@ import xarray as xr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.coadjoint import soft_orthogonality
-from lib.jobs import Experiment
-from lib.jobs.shards import Arrays
-from lib.params import Profile
-from lib.schema import COMPLETED, DIVERGED, Schema
-from lib.seeds import seeds_of, torch_seed
+from lib.probes.coadjoint import soft_orthogonality
+from lib.results.schema import COMPLETED, DIVERGED, Schema
+from lib.run.params import Profile
 from lib.tasks.long_time_gap import long_time_gap
+from lib.training.jobs import Experiment
+from lib.training.jobs.shards import Arrays
+from lib.training.seeds import seeds_of, torch_seed
 
 NAME = "linear_gaps"
 RECIPE = 1

@@ -22,7 +22,7 @@ def plot_effects(
     Parameters
     ----------
     coefficients
-        Rows of `lib.stats.linear.Fits.coefficients` of one term, with ``estimate``, ``low`` and ``high``.
+        Rows of `lib.analysis.linear.Fits.coefficients` of one term, with ``estimate``, ``low`` and ``high``.
     architectures
         Which of them to draw, from the top down.
     reference
@@ -76,7 +76,7 @@ def plot_times(times: pd.DataFrame, frame: pd.DataFrame, *, window: int) -> Figu
     Parameters
     ----------
     times
-        Result of `lib.stats.convergence.convergence_times`.
+        Result of `lib.analysis.convergence.convergence_times`.
     frame
         All attempts of the design, for the order of tasks and architectures.
     window
@@ -124,7 +124,7 @@ def plot_spreads(spreads: pd.DataFrame) -> Figure:
     Parameters
     ----------
     spreads
-        Result of `lib.stats.variance.spreads`; a group whose attempts are all equal has no place on the axis.
+        Result of `lib.analysis.variance.spreads`; a group whose attempts are all equal has no place on the axis.
     """
     figure, ax = plt.subplots(figsize=(8, 4.2))
     spreads = spreads[spreads["deviation"] > 0]
@@ -154,7 +154,7 @@ def plot_rejections(shares: pd.DataFrame) -> Figure:
     Parameters
     ----------
     shares
-        Result of `lib.stats.pairwise.count_rejections`.
+        Result of `lib.analysis.pairwise.count_rejections`.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def plot_residuals(residuals: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     Parameters
     ----------
     residuals
-        `lib.stats.linear.Fits.residuals`.
+        `lib.analysis.linear.Fits.residuals`.
 
     Returns
     -------

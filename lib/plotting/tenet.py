@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lib.analysis.tenet import diagnostics
+from lib.analysis.tenet.fits import Fit
+from lib.analysis.tenet.rows import Rows
 from lib.plotting import colour, label, legend_below
-from lib.stats.tenet import diagnostics
-from lib.stats.tenet.fits import Fit
-from lib.stats.tenet.rows import Rows
 
 OURS, THEIRS = "#0072B2", "#D55E00"
 _NORMAL = 1.96
@@ -24,7 +24,7 @@ _PANELS = (
 
 
 def coefficient_figure(table: pd.DataFrame, unit: str) -> Figure:
-    """Draw a coefficient table of `lib.stats.tenet.compare.coefficients` with intervals, ours and published.
+    """Draw a coefficient table of `lib.analysis.tenet.compare.coefficients` with intervals, ours and published.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def recovery_figure(table: pd.DataFrame, models: Sequence[int], limit: float) ->
     Parameters
     ----------
     table
-        Made by `lib.stats.tenet.compare.recovery`.
+        Made by `lib.analysis.tenet.compare.recovery`.
     models
         Models in the order of the axis.
     limit

@@ -20,7 +20,7 @@ def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.Dat
         The artefacts that notebooks made. Companions (``part``) do not count beside their main file, and
         artefacts that no text publishes do not count at all.
     published
-        `lib.published.artefacts()`: one row per artefact, column ``id``.
+        `lib.results.published.artefacts()`: one row per artefact, column ``id``.
 
     Returns
     -------

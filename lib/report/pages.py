@@ -9,7 +9,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 from PIL import Image
 
-from lib import published
 from lib.plotting import label
 from lib.report import notebooks, tables
 from lib.report.coverage import summarise
@@ -22,6 +21,7 @@ from lib.report.inputs import (
     Notebook,
     ReportError,
 )
+from lib.results import published
 
 TEXTS = {
     "dissertation": "Dissertation",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lib.params import NOISES, ORDERS
+from lib.run.params import NOISES, ORDERS
 from lib.tasks.data import Sequences, TaskData
 
 ROWS = 4096

@@ -9,9 +9,9 @@ from lib import kernels
 from lib.cells import cell_class
 from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, SCHEMA, STAGES
 from lib.experiments.adding.training import Training, train
-from lib.jobs import Experiment
-from lib.jobs.shards import Arrays
-from lib.params import Profile
+from lib.run.params import Profile
+from lib.training.jobs import Experiment
+from lib.training.jobs.shards import Arrays
 
 RECIPE = 1
 """Raised whenever a change of the code changes results."""

@@ -3,7 +3,7 @@
 import pandas as pd
 import xarray as xr
 
-from lib.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError, Schema
+from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError, Schema
 
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""

@@ -13,8 +13,8 @@ import pandas as pd
 import torch
 from torch.nn import functional as F
 
-from lib.adjoint import adjoint_norms
 from lib.experiments.adding.training import Adder, Training, start
+from lib.probes.adjoint import adjoint_norms
 from lib.tasks.adding import adding
 
 NETWORKS = ("rnn", "inverse_rnn", "lu_rnn")

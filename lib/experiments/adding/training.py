@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.adjoint import adjoint_norms
 from lib.cells import make_cell
 from lib.cells.inverse_rnn import SingularMatrixError
-from lib.classifier import Predictor
 from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, STAGES
-from lib.lyapunov import singular_values
-from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds, seeds_of, torch_seed
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.lyapunov import singular_values
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.adding import FEATURES, adding, mean_input
+from lib.training.model import Predictor
+from lib.training.seeds import seeds, seeds_of, torch_seed
 
 _INTERCHANGING = ("lu_rnn", "inverse_rnn")
 _SPREAD = 0.5

@@ -9,9 +9,9 @@ import xarray as xr
 from lib import kernels
 from lib.experiments.latching.results import SCHEMA, example
 from lib.experiments.latching.training import Training, train
-from lib.jobs import Experiment
-from lib.jobs.shards import Arrays
-from lib.params import Profile
+from lib.run.params import Profile
+from lib.training.jobs import Experiment
+from lib.training.jobs.shards import Arrays
 
 RECIPE = 1
 """Raised whenever a change of the code changes results."""

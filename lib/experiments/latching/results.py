@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.schema import COMPLETED, DIVERGED, ResultsError, Schema
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError, Schema
 
 
 def _check(ds: xr.Dataset) -> None:

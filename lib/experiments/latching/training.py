@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.adjoint import adjoint_norms
 from lib.cells import make_cell
-from lib.classifier import Predictor
-from lib.lyapunov import largest_exponent
-from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds_of, torch_seed
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.lyapunov import largest_exponent
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import long_time_gap
+from lib.training.model import Predictor
+from lib.training.seeds import seeds_of, torch_seed
 
 _PENALTY = 1e-4
 """Weight of the squared output weights: states that can be separated would let them grow without end."""

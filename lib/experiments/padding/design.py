@@ -14,12 +14,12 @@ from lib import kernels
 from lib.experiments.padding.methods import CELLS
 from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA, SPLITS, SWEEP
 from lib.experiments.padding.training import RECIPE, Job, run_job
-from lib.jobs import Experiment
-from lib.jobs.shards import Arrays
-from lib.params import Profile
-from lib.params.padding import PaddingSection
+from lib.run.params import Profile
+from lib.run.params.padding import PaddingSection
 from lib.tasks import load_prepared
 from lib.tasks.padded_rows import image_side
+from lib.training.jobs import Experiment
+from lib.training.jobs.shards import Arrays
 
 _COST = {"adjoint": 1, "coadjoint": 2, "constrained": 1, "lstm": 3, "reservoir": 0.1, "linear": 2}
 """Time of one step, about, relative to backpropagation: for the order of the jobs alone."""

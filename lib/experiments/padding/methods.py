@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
-from lib.classifier import Classifier
-from lib.coadjoint import Diverged, coadjoint_loss, soft_orthogonality
+from lib.probes.coadjoint import Diverged, coadjoint_loss, soft_orthogonality
 from lib.tasks import Sequences
+from lib.training.model import Classifier
 
 CELLS = {
     "adjoint": "rnn",
@@ -103,7 +103,7 @@ def training_step(
 
     Notes
     -----
-    The step raises `lib.coadjoint.Diverged` where its loss, or a gradient of the coadjoint method, is not finite.
+    The step raises `lib.probes.coadjoint.Diverged` where its loss, or a gradient of the coadjoint method, is not finite.
     """
     parameters = list(model.parameters())
 

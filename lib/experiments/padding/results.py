@@ -7,7 +7,7 @@ has the dimensions `SWEEP`, one data set and width (named in the attribute ``set
 
 import xarray as xr
 
-from lib.schema import COMPLETED, DIVERGED, ResultsError, Schema
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError, Schema
 
 SPLITS = ("train", "test")
 ATTEMPT = ("dataset", "padding", "method", "width", "replicate")

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lib.coadjoint import Diverged
+from lib.experiments.factorial.training import measure
 from lib.experiments.padding.methods import (
     evaluate,
     initial_model,
     reservoir_features,
     training_step,
 )
-from lib.schema import COMPLETED, DIVERGED
-from lib.seeds import seeds_of, torch_seed
+from lib.probes.coadjoint import Diverged
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Sequences, TaskData, load_prepared
 from lib.tasks.padded_rows import padded_rows
-from lib.train import measure
+from lib.training.seeds import seeds_of, torch_seed
 
 RECIPE = 1
 """Raised whenever a change to training or measuring changes results."""
@@ -37,7 +37,7 @@ class Job:
     dataset, padding, method, width, initialisation, kappa, replicate
         Its levels; kappa is 0 but for the coadjoint method, `orthogonality` but for ``constrained``.
     learning_rate .. adjoint_size
-        As in `lib.params.padding.PaddingSection`.
+        As in `lib.run.params.padding.PaddingSection`.
     prepared
         SHA-256 of the prepared data set.
     engines

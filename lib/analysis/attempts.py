@@ -1,0 +1,105 @@
+"""The results of the factorial experiment as tables of attempts and of measured epochs.
+
+A table has the factors of the design as columns, named as the dimensions of the dataset. Attempts that
+diverged or never ran stay in the tables of attempts, so that no count loses them.
+"""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from lib.analysis.regimes import adjoint_metric
+from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASURED, MISSING, SPLITS
+
+TASK = ("dataset", "order", "noise")
+"""The factors that make a task; the text has thirty of them."""
+TREATMENT = tuple(factor for factor in ATTEMPT if factor != "replicate")
+"""The factors that replicates share."""
+STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
+
+
+def attempts(ds: xr.Dataset) -> pd.DataFrame:
+    """Return one row per attempt of the design, whether it ran or not.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The factors, ``status`` (completed, diverged, missing) and ``epochs_completed``.
+    """
+    ds = ds[["status", "epochs_completed"]].transpose(*ATTEMPT)
+    frame = _factors(ds, ATTEMPT)
+    frame["status"] = pd.Series(ds["status"].values.ravel()).map(STATUS)
+    frame["epochs_completed"] = ds["epochs_completed"].values.ravel()
+    return frame
+
+
+def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
+    """Return one row per attempt and epoch that was measured on `split`.
+
+    The epochs that a diverged attempt finished are in the table; those it did not reach are not.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat),
+        ``accuracy`` (share) and ``metric``, the adjoint metric (3.6).
+
+    Raises
+    ------
+    ValueError
+        `split` is neither ``train`` nor ``test``.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split is {split!r}; expected one of {', '.join(SPLITS)}")
+    all_attempts = attempts(ds)
+    part = ds.sel(split=split).transpose(*(dim for dim in MEASURED if dim != "split"))
+    numbers = part["epoch"].values
+    reached = numbers <= all_attempts["epochs_completed"].to_numpy()[:, None]
+    rows, columns = np.nonzero(reached)
+
+    def measured(name: str) -> np.ndarray:
+        return part[name].values.reshape(reached.shape)[reached]
+
+    frame = all_attempts.iloc[rows].drop(columns="epochs_completed").reset_index(drop=True)
+    frame["attempt"] = rows
+    frame["epoch"] = numbers[columns]
+    frame["loss"] = measured("loss")
+    frame["accuracy"] = measured("accuracy")
+    frame["metric"] = adjoint_metric(measured("adjoint_first"), measured("adjoint_last"))
+    return frame
+
+
+def terminal(ds: xr.Dataset) -> pd.DataFrame:
+    """Return the terminal iterate of every completed attempt, measured on the test split.
+
+    The text calls this *evaluation*: the last epoch of training, 25 or 50 in its own design. Columns as in
+    `epochs`.
+    """
+    frame = epochs(ds, "test")
+    last = (frame["status"] == "completed") & (frame["epoch"] == frame["training_length"])
+    return frame[last].reset_index(drop=True)
+
+
+def count_status(frame: pd.DataFrame) -> dict[str, int]:
+    """Return how many attempts of `frame` were planned, entered, completed, diverged and are missing."""
+    counts = {status: int((frame["status"] == status).sum()) for status in STATUS.values()}
+    return {"planned": len(frame), "entered": len(frame) - counts["missing"], **counts}
+
+
+def planned_rows(ds: xr.Dataset) -> pd.DataFrame:
+    """Return what the design asks of the attempts that entered: ``attempts`` and ``epochs``.
+
+    One row per task and architecture. These are the denominators of shares: an attempt that diverged
+    counts with all the epochs it should have had.
+    """
+    frame = attempts(ds)
+    frame["entered"] = frame["status"] != "missing"
+    frame["epochs"] = frame["training_length"] * frame["entered"]
+    grouped = frame.groupby([*TASK, "architecture"], sort=False)
+    return grouped.agg(attempts=("entered", "sum"), epochs=("epochs", "sum")).reset_index()
+
+
+def _factors(ds: xr.Dataset, dims: tuple[str, ...]) -> pd.DataFrame:
+    levels = {dim: ds[dim].values.tolist() for dim in dims}
+    index = pd.MultiIndex.from_product(levels.values(), names=levels.keys())
+    return index.to_frame(index=False)

@@ -1,0 +1,144 @@
+"""What networks trained on the long time gap task emphasise, and how even their adjoints are."""
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import binomtest, norm
+
+from lib.results.schema import COMPLETED, DIVERGED
+
+
+def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
+    """Return one row per completed linear network: how much weight the deciding input t* gets.
+
+    Parameters
+    ----------
+    ds
+        Results with the schema of `lib.experiments.linear_gaps`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``place``, ``orthogonality``, ``replicate``; ``rank`` of the input t* by the size of its emphasis, 1 for
+        the largest; its ``share`` in the sum of the squared emphases; ``accuracy``; the accuracy ``expected``
+        of a network with this emphasis; ``departure`` of W from orthogonality.
+
+    Notes
+    -----
+    The other T - 1 inputs are independent signs. Their weighted sum is nearly normal, so a network whose emphasis c
+    has the right sign at t* is right with probability :math:`\\Phi(c_{t^*} / \\sqrt{\\sum_{t \\ne t^*} c_t^2})`.
+    """
+    at_place = ds["emphasis"].sel(time=ds["place"])
+    squares = ds["emphasis"] ** 2
+    share = at_place**2 / squares.sum("time")
+    rest = np.sqrt((squares.sum("time") - at_place**2).clip(0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = xr.zeros_like(share) + norm.cdf(at_place / rest)
+    measured = xr.Dataset(
+        {
+            "rank": 1 + (abs(ds["emphasis"]) > abs(at_place)).sum("time"),
+            "share": share,
+            "accuracy": ds["accuracy"],
+            "expected": expected,
+            "departure": ds["departure"],
+            "status": ds["status"],
+        }
+    ).drop_vars("time", errors="ignore")
+    order = ["place", "orthogonality", "replicate"]
+    frame = measured.to_dataframe(dim_order=order).reset_index()
+    return frame[frame["status"] == COMPLETED].drop(columns="status").reset_index(drop=True)
+
+
+def summarise_emphasis(table: pd.DataFrame, replicates: int) -> pd.DataFrame:
+    """Summarise `emphasis_table` by task and penalty.
+
+    Parameters
+    ----------
+    table
+        Its rows.
+    replicates
+        Networks trained for each task and penalty.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``networks`` completed, ``diverged``; ``first``, networks that emphasise t* most; medians of rank, share
+        and departure; median, lowest and highest accuracy.
+    """
+    groups = table.groupby(["place", "orthogonality"])
+    summary = pd.DataFrame(
+        {
+            "networks": groups.size(),
+            "first": groups["rank"].agg(lambda rank: int((rank == 1).sum())),
+            "rank": groups["rank"].median(),
+            "share": groups["share"].median(),
+            "accuracy": groups["accuracy"].median(),
+            "accuracy_lowest": groups["accuracy"].min(),
+            "accuracy_highest": groups["accuracy"].max(),
+            "departure": groups["departure"].median(),
+        }
+    ).reset_index()
+    summary.insert(3, "diverged", replicates - summary["networks"])
+    return summary
+
+
+def compare_with_penalty(table: pd.DataFrame) -> pd.DataFrame:
+    """Compare networks with the largest weight of the penalty to those without, start by start.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per place: ``pairs``; in how many the penalised network is ``better`` and ``worse``; the median
+        ``difference`` of the accuracies, and ``p``, the sign test's two-sided probability (ties left out).
+    """
+    rows = []
+    for place, part in table.groupby("place"):
+        wide = part.pivot(index="replicate", columns="orthogonality", values="accuracy").dropna()
+        if wide.shape[1] < 2:
+            raise ValueError(f"place {place}: expected networks with and without the penalty")
+        difference = wide[wide.columns.max()] - wide[wide.columns.min()]
+        better, worse = int((difference > 0).sum()), int((difference < 0).sum())
+        p = binomtest(better, better + worse).pvalue if better + worse else 1.0
+        rows.append((place, len(wide), better, worse, difference.median(), p))
+    return pd.DataFrame(rows, columns=["place", "pairs", "better", "worse", "difference", "p"])
+
+
+def normalised_adjoints(ds: xr.Dataset) -> xr.DataArray:
+    """Return each sequence's adjoint norms over their largest, between 0 and 1 (section 2.6.1).
+
+    `ds` has the schema of `lib.experiments.coadjoint_gaps`; where all adjoints are zero the result is ``nan``.
+    """
+    with np.errstate(invalid="ignore"):  # -inf less -inf
+        return 10 ** (ds["adjoint"] - ds["adjoint"].max("time"))
+
+
+def evenness_table(ds: xr.Dataset, learned: float = 0.99) -> pd.DataFrame:
+    """Return one row per weight kappa: who learned, and how even the adjoints are over time.
+
+    Parameters
+    ----------
+    ds
+        Results with the schema of `lib.experiments.coadjoint_gaps`.
+    learned
+        Accuracy from which a network counts as one that learned the task.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``kappa``; ``networks``, ``diverged``, ``learned`` (counts); the highest ``accuracy``; ``evenness``, the median
+        over networks of the mean over sequences and times of the normalised adjoints, 1 where all are equally large;
+        ``largest``, the median over networks of the mean over sequences of log10 of the largest adjoint norm.
+    """
+    evenness = normalised_adjoints(ds).mean(["sequence", "time"])
+    largest = ds["adjoint"].max("time").mean("sequence")
+    return pd.DataFrame(
+        {
+            "kappa": ds["kappa"].values,
+            "networks": ds.sizes["replicate"],
+            "diverged": (ds["status"] == DIVERGED).sum("replicate").values,
+            "learned": (ds["accuracy"] >= learned).sum("replicate").values,
+            "accuracy": ds["accuracy"].max("replicate").values,
+            "evenness": evenness.median("replicate").values,
+            "largest": largest.median("replicate").values,
+        }
+    )

@@ -1,0 +1,115 @@
+r"""The adjoint metric and its regimes (dissertation, Section 3.4).
+
+.. math::
+
+    \log_{10} \frac{\|\lambda_1\|_2}{\|\lambda_T\|_2} \quad (3.6), \qquad
+    \text{Regime} = \begin{cases}
+        \text{stable} & -b < (3.6) < b \\
+        \text{vanishing} & (3.6) \le -b \\
+        \text{exploding} & (3.6) \ge b
+    \end{cases} \quad (3.7)
+
+The text takes for the border :math:`b` the largest metric it observed in attempts without numerical error.
+"""
+
+import numpy as np
+import pandas as pd
+
+from lib.results.published import load_published
+
+STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
+REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
+
+
+def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return the adjoint metric (3.6) from log10 norms.
+
+    Parameters
+    ----------
+    first, last
+        log10 of the summed norms of lambda_1 and lambda_T, of any equal shape; a norm of zero is -inf.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same shape. -inf where only lambda_1 is zero, inf where only lambda_T is; nan where both are,
+        because the ratio of two zeros is no number.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.subtract(first, last, dtype=float)
+
+
+def regimes(metric: np.ndarray, border: float) -> np.ndarray:
+    """Return the regime (3.7) of each value of the adjoint metric.
+
+    Parameters
+    ----------
+    metric
+        Adjoint metric, any shape.
+    border
+        The border b, in orders of magnitude, greater than zero.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same shape: ``stable``, ``vanished``, ``exploded``, or ``undefined`` where the metric is nan.
+
+    Raises
+    ------
+    ValueError
+        `border` is not greater than zero.
+    """
+    if not border > 0:
+        raise ValueError(f"border is {border}; expected a number of orders of magnitude above zero")
+    metric = np.asarray(metric, float)
+    conditions = [np.isnan(metric), metric <= -border, metric >= border]
+    return np.select(conditions, [UNDEFINED, VANISHED, EXPLODED], STABLE)
+
+
+def published_border() -> float:
+    """Return the border of the text, drawn in its Figure 3.3."""
+    return float(load_published("diss-fig-3.3")["border"].item())
+
+
+def own_border(frame: pd.DataFrame) -> float:
+    """Return the border by the text's own recipe: the largest metric of completed attempts.
+
+    Parameters
+    ----------
+    frame
+        Measured epochs with the columns ``status`` and ``metric``.
+
+    Returns
+    -------
+    float
+        nan where no completed attempt has a finite metric above zero: then there is nothing to reflect.
+    """
+    metric = frame.loc[frame["status"] == "completed", "metric"]
+    metric = metric[np.isfinite(metric) & (metric > 0)]
+    return float(metric.max()) if len(metric) else float("nan")
+
+
+def borders(frame: pd.DataFrame) -> dict[str, float]:
+    """Return the borders to report: ``text``, and ``own`` where these results have one."""
+    found = {"text": published_border(), "own": own_border(frame)}
+    return {name: border for name, border in found.items() if border > 0}
+
+
+def regime_shares(frame: pd.DataFrame, borders: dict[str, float]) -> pd.DataFrame:
+    """Return the share of each architecture's rows in each regime, by each border.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``border`` (its name), ``architecture``, ``regime``, ``epochs`` (rows) and ``share``.
+    """
+    names = frame["architecture"].drop_duplicates()
+    index = pd.MultiIndex.from_product([names, REGIMES], names=["architecture", "regime"])
+    tables = {}
+    for name, border in borders.items():
+        marked = frame.assign(regime=regimes(frame["metric"], border))
+        found = marked.groupby(["architecture", "regime"]).size().reindex(index, fill_value=0)
+        tables[name] = found.rename("epochs")
+    table = pd.concat(tables, names=["border"]).reset_index()
+    total = table.groupby(["border", "architecture"])["epochs"].transform("sum")
+    return table.assign(share=table["epochs"] / total)

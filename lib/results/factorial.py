@@ -1,0 +1,155 @@
+"""The factorial experiment's results: one `xarray.Dataset`, its schema and its file.
+
+Dimensions are the design's factors (dissertation, Table 1.2) and what is measured after every epoch::
+
+    architecture, width, learning_rate, training_length, dataset, order, noise, replicate   the attempt
+    split (train, test), epoch (1..max)                                                     the measurement
+
+Variables, each with ``long_name`` and ``units``:
+
+====================== ================ ==========================================================
+``status``             attempt          0 completed, 1 diverged (a non-finite loss), 2 missing
+``epochs_completed``   attempt          epochs whose measurements are finite
+``parameters``         architecture,    trainable numbers of the recurrent cell
+                       width, dataset
+``loss``               attempt, split,  mean cross entropy
+                       epoch
+``accuracy``           ..               share of sequences classified correctly; in results of the profile
+                                        ``simulated`` any number
+``adjoint_first``      ..               log10 of sum_i ||lambda_1^(i)||_2 over the split (3.5)
+``adjoint_last``       ..               log10 of sum_i ||lambda_T^(i)||_2
+``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)
+``adjoint_last_full``  ..               ..
+``classes``            dataset          number of labels K
+``examples``           dataset, split   sequences in the split
+``time_steps``         dataset, noise   length T of the input sequence
+====================== ================ ==========================================================
+
+The adjoint metric of the text (3.6) is ``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``,
+and epochs that an attempt did not reach are ``nan``: a diverged attempt keeps what it measured before. Attributes carry the
+profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those).
+"""
+
+from pathlib import Path
+
+import xarray as xr
+
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema
+
+__all__ = ["COMPLETED", "DIVERGED", "MISSING", "ResultsError", "empty", "load", "save", "validate"]
+
+SCHEMA = "factorial/1"
+ATTEMPT = (
+    "architecture",
+    "width",
+    "learning_rate",
+    "training_length",
+    "dataset",
+    "order",
+    "noise",
+    "replicate",
+)
+MEASURED = (*ATTEMPT, "split", "epoch")
+SPLITS = ("train", "test")
+SIMULATED = "simulated"
+"""Profile of results that were drawn from published tables (`lib.analysis.simulated`), not trained."""
+
+_COORDINATES = {
+    "architecture": ("recurrent architecture", "1"),
+    "width": ("recurrent dimension", "1"),
+    "learning_rate": ("learning rate of Adam", "1"),
+    "training_length": ("training length", "epoch"),
+    "dataset": ("data set", "1"),
+    "order": ("order of the inputs", "1"),
+    "noise": ("noise orientation", "1"),
+    "replicate": ("replicate", "1"),
+    "split": ("part of the data set", "1"),
+    "epoch": ("training epochs completed", "epoch"),
+}
+_VARIABLES = {
+    "status": (ATTEMPT, "int8", "how the attempt ended", "1"),
+    "epochs_completed": (ATTEMPT, "int32", "epochs with finite measurements", "epoch"),
+    "parameters": (("architecture", "width", "dataset"), "int64", "parameters of the cell", "1"),
+    "loss": (MEASURED, "float64", "mean cross entropy", "nat"),
+    "accuracy": (MEASURED, "float64", "classification accuracy", "1"),
+    "adjoint_first": (MEASURED, "float64", "log10 of summed norms of lambda_1", "1"),
+    "adjoint_last": (MEASURED, "float64", "log10 of summed norms of lambda_T", "1"),
+    "adjoint_first_full": (
+        MEASURED,
+        "float64",
+        "log10 of summed norms of lambda_1, full state",
+        "1",
+    ),
+    "adjoint_last_full": (
+        MEASURED,
+        "float64",
+        "log10 of summed norms of lambda_T, full state",
+        "1",
+    ),
+    "classes": (("dataset",), "int64", "number of labels", "1"),
+    "examples": (("dataset", "split"), "int64", "number of sequences", "1"),
+    "time_steps": (("dataset", "noise"), "int64", "length of the input sequence", "step"),
+}
+MEASUREMENTS = tuple(name for name, (dims, *_) in _VARIABLES.items() if dims == MEASURED)
+
+
+def _validate_measurements(ds: xr.Dataset) -> None:
+    reached = ds["epoch"] <= ds["epochs_completed"]
+    for name in MEASUREMENTS:
+        if bool((ds[name].isnull() & reached).any()) or bool((ds[name].notnull() & ~reached).any()):
+            raise ResultsError(f"{name}: expected values for exactly the epochs completed")
+    full = ds["epochs_completed"] == ds["training_length"]
+    if bool(((ds["status"] == COMPLETED) & ~full).any()):
+        raise ResultsError("epochs_completed: expected all epochs where the status is completed")
+    if bool(((ds["status"] == MISSING) & (ds["epochs_completed"] > 0)).any()):
+        raise ResultsError("epochs_completed: expected 0 where the status is missing")
+    accuracy = ds["accuracy"]
+    # Drawn from a linear model, an accuracy may lie outside; cut off, it would bias every coefficient.
+    drawn = ds.attrs["profile"] == SIMULATED
+    if not drawn and bool(((accuracy < 0) | (accuracy > 1)).any()):
+        raise ResultsError("accuracy: expected values between 0 and 1")
+
+
+_FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
+
+
+def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
+    """Return a dataset of the design `levels` in which every attempt is missing.
+
+    Parameters
+    ----------
+    levels
+        The levels of each dimension in `ATTEMPT`, and ``epoch``.
+    profile
+        Name of the profile, kept as an attribute.
+    settings
+        Everything else that the results depend on; stored as JSON in the attribute ``settings``.
+    """
+    return _FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
+
+
+def validate(ds: xr.Dataset) -> xr.Dataset:
+    """Return `ds` unchanged if it follows the schema in the module's docstring.
+
+    Raises
+    ------
+    ResultsError
+        The first thing that is wrong, what was found and what was expected.
+    """
+    return _FACTORIAL.validate(ds)
+
+
+def save(ds: xr.Dataset, path: str | Path) -> Path:
+    """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
+    return _FACTORIAL.save(ds, path)
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read and validate the results at `path`.
+
+    Raises
+    ------
+    ResultsError
+        The file is missing, unreadable or of another schema.
+    """
+    return _FACTORIAL.load(path)

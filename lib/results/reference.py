@@ -1,0 +1,188 @@
+"""Keep this run's results in the repository, with what is needed to know how they came about.
+
+`python -m lib.results.reference NAME...` (`make keep-reference`) copies ``data/results/<name>.nc`` to ``data/reference/<profile>/``, the
+tables and pictures that notebooks made of it to ``tables/<name>/`` and ``figures/<name>/`` beside it, and writes
+``<name>.json``, its provenance. Analyses of every later run read the results, so that tables at a scale of hours are shown
+without training again.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+import xarray as xr
+from ruamel.yaml import YAML
+
+from lib.paths import ROOT
+from lib.results.schema import ResultsError, count_ends
+from lib.run.pipeline.datasets import ANALYSES, EXPERIMENTS, RESULTS, read, written
+
+TABLES = "data/tables/rebuilt"
+FIGURES = "data/figures/rebuilt"
+PACKAGES = (
+    "torch",
+    "numba",
+    "numpy",
+    "scipy",
+    "statsmodels",
+    "pandas",
+    "xarray",
+    "netCDF4",
+    "distributed",
+)
+
+
+def names(root: Path = ROOT) -> list[str]:
+    """Return the names of the datasets that the experiments below `root` write."""
+    found = [written(path) for path in sorted((root / "notebooks").glob(EXPERIMENTS))]
+    return ["factorial", *(Path(path).stem for path in found if Path(path).parent == Path(RESULTS))]
+
+
+def keep(name: str, root: Path = ROOT) -> Path:
+    """Copy the dataset `name`, its tables and pictures into the references below `root`; return its copy.
+
+    Raises
+    ------
+    ResultsError
+        The results are missing, lack attempts, or are not those of the last complete run; the reference kept
+        before stays as it was.
+    """
+    if name not in names(root):
+        raise ResultsError(
+            f"no experiment makes {name!r}; expected one of {', '.join(names(root))}"
+        )
+    source = root / RESULTS / f"{name}.nc"
+    results = _open(source)
+    if missing := sum(ended["missing"] for ended in _ends(results).values()):
+        raise ResultsError(
+            f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
+            "finish the experiment with `make repro`"
+        )
+    notebooks = [path.stem for path in (root / "notebooks").glob(ANALYSES) if read(path) == name]
+    made = {
+        "tables": _made(root / TABLES, notebooks, "*.csv"),
+        "figures": _made(root / FIGURES, notebooks, "*.png"),
+    }
+    if not any(made.values()):
+        raise ResultsError(
+            f"no tables or figures of {name} in {TABLES}; make them with `make repro`"
+        )
+    record = provenance(results, _recorded_md5(root, f"{RESULTS}/{name}.nc"))
+    target = root / "data" / "reference" / results.attrs["profile"]
+    partial = target / f".{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        shutil.copyfile(source, partial / f"{name}.nc")
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        (partial / f"{name}.json").write_text(text, encoding="utf-8")
+        for kind, paths in made.items():
+            (partial / kind).mkdir()
+            for path in paths:
+                shutil.copyfile(path, partial / kind / path.name)
+        for kind in made:
+            (target / kind).mkdir(exist_ok=True)
+            shutil.rmtree(target / kind / name, ignore_errors=True)
+            (partial / kind).rename(target / kind / name)
+        for suffix in (".json", ".nc"):  # the results last: where they are new, all else is
+            (partial / f"{name}{suffix}").replace(target / f"{name}{suffix}")
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target / f"{name}.nc"
+
+
+def provenance(results: xr.Dataset, md5: str) -> dict:
+    """Return what produced `results`: settings, size, software and machine, without names, times or paths."""
+    return {
+        "profile": results.attrs["profile"],
+        "results": {"schema": results.attrs["schema"], "md5": md5},
+        **{
+            name: {end: count for end, count in ended.items() if end != "missing"}
+            for name, ended in _ends(results).items()
+        },
+        "settings": json.loads(results.attrs["settings"]),
+        "software": {
+            "python": platform.python_version(),
+            **{package: version(package) for package in PACKAGES},
+        },
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
+        },
+    }
+
+
+def _open(path: Path) -> xr.Dataset:
+    """Read any experiment's dataset; its own stage has validated it, and `dvc.lock` has its hash."""
+    if not path.exists():
+        raise ResultsError(f"no results at {path}; build them with `make repro`")
+    with xr.open_dataset(path, engine="netcdf4") as ds:
+        return ds.load()
+
+
+def _ends(results: xr.Dataset) -> dict[str, dict[str, int]]:
+    """Return for ``attempts``, and others such as ``sweep_attempts``, how many were planned and how they ended."""
+    found = {}
+    for name in (name for name in results.data_vars if name.endswith("status")):
+        counts = count_ends(results[name])
+        planned = results[name].size - counts.get("not_planned", 0)
+        found[f"{name.removesuffix('status')}attempts"] = {"all": planned, **counts}
+    return found
+
+
+def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
+    return [path for stem in sorted(notebooks) for path in sorted((folder / stem).glob(pattern))]
+
+
+def _recorded_md5(root: Path, name: str) -> str:
+    """Return the hash of the results in `dvc.lock`, which must be that of the file itself."""
+    lock = root / "dvc.lock"
+    stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
+    recorded = {
+        out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])
+    }.get(name)
+    with (root / name).open("rb") as file:
+        found = hashlib.file_digest(file, "md5").hexdigest()
+    if recorded != found:
+        raise ResultsError(
+            f"{name} has the hash {found}, dvc.lock records {recorded}; run `make repro` to the end first"
+        )
+    return found
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.exists() else []
+    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return found[0] if found else platform.processor() or "unknown"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Keep the results of the last run and say where."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.results.reference", description=main.__doc__
+    )
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(names())}; all by default")
+    options = parser.parse_args(arguments)
+    for name in options.names or names():
+        try:
+            path = keep(name)
+        except ResultsError as error:
+            print(f"lib.results.reference: {error}", file=sys.stderr)
+            return 1
+        size = path.stat().st_size / 1e6
+        print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""Read a notebook's parameters cell, and check that a notebook is built as the others are.
+
+`python -m lib.run.notebooks FILE...` checks files; pre-commit and the tests call it.
+"""
+
+import ast
+import json
+import math
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+Scalar = bool | int | float | str
+
+PARAMETERS = "parameters"
+"""Tag of the cell whose assignments are the notebook's parameters."""
+
+# What YAML 1.2 reads as an integer or a number, so that dvc.yaml and the command line agree.
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TRUTH = {"true": True, "false": False}
+_EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
+
+
+class NotebookError(ValueError):
+    """A notebook cannot be run as asked; the message says what came and what was expected."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a notebook file."""
+
+    kind: str
+    """``code``, ``markdown`` or ``raw``."""
+    id: str
+    source: str
+    tags: tuple[str, ...]
+    execution_count: int | None
+    has_outputs: bool
+
+
+def read_cells(path: str | Path) -> list[Cell]:
+    """Return the cells of the notebook at `path`.
+
+    Raises
+    ------
+    NotebookError
+        The file is missing or is not a notebook of format 4.
+    """
+    content = _read(Path(path))
+    return [
+        Cell(
+            kind=cell["cell_type"],
+            id=cell.get("id", ""),
+            source="".join(cell["source"]),
+            tags=tuple(cell["metadata"].get("tags", [])),
+            execution_count=cell.get("execution_count"),
+            has_outputs=bool(cell.get("outputs")),
+        )
+        for cell in content["cells"]
+    ]
+
+
+def _read(path: Path) -> dict:
+    # Read as JSON: importing nbformat takes longer than all else that `make repro` does when nothing has changed.
+    if not path.is_file():
+        raise NotebookError(f"no notebook at {path}; check the name and the folder")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        whole = content["nbformat"] == 4 and all(
+            {"cell_type", "source", "metadata"} <= set(cell) for cell in content["cells"]
+        )
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise NotebookError(
+            f"{path} is not a whole Jupyter notebook of format 4; save it again from JupyterLab"
+        )
+    return content
+
+
+def read_parameters(path: str | Path) -> dict[str, Scalar]:
+    """Return the parameters of the notebook at `path` with their defaults, in order.
+
+    The cell is parsed, not executed.
+
+    Raises
+    ------
+    NotebookError
+        There is no such notebook or no parameters cell, or the cell holds more than ``name = scalar``.
+    """
+    for cell in read_cells(path):
+        if cell.kind == "code" and PARAMETERS in cell.tags:
+            return dict(_assignment(path, statement) for statement in _statements(path, cell))
+    raise NotebookError(
+        f"{path} has no cell tagged {PARAMETERS!r}; tag the cell that sets its parameters"
+    )
+
+
+def convert(name: str, text: str, default: Scalar) -> Scalar:
+    """Return `text` as a value of the type of `default`.
+
+    >>> convert("rate", "1e-3", 0.1)
+    0.001
+
+    Raises
+    ------
+    NotebookError
+        `text` does not read as that type: ``true`` or ``false`` for a truth value, digits for a whole
+        number, and any finite number for a number, as in YAML 1.2.
+    """
+    kind = type(default)
+    if kind is str:
+        return text
+    if kind is bool and text in _TRUTH:
+        return _TRUTH[text]
+    if kind is int and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind is float and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    raise NotebookError(
+        f"parameter {name} is {text!r}; expected {_EXPECTED[kind]}, as its default {default!r}"
+    )
+
+
+def check_notebook(path: str | Path) -> list[str]:
+    """Return what is wrong with how the notebook at `path` is built, one sentence each.
+
+    A notebook asks a question in its title, then come the parameters, and it ends with a cell of checks and
+    one of versions; it is stored without outputs, and its cells were not run out of order.
+    """
+    try:
+        cells = read_cells(path)
+        read_parameters(path)
+    except NotebookError as error:
+        return [str(error)]
+    problems = []
+    if cells[0].kind != "markdown" or not re.match(r"# .+\?\s*(\n|$)", cells[0].source):
+        problems.append("the first cell is not a title that asks a question, '# ...?'")
+    if not any(PARAMETERS in cell.tags for cell in cells[1:2]):
+        problems.append(f"the second cell is not the one tagged {PARAMETERS!r}")
+    if [cell.id for cell in cells if cell.kind == "code"][-2:] != ["checks", "versions"]:
+        problems.append(
+            "the last two code cells are not those with the ids 'checks' and 'versions'"
+        )
+    if _read(Path(path)).get("metadata", {}).get("kernelspec", {}).get("name") != "python3":
+        problems.append("its kernel is not python3")
+    counts = [cell.execution_count for cell in cells if cell.kind == "code" and cell.source.strip()]
+    if any(counts) and counts != list(range(1, len(counts) + 1)):
+        problems.append("its cells were run out of order; restart the kernel and run all of them")
+    return [f"{path}: {problem}" for problem in problems]
+
+
+def is_stripped(path: str | Path) -> bool:
+    """Return whether the notebook at `path` holds neither outputs nor execution counts."""
+    return not any(cell.has_outputs or cell.execution_count for cell in read_cells(path))
+
+
+def _statements(path: str | Path, cell: Cell) -> list[ast.stmt]:
+    try:
+        return ast.parse(cell.source).body
+    except SyntaxError as error:
+        raise NotebookError(f"{path}: the parameters cell is not Python ({error.msg})") from None
+
+
+def _assignment(path: str | Path, statement: ast.stmt) -> tuple[str, Scalar]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=expression):
+            pass
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as expression):
+            pass
+        case _:
+            raise NotebookError(
+                f"{path}: the parameters cell holds {ast.unparse(statement)!r}; expected only lines "
+                "such as 'width = 128'"
+            )
+    try:
+        value = ast.literal_eval(expression)
+    except ValueError:
+        value = None
+    if type(value) not in _EXPECTED:
+        raise NotebookError(
+            f"{path}: the default of {name} is {ast.unparse(expression)}; expected one truth value, number or text"
+        )
+    return name, value
+
+
+def main(paths: list[str]) -> int:
+    """Check every notebook in `paths`, print what is wrong, and return the exit status."""
+    problems = [problem for path in paths for problem in check_notebook(path)]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

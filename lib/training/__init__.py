@@ -1,0 +1,1 @@
+"""Models, how they are trained, and jobs in shards."""
