@@ -146,5 +146,5 @@ def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
     with pytest.raises(results.ResultsError, match="is not a readable netCDF file"):
         results.load(path)
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc")
-    with pytest.raises(results.ResultsError, match="expected results of schema"):
+    with pytest.raises(results.ResultsError, match="is no dataset of results"):
         results.load(tmp_path / "foreign.nc")

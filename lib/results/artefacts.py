@@ -7,17 +7,21 @@ a manifest is written last: where one exists, its files are whole.
 
 import difflib
 import json
-import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pandas as pd
+import xarray as xr
+from IPython.display import display
 from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
 from lib.paths import ROOT, resolve
 from lib.results.published import artefacts
+from lib.results.schema import attempts_that_ran
+from lib.run.files import write_whole
 
 OWN = "own-"
 """Prefix of artefacts that no text publishes."""
@@ -26,7 +30,7 @@ _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Artefacts:
-    """The figures and tables that one notebook makes from one set of results.
+    """The figures and tables that one notebook makes from one set of results: shown, and kept.
 
     Parameters
     ----------
@@ -35,28 +39,79 @@ class Artefacts:
     notebook
         The notebook's name without suffix, such as ``"22_numerical_errors"``.
     result_set
-        Label of the results in file names: ``rebuilt`` or ``reference``.
+        Label of the results in file names: ``rebuilt``, ``reference`` or ``simulated``.
+    ds
+        The results that all of it is made of: its profile, and how many attempts ran, stand beside every table. Without
+        one, `profile` and `runs` say so.
     profile
-        Profile that the data come from.
+        Profile that the data come from; the dataset's by default.
     runs
-        Number of training attempts that entered; 0 where none is needed.
+        Number of training attempts that entered; the dataset's by default, 0 where none is needed.
     """
 
     def __init__(
-        self, out: str | Path, *, notebook: str, result_set: str, profile: str, runs: int
+        self,
+        out: str | Path,
+        *,
+        notebook: str,
+        result_set: str,
+        ds: xr.Dataset | None = None,
+        profile: str | None = None,
+        runs: int | None = None,
     ) -> None:
         for what, name in (("notebook", notebook), ("result_set", result_set)):
             if not _SLUG.fullmatch(name):
                 raise ValueError(f"{what} is {name!r}; expected letters, digits, '_', '-' or '.'")
+        if ds is None and profile is None:
+            raise ValueError(
+                "expected the results that the notebook reads, or their profile, got neither"
+            )
+        runs = runs if runs is not None else 0 if ds is None else attempts_that_ran(ds)
         if runs < 0:
             raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
-        self.profile = str(profile)
+        self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
         self.tables = resolve(out) / "tables" / result_set / notebook
         self.figures = resolve(out) / "figures" / result_set / notebook
         # Both folders are outputs of the notebook's stage, so both exist even when one stays empty.
         self.tables.mkdir(parents=True, exist_ok=True)
         self.figures.mkdir(parents=True, exist_ok=True)
+
+    def show_table(
+        self,
+        frame: pd.DataFrame,
+        artefact: str,
+        *,
+        caption: str,
+        part: str = "",
+        explore: bool = False,
+        shown: pd.DataFrame | Styler | None = None,
+        precision: int = 3,
+    ) -> None:
+        """Keep `frame` as `save_table` does, and display it.
+
+        Parameters
+        ----------
+        shown
+            What is displayed in its place, such as `lib.results.published.layout` of it; a `Styler` keeps its own format.
+        precision
+            Digits after the point of displayed numbers.
+        """
+        self.save_table(frame, artefact, caption=caption, part=part, explore=explore)
+        shown = frame if shown is None else shown
+        if isinstance(shown, pd.DataFrame):
+            shown = shown.style.format(precision=precision, na_rep="–", thousands=",")
+            if all(name is None for name in frame.index.names):
+                shown = shown.hide(axis="index")
+        display(shown.set_uuid(_stem(artefact, part)).set_caption(caption))
+
+    def show_figure(
+        self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
+    ) -> None:
+        """Keep `figure` and its `data` as `save_figure` does, and display it."""
+        self.save_figure(figure, artefact, data=data, caption=caption, part=part)
+        display(figure)
+        plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def save_table(
         self,
@@ -103,7 +158,7 @@ class Artefacts:
         _write_csv(data, path.with_suffix(".csv"))
         with mpl.rc_context({"svg.hashsalt": stem}):
             for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
-                _whole(
+                write_whole(
                     path.with_suffix(suffix),
                     lambda partial, kind=suffix, meta=metadata: figure.savefig(
                         partial, format=kind[1:], metadata=meta
@@ -138,7 +193,7 @@ class Artefacts:
             **{name: value for name, value in more.items() if value},
         }
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        _whole(manifest, lambda partial: partial.write_text(text, encoding="utf-8"))
+        write_whole(manifest, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def _stem(artefact: str, part: str) -> str:
@@ -160,17 +215,7 @@ def _write_csv(frame: pd.DataFrame, path: Path) -> None:
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
     named = any(name is not None for name in frame.index.names)
-    _whole(path, lambda partial: frame.to_csv(partial, index=named, lineterminator="\n"))
-
-
-def _whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file and put it in place of `path`, whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
-    try:
-        write(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, lambda partial: frame.to_csv(partial, index=named, lineterminator="\n"))
 
 
 def _from_root(path: Path) -> str:

@@ -5,7 +5,6 @@ the settings, never a time, host or commit (``dvc.lock`` is the record of those)
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+
+from lib.run.files import write_whole
 
 COMPLETED, DIVERGED, MISSING, NOT_PLANNED = 0, 1, 2, 3
 """Values of a status. A missing attempt was planned and never ran; what no grid of a design has is not planned."""
@@ -156,38 +157,54 @@ class Schema:
 
     def save(self, ds: xr.Dataset, path: str | Path) -> Path:
         """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
-        path = Path(path)
         self.validate(ds)
-        path.parent.mkdir(parents=True, exist_ok=True)
         floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
         encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
-        partial = path.with_suffix(f".partial{os.getpid()}")
-        try:
-            ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        return path
+        return write_whole(
+            path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
+        )
 
     def load(self, path: str | Path) -> xr.Dataset:
-        """Read and validate the results at `path`.
+        """Read the results at `path` and validate them in full.
 
         Raises
         ------
         ResultsError
             The file is missing, unreadable or of another schema.
         """
-        path = Path(path)
-        if not path.exists():
-            raise ResultsError(f"no results at {path}; build them with `make repro`")
-        try:
-            with xr.open_dataset(path, engine="netcdf4") as ds:
-                ds = ds.load()
-        except (OSError, ValueError) as error:
-            raise ResultsError(
-                f"{path} is not a readable netCDF file ({error}); rebuild it"
-            ) from None
-        return self.validate(ds)
+        return self.validate(load(path))
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read the results of any experiment, as its own schema wrote them.
+
+    The file says itself what it holds: the schema's name, meaning and unit of every variable. That it was written whole
+    and validated is the writer's promise (`Schema.save`), so that statistics need no code that trains.
+
+    Raises
+    ------
+    ResultsError
+        The file is missing, unreadable, or no dataset of results.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ResultsError(f"no results at {path}; build them with `make repro`")
+    try:
+        with xr.open_dataset(path, engine="netcdf4") as ds:
+            ds = ds.load()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
+    if lacking := [name for name in ("schema", "profile", "settings") if name not in ds.attrs]:
+        raise ResultsError(
+            f"{path} is no dataset of results: the attribute {lacking[0]!r} is missing; rebuild it with `make repro`"
+        )
+    return ds
+
+
+def attempts_that_ran(ds: xr.Dataset) -> int:
+    """Return how many training attempts of a dataset ended one way or another."""
+    statuses = [ds[name] for name in ds.data_vars if name.endswith("status")]
+    return sum(int(status.isin((COMPLETED, DIVERGED)).sum()) for status in statuses)
 
 
 def count_ends(status: xr.DataArray) -> dict[str, int]:

@@ -1,10 +1,11 @@
 """The file of a prepared data set: its schema, and writing and reading it whole."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+
+from lib.run.files import write_whole
 
 SCHEMA = "prepared/1"
 PAD, START, UNKNOWN, FIRST_WORD = 0, 1, 2, 3
@@ -174,17 +175,13 @@ def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
     """
     validate_prepared(ds)
     path = Path(folder) / f"{ds.attrs['dataset']}.nc"
-    path.parent.mkdir(parents=True, exist_ok=True)
     encoding = {name: {"zlib": True, "complevel": 1, "shuffle": True} for name in ds.data_vars}
-    partial = path.with_suffix(f".partial{os.getpid()}")
     try:
-        ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-        partial.replace(path)
+        return write_whole(
+            path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
+        )
     except (OSError, RuntimeError) as error:  # the netCDF library reports a full disk as either
         raise OSError(f"{path} could not be written ({error}); make room and run again") from None
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
 
 
 def load_file(path: str | Path) -> xr.Dataset:

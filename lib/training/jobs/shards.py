@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import sys
 import zipfile
 import zlib
@@ -10,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+
+from lib.run.files import write_whole
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -23,15 +24,13 @@ def shard_path(cache: Path, identity: Mapping) -> Path:
 
 def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
     """Write a job's arrays; a reader never sees half a file."""
-    path = shard_path(cache, identity)
-    partial = path.with_suffix(f".partial{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            np.savez_compressed(file, **{_IDENTITY: _text(identity)}, **arrays)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    whole = {_IDENTITY: _text(identity), **arrays}
+
+    def save(partial: Path) -> None:
+        with partial.open("wb") as file:  # NumPy would add a suffix to a name
+            np.savez_compressed(file, **whole)
+
+    return write_whole(shard_path(cache, identity), save)
 
 
 def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
