@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from lib.experiments.adding.training import Adder, Training, start
 from lib.probes.adjoint import adjoint_norms
-from lib.tasks.adding import adding
+from lib.tasks.adding import draw_sums
 
 NETWORKS = ("rnn", "inverse_rnn", "lu_rnn")
 
@@ -48,12 +48,12 @@ def scaled_adjoints(
         Columns ``architecture``, ``scale``, ``loudness``, ``time`` and ``log10_ratio``, the median over sequences of the
         adjoint state's length relative to the last one.
     """
-    part = adding(time_steps, size, np.random.default_rng(0))
+    part = draw_sums(time_steps, size, np.random.default_rng(0))
     u = torch.from_numpy(part.inputs).transpose(0, 1)
     rows = []
     for name, scale, level in product(NETWORKS, scales, loudness):
         model = _network(name, scale, level, width, time_steps, tau)
-        output, sums = model.output.double(), torch.from_numpy(part.targets).double()
+        output, sums = model.output.double(), torch.from_numpy(part.targets[:, 0]).double()
         norms = adjoint_norms(
             model.cell,
             u,
