@@ -1,11 +1,12 @@
 """What hyper-parameters of the cells beyond the factorial study do at the start, and which are refused."""
 
+import inspect
 import math
 
 import pytest
 import torch
 
-from lib.cells import make_cell
+from lib.cells import cell_class, cell_names, check_hyper_parameters, make_cell
 from lib.cells.sru import SRU
 
 P, D = 2, 5
@@ -62,4 +63,31 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
 )
 def test_hyper_parameters_out_of_range_are_refused(name, wrong, complaint):
     with pytest.raises(ValueError, match=f"{name}: expected.*{complaint}"):
+        make_cell(name, P, D, **wrong)
+
+
+@pytest.mark.parametrize("name", cell_names())
+def test_hyper_parameters_that_a_constructor_takes_are_known(name):
+    known = inspect.signature(cell_class(name).__init__).parameters
+    names = [key for key in known if key not in ("self", "input_size", "hidden_size")]
+    check_hyper_parameters(name, dict.fromkeys(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "complaint"),
+    [
+        (
+            "lem",
+            {"delta": 1},
+            "lem: expected hyper-parameters among dt, clip, chrono, single_scale, got 'delta'",
+        ),
+        ("rnn", {"phi": "relu"}, "rnn: expected hyper-parameters among none, got 'phi'"),
+        ("sru", {"width": 3, "dt": 1}, "got 'width', 'dt'"),
+        ("lstn", {}, "unknown architecture 'lstn'"),
+    ],
+)
+def test_unknown_hyper_parameters_are_refused_before_anything_is_built(name, wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        check_hyper_parameters(name, wrong)
+    with pytest.raises(ValueError, match=complaint):
         make_cell(name, P, D, **wrong)

@@ -40,7 +40,8 @@ counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1 it is K 
 All of them also take alpha eta <= 1.
 
 The text gives no initialisation of the weights: U starts at N(0, 1/(16 d)), whose norm is about a half, V and H at
-N(0, 1/d), W as in PyTorch's recurrent layers and b at zero.
+N(0, 1/d), W as in PyTorch's recurrent layers and b at zero. The start ``author`` draws all matrices from N(0, 0.01), as
+its first author's next network does (TARNN, github.com/anilkagak2/TARNN).
 """
 
 import math
@@ -51,7 +52,7 @@ from torch import Tensor, nn
 
 from lib.cells._activation import Activation, activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Weights(NamedTuple):
@@ -76,6 +77,24 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return (g,)
 
 
+def start_text(cell: Cell) -> None:
+    d = cell.hidden_size
+    if cell.rank is None:
+        cell.U.normal_().div_(4 * math.sqrt(d))
+    else:
+        cell.V.normal_().div_(math.sqrt(d))
+        cell.H.normal_().div_(math.sqrt(d))
+    uniform_fan(cell.W, fan=d)
+    nn.init.zeros_(cell.b)
+    nn.init.constant_(cell.eta, 0.01)
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell)
+    for matrix in (cell.W, *((cell.U,) if cell.rank is None else (cell.V, cell.H))):
+        nn.init.normal_(matrix, std=0.1)
+
+
 class IncrementalRNN(Cell, name="irnn"):
     """The incremental RNN; SiRNN with one inner step.
 
@@ -96,6 +115,7 @@ class IncrementalRNN(Cell, name="irnn"):
     title = "incremental RNN"
     source = "Kag et al. 2020, (5), (8)"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(
         self,
@@ -118,14 +138,14 @@ class IncrementalRNN(Cell, name="irnn"):
         self.rank = rank
         d = hidden_size
         if rank is None:
-            self.U = nn.Parameter(torch.randn(d, d) / (4 * math.sqrt(d)))
+            self.U = nn.Parameter(torch.empty(d, d))
         else:
-            self.V = nn.Parameter(torch.randn(d, rank) / math.sqrt(d))
-            self.H = nn.Parameter(torch.randn(rank, d) / math.sqrt(d))
+            self.V = nn.Parameter(torch.empty(d, rank))
+            self.H = nn.Parameter(torch.empty(rank, d))
         self.W = nn.Parameter(torch.empty(d, input_size))
-        uniform_fan(self.W, hidden_size=d)
-        self.b = nn.Parameter(torch.zeros(d))
-        self.eta = nn.Parameter(torch.full((inner_steps,), 0.01))
+        self.b = nn.Parameter(torch.empty(d))
+        self.eta = nn.Parameter(torch.empty(inner_steps))
+        self.start("text")
 
     def weights(self) -> Weights:
         low_rank = self.rank is not None
