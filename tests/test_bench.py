@@ -161,3 +161,12 @@ def test_every_network_of_figure_1_is_timed():
     assert {row["what"].split(", ")[0] for row in found} == {figure_1.BASELINE, *figure_1.LAYERS}
     assert "unicornn, numba-cpu, 2 layer(s)" in {row["what"] for row in found}
     assert not [row for row in ledger.rows if row["failure"]]
+
+
+def test_all_engines_of_all_cells_are_timed_beside_the_layers_of_the_library():
+    ledger = Ledger()
+    found = cells.bench_cells(Workload(2, 3, 4), ledger, rounds=1)
+    pairs = set(medians(found))
+    assert {("lem, numba-cpu", "nn.GRU"), ("cornn, reference", "nn.RNN")} <= pairs
+    assert {name for name, _ in pairs} >= set(cells.BASELINES)
+    assert not [row for row in ledger.rows if row["failure"]]

@@ -30,7 +30,7 @@ def bench_cells(workload: Workload, ledger: Ledger, *, rounds: int) -> list[dict
     entrants = {
         what: wall(training_pass(module, u, **more)) for what, (module, more) in modules.items()
     }
-    return race(entrants, ledger, size=workload, rounds=rounds, baselines=BASELINES)
+    return race(entrants, ledger, size=workload, rounds=rounds, baselines=list(BASELINES))
 
 
 def engines_here(name: str) -> list[str]:

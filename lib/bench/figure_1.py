@@ -8,6 +8,7 @@ time below which no kernel can come. The texts train SRU and IndRNN with batch n
 
 from collections.abc import Callable
 
+import pandas as pd
 import torch
 from torch import nn
 
@@ -66,6 +67,28 @@ def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: st
         except Exception as error:
             ledger.add(names[name], "floors", size=workload, failure=f"{error}")
     return found
+
+
+def as_timings(rows: list[dict], workload: Workload) -> pd.DataFrame:
+    """Return plain passes as `lib.results.timings` keeps them: its columns, and the versions."""
+    layers = {BASELINE: 1} | LAYERS
+    found = []
+    for row in rows:
+        cell, *rest = row["what"].split(", ")
+        if cell in layers and len(rest) in (0, 2):
+            found.append(
+                {
+                    "workload": row["size"],
+                    "time_steps": workload.time_steps,
+                    "cell": "lstm" if cell == BASELINE else cell,
+                    "engine": rest[0] if rest else "library",
+                    "layers": layers[cell],
+                    "baseline": row["baseline"],
+                    "median_ms": row["value"],
+                }
+                | {key: row[key] for key in ("ratio", "rounds", "machine", "versions")}
+            )
+    return pd.DataFrame(found)
 
 
 def on_gpu(u: torch.Tensor) -> bool:

@@ -67,7 +67,8 @@ def bench_recurrence(
     baselines = {name: (*loops, f"floor of {name}") for name in STREAMS}
     before = torch.get_num_threads()
     try:
-        return race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
+        size = f"{workload}, {threads} thread(s)"
+        return race(entrants, ledger, size=size, rounds=rounds, baselines=baselines)
     finally:
         torch.set_num_threads(before)
 
