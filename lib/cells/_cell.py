@@ -139,7 +139,8 @@ class Cell(nn.Module, ABC):
         """Refuse an input or a state that the equations do not speak of.
 
         That the input is finite costs a pass over it, which is little beside the recurrence. Only what asks for no gradient
-        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake.
+        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake. On a GPU
+        looking would make the host wait, and the pass could not be captured in a graph: there it is left out.
         """
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
@@ -161,7 +162,7 @@ class Cell(nn.Module, ABC):
                 f"{self.name}: expected input of {own.dtype} on {own.device}, "
                 f"got {u.dtype} on {u.device}; convert it with u.to(...)"
             )
-        if not u.requires_grad and not u.isfinite().all():
+        if u.device.type == "cpu" and not u.requires_grad and not u.isfinite().all():
             bad = int((~u.isfinite()).sum())
             raise ValueError(
                 f"{self.name}: expected finite input, got {bad} of {u.numel()} values that are NaN or infinite; "
