@@ -74,7 +74,9 @@ def trajectories(
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
     if size < 1 or time_steps < 1:
-        raise ValueError(f"fast_slow: expected positive sizes, got {size} sequences of {time_steps}")
+        raise ValueError(
+            f"fast_slow: expected positive sizes, got {size} sequences of {time_steps}"
+        )
     start = rng.uniform(-1, 1, size)
     end, times = STEP * time_steps, STEP * np.arange(time_steps + 1)
     times[-1] = end

@@ -52,7 +52,11 @@ def vital_sign(name: str, sign: str, by_patient: bool) -> xr.Dataset:
         Whether the parts share no patient. The texts' split is at random, though windows overlap: there a test window
         shares most of its samples with training windows.
     """
-    raw = read_arrays(from_mirror(*MIRRORED)) if mirror() else _from_archive(from_publisher(URL, None, "bidmc"))
+    raw = (
+        read_arrays(from_mirror(*MIRRORED))
+        if mirror()
+        else _from_archive(from_publisher(URL, None, "bidmc"))
+    )
     inputs, targets, patient = windows(raw, sign)
     train, validation, test = split_by(patient) if by_patient else split_at_random(len(inputs))
     return prepared_dataset(

@@ -114,7 +114,10 @@ def read_clips(archive: Path, classes: Mapping[str, int], features: Features) ->
         if not clips:
             raise FormatError(f"{archive.name}: no clip of a known word is for {part}")
     return {
-        part: (np.stack([made[clip][0] for clip in clips]), np.array([made[clip][1] for clip in clips]))
+        part: (
+            np.stack([made[clip][0] for clip in clips]),
+            np.array([made[clip][1] for clip in clips]),
+        )
         for part, clips in parts.items()
     }
 

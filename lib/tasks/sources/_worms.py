@@ -39,9 +39,13 @@ def from_archive(path: Path) -> Series:
         if set(read.get(suffix, {})) == set(PARTS):
             train, test = (read[suffix][part] for part in PARTS)
             if train.labels != test.labels or train.inputs.shape[1:] != test.inputs.shape[1:]:
-                raise FormatError(f"{path.name}: training and test file differ in length, dimensions or classes")
+                raise FormatError(
+                    f"{path.name}: training and test file differ in length, dimensions or classes"
+                )
             return _joined(train, test)
-    raise FormatError(f"{path.name}: expected {PARTS[0]} and {PARTS[1]} as .ts or .arff, found {_found(read)}")
+    raise FormatError(
+        f"{path.name}: expected {PARTS[0]} and {PARTS[1]} as .ts or .arff, found {_found(read)}"
+    )
 
 
 def made_up(size: int, time_steps: int, faster: float = 1.0) -> Series:
@@ -77,5 +81,3 @@ def _joined(train: Series, test: Series) -> Series:
 
 def _found(read: dict) -> str:
     return ", ".join(part + suffix for suffix, parts in read.items() for part in parts) or "neither"
-
-

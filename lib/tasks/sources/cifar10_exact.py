@@ -30,7 +30,10 @@ def cifar10_exact() -> xr.Dataset:
     chosen = np.concatenate([np.arange(FIRST_OF_ONE), *heads])
     if mirror() is not None:
         first, others = (read_arrays(from_mirror(*item)) for item in (FIRST, HEADS))
-        train = np.concatenate([first["images"], others["train_images"]]), others["train_labels_all"][chosen]
+        train = (
+            np.concatenate([first["images"], others["train_images"]]),
+            others["train_labels_all"][chosen],
+        )
         test = others["test_images"], others["test_labels_all"][:FIRST_OF_OTHERS]
     else:
         archive = from_publisher(URL, ARCHIVE, "cifar10")

@@ -20,4 +20,9 @@ def eigenworms() -> xr.Dataset:
     if mirror() is not None and not in_mirror(PATH):
         return worms("eigenworms", made_up(CASES, LENGTH), source="made up", substitute=STAND_IN)
     series = from_archive(fetch_pinned(PATH, URL))
-    return worms("eigenworms", series, source="Brown et al. 2013; UEA archive, Bagnall et al. 2018", substitute="")
+    return worms(
+        "eigenworms",
+        series,
+        source="Brown et al. 2013; UEA archive, Bagnall et al. 2018",
+        substitute="",
+    )

@@ -42,7 +42,11 @@ SECOND = (1, 3, 5)
 @source
 def har2() -> xr.Dataset:
     """Return windows of 128 x 9: acceleration of the body, angular velocity, whole acceleration; the official test users."""
-    raw = read_arrays(from_mirror(*MIRRORED)) if mirror() else _from_archive(from_publisher(URL, None, "hapt"))
+    raw = (
+        read_arrays(from_mirror(*MIRRORED))
+        if mirror()
+        else _from_archive(from_publisher(URL, None, "hapt"))
+    )
     inputs, targets, user = windows(raw)
     test = np.isin(user, TEST_USERS)
     train_inputs = inputs[~test]
@@ -109,9 +113,17 @@ def _from_archive(path: Path) -> dict[str, np.ndarray]:
             sensors.setdefault(key, {})[found["sensor"]] = values.reshape(-1, 3)
         else:
             labels = values.astype(int).reshape(-1, 5)
-    recordings = {key: np.hstack([both["acc"], both["gyro"]]) for key, both in sorted(sensors.items())}
+    recordings = {
+        key: np.hstack([both["acc"], both["gyro"]]) for key, both in sorted(sensors.items())
+    }
     signals = np.concatenate([*recordings.values()]).astype(np.float32)
     check(signals.tobytes(), SIGNALS, path.name)
     experiment, user = np.array([*recordings]).T
     offsets = np.cumsum([0, *map(len, recordings.values())])
-    return {"signals": signals, "offsets": offsets, "experiment": experiment, "user": user, "labels": labels}
+    return {
+        "signals": signals,
+        "offsets": offsets,
+        "experiment": experiment,
+        "user": user,
+        "labels": labels,
+    }
