@@ -7,9 +7,10 @@ import torch
 from lib.tasks import make_task
 from lib.tasks.copying import draw_copies, memoryless
 from lib.tasks.fast_slow import trajectories
+from lib.tasks.language import cut
 from lib.tasks.permutations import permutation, torch_permutation
 from lib.tasks.prepared import prepared_dataset, save_prepared
-from lib.tasks.sources._stream import cut, stream_dataset
+from lib.tasks.sources._stream import stream_dataset
 
 
 def _rng(seed=0):

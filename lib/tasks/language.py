@@ -11,7 +11,6 @@ import numpy as np
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
 from lib.tasks.prepared import SPLITS, load_file
-from lib.tasks.sources._stream import cut
 
 
 @task
@@ -68,3 +67,13 @@ def language(
         validation=part("validation", validation_size),
         test=part("test", test_size),
     )
+
+
+def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of a stream and, for each token, the one after it, (n, steps) each; an incomplete row is left out.
+
+    >>> cut(np.arange(6), 2)[1].tolist()
+    [[1, 2], [3, 4]]
+    """
+    rows = (len(stream) - 1) // steps
+    return tuple(stream[k : k + rows * steps].reshape(rows, steps) for k in (0, 1))

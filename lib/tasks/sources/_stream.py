@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from lib.tasks.language import cut
 from lib.tasks.prepared import prepared_dataset
 
 ROW = 50
@@ -63,16 +64,6 @@ def stream_dataset(
         vocabulary_size=len(ids),
         substitute=substitute,
     )
-
-
-def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows of a stream and, for each token, the one after it, (n, steps) each; an incomplete row is left out.
-
-    >>> cut(np.arange(6), 2)[1].tolist()
-    [[1, 2], [3, 4]]
-    """
-    rows = (len(stream) - 1) // steps
-    return tuple(stream[k : k + rows * steps].reshape(rows, steps) for k in (0, 1))
 
 
 def sentence_words(text: str) -> list[str]:
