@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from lib.analysis.units import BATCH
 from lib.results.published import load_published
 
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
@@ -46,7 +47,7 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 
 def float32_metric(
-    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = 32
+    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = BATCH
 ) -> np.ndarray:
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
