@@ -157,6 +157,26 @@ def draw_emphasis(
     return drawn.assign(place=place, orthogonality=weight)
 
 
+def plot_gaps(ds: xr.Dataset) -> tuple[Figure, pd.DataFrame]:
+    """Draw the size of the emphasis for every task, without and with the penalty (Figure A1)."""
+    places, weights = ds["place"].values.tolist(), ds["orthogonality"].values[[0, -1]]
+    size = (1.2 + min(2.6, 11 / len(places)) * len(places), 4.6)
+    figure, axes = plt.subplots(
+        2, len(places), figsize=size, sharex=True, sharey=True, squeeze=False
+    )
+    drawn = []
+    for line, weight, name in zip(
+        axes, weights, ("without penalty", "soft orthogonal"), strict=True
+    ):
+        line[0].set_ylabel(f"{name}\nsize of emphasis")
+        for ax, place in zip(line, places, strict=True):
+            drawn.append(draw_emphasis(ax, ds, place, weight, size=True))
+    for ax, place in zip(axes[0], places, strict=True):
+        ax.set_title(f"$t^* = {place}$")
+    figure.supxlabel("time t of the input (steps)", fontsize=11)
+    return figure, pd.concat(drawn)
+
+
 def normalised_adjoints(ds: xr.Dataset) -> xr.DataArray:
     """Return each sequence's adjoint norms over their largest, between 0 and 1 (section 2.6.1).
 
