@@ -225,7 +225,7 @@ def plot_kappa(rows: pd.DataFrame, guess: float, names: Mapping[str, str]) -> Fi
 
     Notes
     -----
-    Above the panels stands kappa in the units of the author's program (`lib.analysis.units`).
+    In brackets stands kappa in the units of the author's program (`lib.analysis.units`).
     """
     paddings, kappas = rows["padding"].unique().tolist(), np.sort(rows["kappa"].unique())
     positive = kappas[kappas > 0].min(initial=np.inf)
@@ -247,17 +247,12 @@ def plot_kappa(rows: pd.DataFrame, guess: float, names: Mapping[str, str]) -> Fi
                 100 * guess, color="0.4", linestyle=":", linewidth=1.2, label="largest class"
             )
             ax.set_xscale("symlog", linthresh=positive if np.isfinite(positive) else 1.0)
-            ax.set_xticks(kappas, [f"{kappa:g}" for kappa in kappas])
+            ax.set_xticks(kappas, [f"{kappa:g}\n[{kappa * KAPPA:.2g}]" for kappa in kappas])
+            ax.tick_params(axis="x", labelsize=9)
             ax.minorticks_off()
             ax.set(ylim=(0, 100), title=f"{name}, padding {padding}x")
-    for ax in axes[0]:
-        above = ax.secondary_xaxis("top")
-        above.set_xticks(kappas, [f"{kappa * KAPPA:.0e}" if kappa else "0" for kappa in kappas])
-        above.minorticks_off()
-        above.tick_params(labelsize=8)
-        above.set_xlabel(r"$\kappa$ of the author's program", fontsize=9)
     for ax in axes[-1]:
-        ax.set_xlabel(r"penalty weight $\kappa$")
+        ax.set_xlabel("penalty weight $\\kappa$\n[in the author's program]")
     for ax in axes[:, 0]:
         ax.set_ylabel("test accuracy (%)")
     if (rows["status"] == "diverged").any():
