@@ -17,7 +17,7 @@ repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what 
 	@echo "The report is $(REPORT)"
 
 look: $(VENV)/project ## analyse the stored results alone, in two minutes without training, and say where to read of them
-	@python -m lib.run look
+	@python -m lib.report.look
 	@echo "The report of the stored results is data/look/report/index.html"
 
 test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them

@@ -1,4 +1,4 @@
-"""``python -m lib.run``: run a notebook (`lib.run.execute`), or one of the words ``code``, ``look`` and ``repro``.
+"""``python -m lib.run``: run a notebook (`lib.run.execute`), or one of the words ``code`` and ``repro``.
 
 Plain enough for the Python of any system: ``dvc`` may be typed where another one answers.
 """
@@ -22,10 +22,6 @@ def _main(arguments):
         from lib.run import code
 
         return code.main()
-    if arguments == ["look"]:
-        from lib.run import look
-
-        return look.main()
     if arguments[:1] == ["repro"]:
         from lib.run import repro
 

@@ -1,4 +1,4 @@
-"""Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`make look`).
+"""Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`python -m lib.report.look`).
 
 Every notebook whose parameters, as it is opened, read a stored reference is run as it is, several at a time; DVC has no
 part in it.
@@ -52,3 +52,7 @@ def _notebook(name: str, executed: str, **parameters: Path) -> int:
 
 def _run(module: str, *arguments: str | Path) -> int:
     return subprocess.call([sys.executable, "-m", module, *map(str, arguments)], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
