@@ -36,7 +36,9 @@ from lib.kernels._cpu_engine import engine
 def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
     batch, d = y0.shape
     both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
-    both[:, :d], both[:, d:] = y0, z0
+    for k in range(batch):
+        for i in range(d):
+            both[k, i], both[k, d + i] = y0[k, i], z0[k, i]
     for n in range(len(g)):
         np.dot(both, M.T, f[n])
         for k in range(batch):
@@ -71,8 +73,10 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
                 lambda_[i] -= dt * gamma * m
                 mu[i] = r * m
         np.dot(delta[n], M, products)
-        y_carried += products[:, :d]
-        z_carried += products[:, d:]
+        for k in range(batch):
+            for i in range(d):
+                y_carried[k, i] += products[k, i]
+                z_carried[k, i] += products[k, d + i]
 
 
 class _CoRNN(torch.autograd.Function):

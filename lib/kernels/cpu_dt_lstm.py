@@ -50,14 +50,18 @@ def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
         np.dot(h_before, W.T, gates[n])
         for k in range(batch):
             all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
+            for j in range(
+                2 * d
+            ):  # short loops: with many arrays in one the compiler does not vectorise it
+                all_[j] = sigmoid(all_[j] + g_n[j])
+            for j in range(2 * d, 3 * d):
+                all_[j] = tanh(all_[j] + g_n[j])
+            for j in range(3 * d, 4 * d):
+                all_[j] = sigmoid(all_[j] + g_n[j])
             i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
-            g_i, g_f, g_new, g_o = g_n[:d], g_n[d : 2 * d], g_n[2 * d : 3 * d], g_n[3 * d :]
             for j in range(d):
-                i[j] = sigmoid(i[j] + g_i[j])
-                f[j] = sigmoid(f[j] + g_f[j])
-                new[j] = tanh(new[j] + g_new[j])
-                o[j] = sigmoid(o[j] + g_o[j])
                 c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
+            for j in range(d):
                 h[j] = o[j] * tanh(c[j])
         h_before, c_before = outputs[n], cells[n]
 
@@ -67,6 +71,7 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
     """The carried gradients are those of the final state and become those of the initial one."""
     one = W.dtype.type(1)
     batch, d = c0.shape
+    squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):
         for k in range(batch):
             all_, d_all, c, o_n = gates[n, k], delta[n, k], cells[n, k], from_outputs[n, k]
@@ -75,13 +80,20 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
             before = c0[k] if n == 0 else cells[n - 1, k]
             back, mu = h_carried[k], c_carried[k]
             for j in range(d):
-                arrived, squashed = o_n[j] + back[j], tanh(c[j])
-                m = mu[j] + arrived * o[j] * (one - squashed * squashed)
-                d_i[j] = iota * m * new[j] * i[j] * (one - i[j])
-                d_f[j] = phi * m * before[j] * f[j] * (one - f[j])
-                d_new[j] = iota * m * i[j] * (one - new[j] * new[j])
-                d_o[j] = arrived * squashed * o[j] * (one - o[j])
-                mu[j] = phi * f[j] * m
+                back[j] += o_n[j]
+                squashed[j] = tanh(c[j])
+            for j in range(d):
+                mu[j] += back[j] * o[j] * (one - squashed[j] * squashed[j])
+            for j in range(d):
+                d_o[j] = back[j] * squashed[j] * o[j] * (one - o[j])
+            for j in range(d):
+                d_i[j] = iota * mu[j] * new[j] * i[j] * (one - i[j])
+            for j in range(d):
+                d_new[j] = iota * mu[j] * i[j] * (one - new[j] * new[j])
+            for j in range(d):
+                d_f[j] = phi * mu[j] * before[j] * f[j] * (one - f[j])
+            for j in range(d):
+                mu[j] *= phi * f[j]
         np.dot(delta[n], W, h_carried)
 
 
