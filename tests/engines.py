@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from lib import kernels
-from lib.bench.parity import a_case, deviations, device_of, doubled, everything, moved
+from lib.bench.parity import deviations, device_of, doubled, everything, moved, random_case
 
 __all__ = [
     "TOLERANCE",
     "VARIANTS",
-    "a_case",
     "assert_bad_numbers_spread",
     "assert_engine_agrees",
     "assert_frozen_weights_get_no_gradient",
@@ -18,6 +17,7 @@ __all__ = [
     "by_engine",
     "deviations",
     "everything",
+    "random_case",
 ]
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
