@@ -51,7 +51,7 @@ bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file
 	python -m lib.run notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \
-	  -p out data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
+	  -p out data/tables/time_figure_1.csv -p keep data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
 
 keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
 	python -m lib.results.reference $(NAMES)

@@ -159,7 +159,7 @@ def _validate_artefacts(house, name):
 
 def _validate_bench(house, name):
     lines = (house.data / "tables" / f"{name}.csv").read_text("utf-8").splitlines()
-    assert {"workload", "engine", "baseline", "ratio"} <= set(lines[0].split(","))
+    assert {"what", "size", "baseline", "ratio", "machine"} <= set(lines[0].split(","))
     assert len(lines) > 1
 
 
