@@ -8,7 +8,7 @@ import pandas as pd
 from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, ReportError
 from lib.run.files import write_whole
 
-COLUMNS = ("id", "result_set", "profile", "state", "file", "runs")
+COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "comparable", "at published scale")
 """How far an artefact is evidence, each state including those before it: it exists; its networks learned, or it needs
 none; it has the size that the text prints."""
@@ -50,11 +50,11 @@ def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.Dat
             if item.artefact == name:
                 results.setdefault(item.result_set, item)
         rows += [
-            (name, item.result_set, item.profile, state(item), item.file, item.runs)
+            (name, item.profile, item.file, item.runs, item.result_set, state(item))
             for item in results.values()
         ]
         if not results:
-            rows.append((name, "", "", "", "", 0))
+            rows.append((name, "", "", 0, "", ""))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
