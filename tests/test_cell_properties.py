@@ -238,6 +238,30 @@ def test_the_jacobian_of_one_inner_step_is_that_of_the_docstring(inner_start, si
     torch.testing.assert_close(found, expected(slope[:, None] * cell.U, torch.eye(D).double()))
 
 
+# Exponential RNN
+
+
+@pytest.mark.parametrize("start", ["text", "author", "original"])
+def test_both_trivialisations_start_at_the_same_matrix_and_leave_it_differently(start):
+    cells = []
+    for trivialization in ("dynamic", "static"):
+        cell = _cell("exponential", trivialization=trivialization)
+        torch.manual_seed(1)
+        cells.append(cell.start(start))
+    torch.testing.assert_close(cells[0].B, cells[1].B, atol=1e-12, rtol=0)
+    assert sum(p.numel() for p in cells[0].parameters()) == sum(
+        p.numel() for p in cells[1].parameters()
+    )
+    gradients = []
+    for cell in cells:
+        optimiser = torch.optim.SGD(cell.parameters(), lr=0.1)
+        cell(torch.ones(6, 1, P, dtype=torch.float64))[0].square().sum().backward()
+        gradients.append(cell.parametrizations.B.original.grad.tril(-1).flatten())
+        optimiser.step()
+        torch.testing.assert_close(cell.B @ cell.B.T, torch.eye(D).double(), atol=1e-12, rtol=0)
+    assert torch.cosine_similarity(*gradients, dim=0) < 0.999
+
+
 # LU RNN and inverse RNN
 
 
