@@ -245,6 +245,25 @@ def test_vital_signs_are_the_same_from_mirror_and_publisher(mirror, tmp_path, mo
     assert sum(map(len, parts)) == 7
 
 
+def test_the_archive_of_windows_is_used_where_the_mirror_has_it(mirror, tmp_path):
+    rng = np.random.default_rng(0)
+    files = {}
+    for part, size in (("TRAIN", 12), ("TEST", 8)):
+        inputs = rng.normal(size=(size, 9, 2)).astype(np.float32)
+        series = Series(inputs, 60 + rng.random(size).astype(np.float32), ())
+        files[f"BIDMC32HR/BIDMC32HR_{part}.ts"] = "\n".join(ts_lines(series, "BIDMC32HR"))
+    (mirror / "bidmc").mkdir()
+    _zip(mirror / _bidmc.WINDOWED, files)
+    ds = load_file(prepare("heart_rate", tmp_path))
+    inputs, targets = _bidmc.from_windows(mirror / _bidmc.WINDOWED, "BIDMC32HR")
+    train, _, test = _bidmc.split_at_random(20)
+    assert np.array_equal(ds["inputs"].values[:14], inputs[train])
+    assert np.array_equal(ds["target"].values[14:17], targets[test])
+    assert ds.attrs["substitute"] == ""
+    with pytest.raises(FormatError, match=r"there is no BIDMC32RR/BIDMC32RR_TRAIN.ts in it"):
+        prepare("respiratory_rate", tmp_path)
+
+
 # ------------------------------------------------------------------------------- images
 
 
