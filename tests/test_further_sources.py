@@ -177,16 +177,16 @@ def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
 # ------------------------------------------------------------------------------- vital signs
 
 
-def _vitals(patients=10):
+def _vitals(patients=10, seconds=480):
     rng = np.random.default_rng(0)
     raw = {
-        name: rng.normal(size=(patients, 60_001)).round(3).astype(np.float32)
+        name: rng.normal(size=(patients, 125 * seconds + 1)).round(3).astype(np.float32)
         for name in ("pleth", "ecg_ii")
     }
-    seconds = np.arange(481.0, dtype=np.float32)
-    raw["hr"] = seconds + 1000 * np.arange(patients, dtype=np.float32)[:, None]
-    raw["resp_rate"] = np.full((patients, 481), 15, np.float32)
-    raw["hr"][3, 31 + 3 * 7] = np.nan
+    each = np.arange(seconds + 1, dtype=np.float32)
+    raw["hr"] = each + 1000 * np.arange(patients, dtype=np.float32)[:, None]
+    raw["resp_rate"] = np.full((patients, seconds + 1), 15, np.float32)
+    raw["hr"][3, 31 + 3 * 2] = np.nan
     return raw
 
 
@@ -215,7 +215,8 @@ def test_splits_cover_all_windows_once():
 
 
 def test_vital_signs_are_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatch):
-    raw = {name: values[:7] for name, values in _vitals().items()}
+    monkeypatch.setattr(_bidmc, "WINDOWS", 4)
+    raw = _vitals(patients=7, seconds=50)
     monkeypatch.setattr(_bidmc, "MIRRORED", _mirrored(mirror, "b.npz", _npz(**raw)))
     monkeypatch.setattr(
         _bidmc, "SHA256", {name: _sha256(values.tobytes()) for name, values in raw.items()}
