@@ -568,3 +568,33 @@ def test_standardised_parts_are_those_of_the_training_part():
     assert np.allclose(theirs * train.std(0) + train.mean(0), test)
     assert np.allclose(ours.mean(0), 0)
     assert read_wav(wav_bytes(np.ones(2)), "a").tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "sequences", "shape", "outputs"),
+    [
+        ("switching_short", [42, 9, 9], (1000, 6), 5),
+        ("beats_short", [70, 15, 15], (250, 2), 1),
+        ("markov_reviews", [600, 200, 0], (80,), 4),
+        ("tone_words_short", [194, 24, 24], (126, 80), 12),
+    ],
+)
+def test_made_up_sets_for_short_runs(name, sequences, shape, outputs, tmp_path, monkeypatch):
+    monkeypatch.delenv(MIRROR, raising=False)
+    monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
+    first, second = (prepare(name, tmp_path / folder) for folder in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    ds = load_file(first)
+    assert np.bincount(ds["split"].values, minlength=3).tolist() == sequences
+    assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
+    assert "made up" in ds.attrs["substitute"] and "stand-in" in ds.attrs["substitute"]
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary_size"), [("markov_words", 101), ("markov_characters", 21)]
+)
+def test_made_up_streams_for_short_runs(name, vocabulary_size, tmp_path):
+    ds = load_file(prepare(name, tmp_path))
+    assert ds.attrs["vocabulary_size"] == vocabulary_size
+    inputs, targets = (ds[v].values[ds["split"].values == 0].ravel() for v in ("inputs", "target"))
+    assert np.array_equal(inputs[1:], targets[:-1])
