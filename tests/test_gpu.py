@@ -9,7 +9,7 @@ import torch
 from lib.bench.gpu import checks
 from lib.paths import ROOT
 
-CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
+CELLS = ["cornn", "indrnn", "lem", "rnn", "sru", "unicornn"]
 
 
 @pytest.mark.gpu
