@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.analysis.second_order import balanced_condition_number
+from lib.analysis.task_models import balanced_condition_number
 from lib.results.published import load_published, sources
 
 TASK = ["dataset", "order", "noise"]

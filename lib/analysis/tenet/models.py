@@ -20,11 +20,11 @@ design, with decimal ones.
 
 from dataclasses import dataclass
 
+from lib.analysis.design import INTERCEPT
 from lib.results.published import load_published
 
 TRAINING, TERMINAL = "training", "terminal"
 ACCURACY, METRIC = "accuracy", "metric"
-INTERCEPT = "intercept"
 
 FACTORS = (
     "architecture",
