@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
+from lib.analysis.adding import adjoint_curves, chosen_rates
 from lib.bench import Workload
 from lib.bench.training import bench_training
-from lib.experiments.adding.results import (
-    ENDS,
-    POSITIONS,
-    SCHEMA,
-    STAGES,
-    adjoint_curves,
-    chosen_rates,
-)
-from lib.experiments.adding.scaling import scaled_adjoints
+from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
+from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
 
@@ -83,7 +78,8 @@ def test_adjoint_curves_are_relative_to_the_end(ds):
 
 def test_a_linear_lu_rnn_balances_what_its_matrix_does_and_a_basic_rnn_does_not():
     """Section 2.9: one whole turn of W and its inverse preserves the adjoint state, whatever the scale of W."""
-    frame = scaled_adjoints((0.5, 2.0), (1e-8,), width=4, time_steps=12, tau=3, size=2)
+    u, targets = torch.rand(12, 2, 2, generator=torch.manual_seed(0)), torch.ones(2)
+    frame = scaled_adjoints((0.5, 2.0), (1e-8,), u, targets, width=4, tau=3)
     at = frame.set_index(["architecture", "scale", "time"])["log10_ratio"]
     for name in ("lu_rnn", "inverse_rnn"):
         for scale in (0.5, 2.0):

@@ -1,11 +1,12 @@
 """What hyper-parameters of the cells beyond the factorial study do at the start, and which are refused."""
 
+import inspect
 import math
 
 import pytest
 import torch
 
-from lib.cells import make_cell
+from lib.cells import cell_class, cell_names, check_hyper_parameters, make_cell
 from lib.cells.sru import SRU
 
 P, D = 2, 5
@@ -46,6 +47,14 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
         ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
         ("irnn", {"inner_steps": 0}, "inner_steps >= 1"),
         ("irnn", {"rank": 6}, "1 <= rank <= 5"),
+        ("irnn", {"form": 6}, "form 5 or 8"),
+        ("irnn", {"inner_start": "last"}, "inner_start zero or previous"),
+        ("irnn", {"sign": 0}, "sign 1 or -1"),
+        ("irnn", {"eta": 0.0}, "0 < eta <= 1"),
+        ("irnn", {"eta": 1.5}, "0 < eta <= 1"),
+        ("irnn", {"train_eta": "each"}, "train_eta among fixed, one, inner, time"),
+        ("irnn", {"train_eta": "time"}, "a length of at least 1 with train_eta='time'"),
+        ("irnn", {"length": 3}, "got train_eta='inner' and length=3"),
         ("irnn", {"phi": "gelu"}, "an activation among relu, tanh, sigmoid, got 'gelu'"),
         ("cornn", {"gamma": 0.0}, "gamma > 0"),
         ("indrnn", {"bound": 0.0}, "bound > 0"),
@@ -63,3 +72,39 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
 def test_hyper_parameters_out_of_range_are_refused(name, wrong, complaint):
     with pytest.raises(ValueError, match=f"{name}: expected.*{complaint}"):
         make_cell(name, P, D, **wrong)
+
+
+@pytest.mark.parametrize("name", cell_names())
+def test_hyper_parameters_that_a_constructor_takes_are_known(name):
+    known = inspect.signature(cell_class(name).__init__).parameters
+    names = [key for key in known if key not in ("self", "input_size", "hidden_size")]
+    check_hyper_parameters(name, dict.fromkeys(names))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "complaint"),
+    [
+        (
+            "lem",
+            {"delta": 1},
+            "lem: expected hyper-parameters among dt, clip, chrono, single_scale, got 'delta'",
+        ),
+        ("rnn", {"phi": "relu"}, "rnn: expected hyper-parameters among none, got 'phi'"),
+        ("sru", {"width": 3, "dt": 1}, "got 'width', 'dt'"),
+        ("lstn", {}, "unknown architecture 'lstn'"),
+    ],
+)
+def test_unknown_hyper_parameters_are_refused_before_anything_is_built(name, wrong, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        check_hyper_parameters(name, wrong)
+    with pytest.raises(ValueError, match=complaint):
+        make_cell(name, P, D, **wrong)
+
+
+def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
+    cell = make_cell("irnn", P, D, train_eta="time", length=6)
+    _, state = cell(torch.ones(4, 1, P))
+    assert torch.equal(state[1], torch.full((1, D), 4.0))
+    cell(torch.ones(2, 1, P), state)
+    with pytest.raises(ValueError, match="at most length=6 rounds.*got 7; build the cell"):
+        cell(torch.ones(3, 1, P), state)

@@ -19,7 +19,7 @@ from lib.experiments.linear_gaps import (
 )
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import load_profile
-from lib.tasks.long_time_gap import long_time_gap
+from lib.tasks.long_time_gap import draw_signs
 from lib.training.jobs import run_experiment
 
 SMALL = Job(
@@ -38,7 +38,7 @@ SMALL = Job(
 @pytest.mark.parametrize("T", [1, 2, 75])
 def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
     networks = initial_networks(SMALL)
-    part = long_time_gap(1, T, 6, np.random.default_rng(0))
+    part = draw_signs(1, T, 6, np.random.default_rng(0))
     u = torch.from_numpy(part.inputs).double()
     with torch.no_grad():
         _, predictions = losses(networks, u[None, :, :, 0], torch.zeros(1, 6).double())

@@ -21,8 +21,8 @@ from lib.experiments.padding.training import Job, train
 from lib.probes.coadjoint import Diverged, soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params.padding import METHODS
-from lib.tasks import Sequences, TaskData
-from lib.tasks.padded_rows import padded_rows
+from lib.tasks import Part, Task
+from lib.tasks.padded_rows import pad_rows
 
 JOB = Job(
     dataset="toy",
@@ -57,12 +57,21 @@ def _images(n, seed):
     labels = rng.integers(0, 2, n)
     images = rng.random((n, 3, 3), dtype=np.float32) * 0.3
     images[np.arange(n), 2 * labels] += 0.7
-    return Sequences(images.reshape(n, 9, 1), labels)
+    return Part(images.reshape(n, 9, 1), labels)
 
 
 @pytest.fixture
 def toy():
-    return TaskData("toy", "pixels", 2, 0, 0, _images(256, 0), _images(64, 1))
+    return Task(
+        name="toy",
+        kind="pixels",
+        target="class",
+        outputs=2,
+        vocabulary_size=0,
+        noise_inputs=0,
+        train=_images(256, 0),
+        test=_images(64, 1),
+    )
 
 
 # ------------------------------------------------------------------------------------------- task
@@ -70,8 +79,21 @@ def toy():
 
 def test_rows_are_time_steps_and_noise_follows_them():
     pixels = np.arange(8, dtype=np.float32).reshape(2, 4, 1)
-    part = Sequences(pixels, np.array([0, 1]))
-    data = padded_rows(TaskData("x", "pixels", 2, 0, 0, part, part), 2, np.random.default_rng(3))
+    part = Part(pixels, np.array([0, 1]))
+    data = pad_rows(
+        Task(
+            name="x",
+            kind="pixels",
+            target="class",
+            outputs=2,
+            vocabulary_size=0,
+            noise_inputs=0,
+            train=part,
+            test=part,
+        ),
+        2,
+        np.random.default_rng(3),
+    )
     assert data.train.inputs.shape == (2, 6, 2)
     np.testing.assert_array_equal(data.train.inputs[:, :2], [[[0, 1], [2, 3]], [[4, 5], [6, 7]]])
     noise = np.random.default_rng(3)
@@ -82,20 +104,33 @@ def test_rows_are_time_steps_and_noise_follows_them():
 
 
 def test_no_padding_is_the_image_alone(toy):
-    data = padded_rows(toy, 0, np.random.default_rng(0))
+    data = pad_rows(toy, 0, np.random.default_rng(0))
     np.testing.assert_array_equal(data.test.inputs, toy.test.inputs.reshape(-1, 3, 3))
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 1), (4, 9, 3)])
 def test_what_is_no_square_image_is_refused(shape):
-    part = Sequences(np.zeros(shape, np.float32), np.zeros(4, int))
+    part = Part(np.zeros(shape, np.float32), np.zeros(4, int))
     with pytest.raises(ValueError, match="expected square images of one channel"):
-        padded_rows(TaskData("x", "pixels", 2, 0, 0, part, part), 1, np.random.default_rng(0))
+        pad_rows(
+            Task(
+                name="x",
+                kind="pixels",
+                target="class",
+                outputs=2,
+                vocabulary_size=0,
+                noise_inputs=0,
+                train=part,
+                test=part,
+            ),
+            1,
+            np.random.default_rng(0),
+        )
 
 
 def test_a_negative_padding_is_refused(toy):
     with pytest.raises(ValueError, match="expected a padding of 0 or more"):
-        padded_rows(toy, -1, np.random.default_rng(0))
+        pad_rows(toy, -1, np.random.default_rng(0))
 
 
 # ---------------------------------------------------------------------------------------- methods
@@ -149,9 +184,9 @@ def test_a_step_s_gradient_is_that_of_the_method_s_objective():
 def test_a_reservoir_trains_its_output_alone(toy):
     torch.manual_seed(0)
     model = initial_model("reservoir", 3, 6, 2, "orthogonal", 0.1)
-    data = padded_rows(toy, 1, np.random.default_rng(0))
+    data = pad_rows(toy, 1, np.random.default_rng(0))
     features = reservoir_features(model, data.train)
-    inputs, labels = torch.from_numpy(data.train.inputs), torch.from_numpy(data.train.labels)
+    inputs, labels = torch.from_numpy(data.train.inputs), torch.from_numpy(data.train.targets)
     torch.testing.assert_close(model.output(torch.from_numpy(features.inputs)), model(inputs))
     pieces = torch.from_numpy(features.inputs[:16]), labels[:16]
     assert set(_gradients("reservoir", model, *pieces)) == {"output.weight", "output.bias"}
@@ -160,8 +195,8 @@ def test_a_reservoir_trains_its_output_alone(toy):
 def test_evaluation_is_cross_entropy_and_accuracy(toy):
     torch.manual_seed(0)
     model = initial_model("lstm", 3, 6, 2, "orthogonal", 1.0)
-    part = padded_rows(toy, 1, np.random.default_rng(0)).test
-    inputs, labels = torch.from_numpy(part.inputs[:20]), torch.from_numpy(part.labels[:20])
+    part = pad_rows(toy, 1, np.random.default_rng(0)).test
+    inputs, labels = torch.from_numpy(part.inputs[:20]), torch.from_numpy(part.targets[:20])
     with torch.no_grad():
         predicted = model(inputs)
     loss, accuracy = evaluate("lstm", model, part, 20)

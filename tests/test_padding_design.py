@@ -26,7 +26,7 @@ def prepared(tmp_path):
         return rng.integers(0, 17, (n, 64, 1)), rng.permutation(np.arange(n) % 10)
 
     ds = prepared_dataset(
-        "digits", part(64), part(64), kind="pixels", source="made up", classes=10, valid_max=16
+        "digits", part(64), part(64), kind="pixels", source="made up", outputs=10, valid_max=16
     )
     save_prepared(ds, tmp_path)
     return tmp_path

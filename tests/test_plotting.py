@@ -12,6 +12,36 @@ from matplotlib.colors import to_rgb
 
 from lib import plotting
 from lib.paths import ROOT
+from lib.results import names
+
+RGB_TO_XYZ = np.array(
+    [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+)
+# Machado, Oliveira, Fernandes 2009: what dichromats see, on linear RGB.
+VISIONS = {
+    "full": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
 
 
 @pytest.fixture
@@ -22,27 +52,57 @@ def ax():
     plt.close(figure)
 
 
-def lightness(colour):
-    """Return CIE L* of a colour, 0 black to 100 white."""
+def in_lab(colour, vision):
+    """Return the place of `colour` in CIE Lab as seen with `vision`, a matrix on linear RGB."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
-    luminance = np.dot(linear, [0.2126, 0.7152, 0.0722])
-    return 116 * np.cbrt(luminance) - 16 if luminance > 0.008856 else 903.3 * luminance
+    xyz = RGB_TO_XYZ @ np.clip(vision @ linear, 0, 1) / RGB_TO_XYZ.sum(1)
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
-def test_listed_architectures_have_their_own_colour_and_marker():
-    assert set(plotting.COLOURS) == set(plotting.MARKERS)
-    for looks in (plotting.COLOURS, plotting.MARKERS):
-        assert len(set(looks.values())) == len(looks) >= 7
-    for one, two in itertools.combinations(plotting.COLOURS.values(), 2):
-        assert np.linalg.norm(np.subtract(to_rgb(one), to_rgb(two))) > 0.2
+def test_each_architecture_has_its_own_look_and_readers_with_any_colour_vision_tell_them_apart():
+    cells = sorted(names.cell_titles())
+    assert {"rnn", "lem", "dt_lstm"} <= set(cells)
+    for one, two in itertools.combinations(cells, 2):
+        same_marker = plotting.marker(one) == plotting.marker(two)
+        least = 15.0 if same_marker else 5.0
+        for vision, matrix in VISIONS.items():
+            apart = np.linalg.norm(
+                in_lab(plotting.colour(one), matrix) - in_lab(plotting.colour(two), matrix)
+            )
+            assert apart > least, (one, two, vision, round(apart, 1))
 
 
 def test_every_colour_can_be_read_on_white():
-    for tint in (*plotting.COLOURS.values(), *plotting._MORE_COLOURS):
-        assert lightness(tint) < 75
+    for tint in (*(tint for tint, _ in names.LOOKS.values()), *names.SPARE_COLOURS):
+        assert in_lab(tint, np.eye(3))[0] < 75
 
 
-def test_a_new_architecture_looks_the_same_in_every_process():
+def test_names_come_from_the_files_themselves():
+    from lib.cells import cell_class, cell_names
+
+    assert names.cell_titles() == {name: cell_class(name).title for name in cell_names()}
+    assert plotting.label("rnn") == "Basic RNN"
+    assert [plotting.label(name) for name in ("cornn", "irnn", "dt_lstm")] == [
+        "coRNN",
+        "iRNN",
+        "dt-LSTM",
+    ]
+    assert plotting.label("fashion_mnist") == "Fashion MNIST"
+
+
+def test_a_cell_that_is_added_as_a_file_needs_no_second_edit(tmp_path, monkeypatch):
+    (tmp_path / "newest.py").write_text(
+        'class Newest(Cell, name="newest"):\n    title = "newest RNN"\n'
+    )
+    before = {name: names.cell_titles()[name] for name in names.cell_titles()}
+    assert names.cell_titles(tmp_path) == {"newest": "newest RNN"}
+    monkeypatch.setattr(names, "cell_titles", lambda: before | {"newest": "newest RNN"})
+    looks = names._spare_looks.__wrapped__()
+    assert looks["newest"] not in [names._look(name) for name in before]
+
+
+def test_a_name_without_a_file_looks_the_same_in_every_process():
     program = "from lib.plotting import colour, marker; print(colour('eighth'), marker('eighth'))"
     seen = subprocess.run(
         [sys.executable, "-c", program],
@@ -53,7 +113,6 @@ def test_a_new_architecture_looks_the_same_in_every_process():
         check=True,
     )
     assert seen.stdout.split() == [plotting.colour("eighth"), plotting.marker("eighth")]
-    assert plotting.colour("eighth") not in plotting.COLOURS.values()
     assert plotting.label("eighth") == "eighth"
 
 
@@ -111,8 +170,8 @@ def test_a_scatter_places_infinite_metrics_at_the_edges(ax):
     )
     plotting.scatter_architectures(ax, frame)
     ax.figure.canvas.draw()
-    names = ax.get_legend_handles_labels()[1]
-    assert names == ["Basic RNN", "LSTM, −∞", "eighth, +∞", "GRU, undefined"]
+    found = ax.get_legend_handles_labels()[1]
+    assert found == ["Basic RNN", "LSTM, −∞", "eighth, +∞", "GRU, undefined"]
     places = {c.get_label(): c.get_offsets()[:, 0] for c in ax.collections if len(c.get_offsets())}
     assert places["LSTM, −∞"].item() < -3.0 < 0.0 < places["eighth, +∞"].item()
     low, high = ax.get_xlim()
@@ -130,9 +189,9 @@ def test_a_scatter_of_no_attempts_still_draws(ax):
 def test_one_legend_serves_all_panels():
     plotting.use_style()
     figure, axes = plt.subplots(1, 2)
-    for ax, names in zip(axes, (["rnn", "lstm"], ["lstm", "gru"]), strict=True):
+    for ax, architectures in zip(axes, (["rnn", "lstm"], ["lstm", "gru"]), strict=True):
         frame = pd.DataFrame(
-            {"architecture": names, "metric": [-1.0, -2.0], "accuracy": [0.1, 0.2]}
+            {"architecture": architectures, "metric": [-1.0, -2.0], "accuracy": [0.1, 0.2]}
         )
         plotting.scatter_architectures(ax, frame)
     plotting.legend_below(figure)

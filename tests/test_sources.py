@@ -155,7 +155,7 @@ _FULL = """
     folder = Path(sys.argv[1])
     _fetch.DATA = folder
     part = np.random.default_rng(0).integers(0, 256, (100, 784, 1)), np.arange(100) % 2
-    ds = prepared_dataset("noise", part, part, kind="pixels", source="", classes=2, valid_max=255)
+    ds = prepared_dataset("noise", part, part, kind="pixels", source="", outputs=2, valid_max=255)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     try:
         {action}
@@ -273,7 +273,7 @@ def test_idx_images_become_rows_of_pixels(mirror, tmp_path, monkeypatch):
     monkeypatch.setattr(mnist, "SHA256", {n: _sha256(c) for n, c in contents.items()})
     ds = load_file(prepare("mnist", tmp_path))
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
-    assert ds["label"].values.tolist() == [1, 0, 1, 0]
+    assert ds["target"].values.tolist() == [1, 0, 1, 0]
     assert ds["split"].values.tolist() == [0, 0, 1, 1]
 
 
@@ -329,7 +329,7 @@ def test_cifar10_from_the_publisher(raw, publisher, tmp_path, monkeypatch):
     _served(cifar10, publisher, monkeypatch, "c.tar.gz")
     ds = load_file(prepare("cifar10", tmp_path / "out"))
     assert ds["inputs"].shape == (6, 1024, 3)
-    assert ds["label"].values.tolist() == [0, 1, 2, 3, 4, 5]
+    assert ds["target"].values.tolist() == [0, 1, 2, 3, 4, 5]
     # Row 2, column 5 of the third image: red, green, blue.
     assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[2, :, 2, 5].tolist()
     assert ds.attrs["substitute"] == ""
@@ -356,7 +356,7 @@ def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path, monkeypatch):
         hashes[path] = _sha256((mirror / path).read_bytes())
     monkeypatch.setattr(cifar10, "MIRRORED", hashes)
     ds = load_file(prepare("cifar10", tmp_path))
-    assert ds["label"].values.tolist() == [3, 7, 3, 7]
+    assert ds["target"].values.tolist() == [3, 7, 3, 7]
     assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
     assert "JPEG" in ds.attrs["substitute"]
 
@@ -374,11 +374,11 @@ def test_a_pickle_in_the_mirror_is_not_loaded(mirror, tmp_path, monkeypatch):
 def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
     data = load_prepared(prepare("digits", tmp_path))
-    assert len(data.train.labels) + len(data.test.labels) == 1797
+    assert len(data.train.targets) + len(data.test.targets) == 1797
     assert data.train.inputs.shape[1:] == (64, 1)
     assert data.noise_inputs == round(1000 * 64 / 784)
     for part in (data.train, data.test):
-        shares = np.bincount(part.labels, minlength=10) / len(part.labels)
+        shares = np.bincount(part.targets, minlength=10) / len(part.targets)
         assert np.abs(shares - 0.1).max() < 0.02
     assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
 
@@ -459,7 +459,7 @@ def test_imdb_is_the_same_from_mirror_and_publisher(
     new = sorted(set(_files(tmp_path)) - set(before))
     assert new == ["data/raw/imdb/i.tar.gz", "published/imdb.nc"]
     ds = load_file(published)
-    assert ds["label"].values.tolist() == [0, 0, 1, 0, 1]
+    assert ds["target"].values.tolist() == [0, 0, 1, 0, 1]
     bad = ds["inputs"].values[0, -1]
     assert ds["inputs"].values[0, -4:].tolist() == [START, bad, ds["inputs"].values[0, -2], bad]
 
@@ -521,7 +521,7 @@ def test_reuters_is_the_same_from_mirror_and_publisher(
     assert prepare("reuters", tmp_path / "b").read_bytes() == mirrored.read_bytes()
     assert not list(tmp_path.rglob("evil"))
     ds = load_file(mirrored)
-    labels, test = ds["label"].values, ds["split"].values == 1
+    labels, test = ds["target"].values, ds["split"].values == 1
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
 
@@ -582,8 +582,8 @@ def test_the_real_data_are_what_their_publishers_say(name, tmp_path):
     split = ds["split"].values
     assert ((split == 0).sum(), (split == 1).sum()) == (train, test)
     assert ds["inputs"].shape[1:] == shape
-    assert ds.attrs["classes"] == classes
-    assert np.bincount(ds["label"].values).min() == rarest
+    assert ds.attrs["outputs"] == classes
+    assert np.bincount(ds["target"].values).min() == rarest
     assert ds["inputs"].values.max() == ds["inputs"].attrs["valid_max"]
     assert ds["inputs"].values.min() == 0
     assert bool(ds.attrs["substitute"]) == (name == "cifar10")

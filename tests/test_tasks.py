@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from lib.tasks import Sequences, TaskData, load_prepared, noise_places, time_steps, vary
+from lib.tasks import Part, Task, load_prepared
 from lib.tasks import variations as variations_module
 from lib.tasks.prepared import (
     FIRST_WORD,
@@ -14,6 +14,7 @@ from lib.tasks.prepared import (
     save_prepared,
     validate_prepared,
 )
+from lib.tasks.variations import noise_places, time_steps, vary
 
 ORDERS, NOISES = ("sequential", "permuted"), ("none", "post", "uniform")
 
@@ -26,13 +27,31 @@ def _counting(length, noise_inputs, n=3, features=1):
     """Pixels whose value tells their place: 10, 11, 12, ... lie outside the noise's range."""
     places = np.arange(10, 10 + length, dtype=np.float32)
     inputs = np.tile(places[None, :, None], (n, 1, features))
-    part = Sequences(inputs, np.zeros(n, int))
-    return TaskData("counting", "pixels", 1, 0, noise_inputs, part, part)
+    part = Part(inputs, np.zeros(n, int))
+    return Task(
+        name="counting",
+        kind="pixels",
+        target="class",
+        outputs=1,
+        vocabulary_size=0,
+        noise_inputs=noise_inputs,
+        train=part,
+        test=part,
+    )
 
 
 def _tokens(length=20, noise_inputs=500, vocabulary=12, n=4):
-    part = Sequences(np.full((n, length), 7), np.zeros(n, int))
-    return TaskData("words", "tokens", 1, vocabulary, noise_inputs, part, part)
+    part = Part(np.full((n, length), 7), np.zeros(n, int))
+    return Task(
+        name="words",
+        kind="tokens",
+        target="class",
+        outputs=1,
+        vocabulary_size=vocabulary,
+        noise_inputs=noise_inputs,
+        train=part,
+        test=part,
+    )
 
 
 def _symbols(sequence):
@@ -195,7 +214,7 @@ def _pixels(counts=(30, 10), n_test=8, **changes):
     labels = np.repeat(np.arange(len(counts)), counts)
     inputs = _rng().integers(0, 17, (len(labels), 4, 1))
     inputs[0, 0], inputs[0, 1] = 0, 16
-    settings = {"kind": "pixels", "source": "made up", "classes": len(counts), "valid_max": 16}
+    settings = {"kind": "pixels", "source": "made up", "outputs": len(counts), "valid_max": 16}
     test = (inputs[:n_test], np.arange(n_test) % len(counts))
     return prepared_dataset("made_up", (inputs, labels), test, **(settings | changes))
 
@@ -204,8 +223,8 @@ def test_pixels_are_scaled_by_the_range_of_the_data(tmp_path):
     data = load_prepared(save_prepared(_pixels(), tmp_path))
     assert data.train.inputs.dtype == np.float32
     assert (data.train.inputs.min(), data.train.inputs.max()) == (0, 1)
-    assert (data.features, data.classes, data.vocabulary_size, data.noise_inputs) == (1, 2, 0, 1000)
-    assert data.train.labels.dtype == np.int64
+    assert (data.features, data.outputs, data.vocabulary_size, data.noise_inputs) == (1, 2, 0, 1000)
+    assert data.train.targets.dtype == np.int64
 
 
 def test_tokens_stay_numbers(tmp_path):
@@ -216,7 +235,7 @@ def test_tokens_stay_numbers(tmp_path):
         part,
         kind="tokens",
         source="made up",
-        classes=2,
+        outputs=2,
         valid_max=9,
         vocabulary_size=10,
     )
@@ -229,7 +248,7 @@ def test_tokens_stay_numbers(tmp_path):
 @pytest.mark.parametrize("size", [0, 4, 20, 40])
 def test_a_part_and_its_prefixes_keep_the_proportions(tmp_path, size):
     data = load_prepared(save_prepared(_pixels((30, 10)), tmp_path), size, 0)
-    labels = data.train.labels
+    labels = data.train.targets
     assert len(labels) == (size or 40)
     for end in range(1, len(labels) + 1):
         assert abs((labels[:end] == 0).sum() - 0.75 * end) <= 1
@@ -251,12 +270,12 @@ def test_a_sequence_keeps_its_label(tmp_path):
         (inputs, labels),
         kind="pixels",
         source="made up",
-        classes=5,
+        outputs=5,
         valid_max=4,
     )
     data = load_prepared(save_prepared(ds, tmp_path), 7, 0)
     for part in (data.train, data.test):
-        assert np.array_equal(part.inputs[:, 0, 0] * 4, part.labels)
+        assert np.array_equal(part.inputs[:, 0, 0] * 4, part.targets)
 
 
 def test_all_attempts_see_the_same_part(tmp_path):
@@ -298,7 +317,7 @@ def test_a_file_of_another_schema_is_refused(tmp_path):
     path = tmp_path / "other.nc"
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path)
     with pytest.raises(
-        PreparedError, match=r"schema 'prepared/1', got None; run notebook 00 again"
+        PreparedError, match=r"schema 'prepared/2', got None; run notebook 00 again"
     ):
         load_file(path)
 
@@ -318,10 +337,10 @@ def _attribute(name, value):
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (_attribute("schema", "prepared/0"), "expected prepared data of schema 'prepared/1'"),
-        (_attribute("kind", "sounds"), "expected the kind 'pixels' or 'tokens', got 'sounds'"),
-        (_attribute("classes", 1), "expected labels 0..0, got 0..1"),
-        (_without("label"), "the variable 'label' is missing"),
+        (_attribute("schema", "prepared/0"), "expected prepared data of schema 'prepared/2'"),
+        (_attribute("kind", "sounds"), "expected the kind 'pixels', 'tokens' or 'series', got 'sounds'"),
+        (_attribute("outputs", 1), "expected classes 0..0, got 0..1"),
+        (_without("target"), "the variable 'target' is missing"),
         (_with("inputs", lambda v: v.astype("f8")), "expected inputs as uint8 .* got float64"),
         (_with("inputs", lambda v: v.isel(feature=0)), r"expected inputs .* over \('sample', 't"),
         (_with("inputs", lambda v: v.drop_attrs()), "inputs lacks 'long_name' or 'units'"),
@@ -343,6 +362,6 @@ def test_values_out_of_range_are_refused():
 
 
 def test_what_is_not_valid_is_not_written(tmp_path):
-    with pytest.raises(PreparedError, match=r"labels"):
-        save_prepared(_pixels().assign_attrs(classes=1), tmp_path)
+    with pytest.raises(PreparedError, match=r"classes"):
+        save_prepared(_pixels().assign_attrs(outputs=1), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from lib.cells import Cell, _cell, make_cell
 from lib.experiments.factorial.training import Attempt, measure, pick_device, train_attempt
 from lib.results.factorial import COMPLETED, DIVERGED, MEASUREMENTS
 from lib.run.params import load_profile
-from lib.tasks import Sequences, TaskData
+from lib.tasks import Part, Task
 from lib.training.model import Classifier
 
 ATTEMPT = Attempt("rnn", 4, 0.01, 2, "toy", "permuted", "post", 0)
@@ -28,12 +28,21 @@ def _toy(kind="pixels", n=24, steps=6):
 
     def part():
         if kind == "tokens":
-            return Sequences(rng.integers(0, 9, (n, steps)), rng.integers(0, 3, n))
+            return Part(rng.integers(0, 9, (n, steps)), rng.integers(0, 3, n))
         inputs = rng.random((n, steps, 1), dtype=np.float32)
-        return Sequences(inputs, rng.integers(0, 3, n))
+        return Part(inputs, rng.integers(0, 3, n))
 
     vocabulary = 9 if kind == "tokens" else 0
-    return TaskData("toy", kind, 3, vocabulary, 5, part(), part())
+    return Task(
+        name="toy",
+        kind=kind,
+        target="class",
+        outputs=3,
+        vocabulary_size=vocabulary,
+        noise_inputs=5,
+        train=part(),
+        test=part(),
+    )
 
 
 @pytest.mark.parametrize("kind", ["pixels", "tokens"])
@@ -81,8 +90,17 @@ def test_training_learns_what_can_be_learned(settings):
     labels = rng.integers(0, 2, 256)
     inputs = rng.random((256, 4, 1), dtype=np.float32)
     inputs[:, -1, 0] = labels
-    part = Sequences(inputs, labels)
-    data = TaskData("toy", "pixels", 2, 0, 5, part, part)
+    part = Part(inputs, labels)
+    data = Task(
+        name="toy",
+        kind="pixels",
+        target="class",
+        outputs=2,
+        vocabulary_size=0,
+        noise_inputs=5,
+        train=part,
+        test=part,
+    )
     attempt = Attempt("lstm", 8, 0.05, 8, "toy", "sequential", "none", 0)
     record = train_attempt(attempt, data, settings.model_copy(update={"probe_size": 0}))
     accuracy = record.measurements[MEASUREMENTS.index("accuracy"), 1]
@@ -124,10 +142,10 @@ def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(settings, mon
 def test_measuring_equals_plain_autograd_in_float64(settings):
     torch.manual_seed(0)
     data = _toy()
-    model = Classifier(make_cell("gru", 1, 5), data.classes)
+    model = Classifier(make_cell("gru", 1, 5), data.outputs)
     ours = measure(model, data.test, batch_size=7)
     model = model.double()
-    inputs, labels = (torch.from_numpy(a) for a in (data.test.inputs, data.test.labels))
+    inputs, labels = (torch.from_numpy(a) for a in (data.test.inputs, data.test.targets))
     u = model.drive(inputs.double())
     states, state, weights = [], model.cell.initial_state(len(labels)), model.cell.weights()
     for u_t in u.unbind(0):
@@ -146,8 +164,8 @@ def test_measuring_equals_plain_autograd_in_float64(settings):
 def test_only_the_first_sequences_are_measured_where_a_size_is_given():
     torch.manual_seed(0)
     data = _toy()
-    model = Classifier(make_cell("rnn", 1, 5), data.classes)
-    head = Sequences(data.test.inputs[:10], data.test.labels[:10])
+    model = Classifier(make_cell("rnn", 1, 5), data.outputs)
+    head = Part(data.test.inputs[:10], data.test.targets[:10])
     assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(
         measure(model, head, batch_size=10)
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.analysis.regimes import adjoint_metric
+from lib.analysis.regimes import adjoint_metric, float32_metric
 from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASURED, MISSING, SPLITS
 
 TASK = ("dataset", "order", "noise")
@@ -42,7 +42,8 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat),
-        ``accuracy`` (share) and ``metric``, the adjoint metric (3.6).
+        ``accuracy`` (share), ``metric``, the adjoint metric (3.6), and ``metric_float32``, the same as single precision
+        would have stored it (`lib.analysis.regimes.float32_metric`).
 
     Raises
     ------
@@ -65,7 +66,10 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
     frame["epoch"] = numbers[columns]
     frame["loss"] = measured("loss")
     frame["accuracy"] = measured("accuracy")
-    frame["metric"] = adjoint_metric(measured("adjoint_first"), measured("adjoint_last"))
+    norms = measured("adjoint_first"), measured("adjoint_last")
+    frame["metric"] = adjoint_metric(*norms)
+    examples = frame["dataset"].map(part["examples"].to_series()).to_numpy(float)
+    frame["metric_float32"] = float32_metric(*norms, examples)
     return frame
 
 

@@ -20,6 +20,9 @@ from lib.results.published import load_published
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
 REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
 
+SMALLEST, LARGEST = -149 * float(np.log10(2)), 128 * float(np.log10(2))
+"""log10 of the smallest and the largest positive number of single precision, 1.4e-45 and 3.4e38."""
+
 
 def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """Return the adjoint metric (3.6) from log10 norms.
@@ -37,6 +40,40 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """
     with np.errstate(invalid="ignore"):
         return np.subtract(first, last, dtype=float)
+
+
+def float32_metric(
+    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = 32
+) -> np.ndarray:
+    """Return the adjoint metric (3.6) as a program in single precision would have stored it.
+
+    The author's public program differentiates the mean loss of a batch in float32 and averages the norms over examples. A norm
+    that float32 cannot hold is then zero or infinite; a first norm of zero counts as the smallest number there is, because
+    the published counts show that such attempts were kept.
+
+    Parameters
+    ----------
+    first, last
+        log10 of the norms of lambda_1 and lambda_T, each of its own example's loss, summed over the examples.
+    examples
+        Examples summed over; a number, or one for each element.
+    batch_size
+        Examples in the batch whose mean loss is differentiated.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same shape. At least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero, -inf where
+        lambda_T alone overflows, nan where both do.
+    """
+    unit = np.log10(np.multiply(examples, batch_size))
+
+    def stored(norm: np.ndarray) -> np.ndarray:
+        norm = np.subtract(norm, unit, dtype=float)
+        return np.where(norm > LARGEST, np.inf, np.where(norm < SMALLEST, -np.inf, norm))
+
+    with np.errstate(invalid="ignore"):
+        return np.maximum(stored(first), SMALLEST) - stored(last)
 
 
 def regimes(metric: np.ndarray, border: float) -> np.ndarray:

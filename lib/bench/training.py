@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from lib import kernels
 from lib.bench import Workload
 from lib.cells import make_cell
-from lib.tasks.adding import FEATURES, adding
+from lib.tasks.adding import FEATURES, draw_sums
 
 BASELINE = "reference"
 
@@ -85,10 +85,10 @@ def _training(name: str, engine: str, workload: Workload) -> Callable[[], None]:
     rng = np.random.default_rng(0)
 
     def step() -> None:
-        part = adding(workload.time_steps, workload.batch, rng)
+        part = draw_sums(workload.time_steps, workload.batch, rng)
         u = torch.from_numpy(part.inputs).transpose(0, 1).contiguous()
         last = cell(u, engine=engine)[0][-1]
-        loss = F.mse_loss(output(last)[:, 0], torch.from_numpy(part.targets))
+        loss = F.mse_loss(output(last)[:, 0], torch.from_numpy(part.targets[:, 0]))
         optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(parameters, 1.0)

@@ -10,6 +10,7 @@ from lib.cells._cell import (
     State,
     cell_class,
     cell_names,
+    check_hyper_parameters,
     make_cell,
     unroll,
 )
@@ -17,4 +18,12 @@ from lib.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = ["Cell", "State", "cell_class", "cell_names", "make_cell", "unroll"]
+__all__ = [
+    "Cell",
+    "State",
+    "cell_class",
+    "cell_names",
+    "check_hyper_parameters",
+    "make_cell",
+    "unroll",
+]

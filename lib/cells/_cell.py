@@ -1,9 +1,10 @@
-"""What all cells share: the registry, the reference unrolling and the choice of an engine."""
+"""What all cells share: the registry, initial weights, the reference unrolling and the choice of an engine."""
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +40,9 @@ class Cell(nn.Module, ABC):
     """Where the equation comes from: paper and equation number."""
     step: ClassVar[Step]
     """The recurrence, pure: ``step(weights, state, u_t) -> state``."""
+    starts: ClassVar[Mapping[str, Callable[["Cell"], None]]]
+    """Ways to draw the initial weights, by name. Every cell has ``text``, the constructor's; ``author`` is what a public
+    program of the authors draws (the dissertation's where it has the cell), see the cell's own docstring."""
     states: int = 1
     """Tensors in the state, each (batch, hidden)."""
     readout: int = 0
@@ -67,6 +71,22 @@ class Cell(nn.Module, ABC):
                 )
         self.input_size = input_size
         self.hidden_size = hidden_size
+
+    @torch.no_grad()
+    def start(self, name: str) -> Self:
+        """Draw all weights anew from torch's generator, as the start called `name` does; return the cell.
+
+        Raises
+        ------
+        ValueError
+            The cell has no start of this name.
+        """
+        if name not in self.starts:
+            raise ValueError(
+                f"{self.name}: expected initial weights among {', '.join(self.starts)}, got {name!r}"
+            )
+        self.starts[name](self)
+        return self
 
     @abstractmethod
     def weights(self) -> NamedTuple:
@@ -119,7 +139,8 @@ class Cell(nn.Module, ABC):
         """Refuse an input or a state that the equations do not speak of.
 
         That the input is finite costs a pass over it, which is little beside the recurrence. Only what asks for no gradient
-        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake.
+        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake. On a GPU
+        looking would make the host wait, and the pass could not be captured in a graph: there it is left out.
         """
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
@@ -141,7 +162,7 @@ class Cell(nn.Module, ABC):
                 f"{self.name}: expected input of {own.dtype} on {own.device}, "
                 f"got {u.dtype} on {u.device}; convert it with u.to(...)"
             )
-        if not u.requires_grad and not u.isfinite().all():
+        if u.device.type == "cpu" and not u.requires_grad and not u.isfinite().all():
             bad = int((~u.isfinite()).sum())
             raise ValueError(
                 f"{self.name}: expected finite input, got {bad} of {u.numel()} values that are NaN or infinite; "
@@ -185,7 +206,22 @@ def cell_class(name: str) -> type[Cell]:
 
 def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters) -> Cell:
     """Return a new cell of the architecture `name`, its weights drawn from torch's generator."""
+    check_hyper_parameters(name, hyper_parameters)
     return cell_class(name)(input_size, hidden_size, **hyper_parameters)
+
+
+def check_hyper_parameters(name: str, hyper_parameters: Mapping[str, object]) -> None:
+    """Raise `ValueError` where the architecture `name`, or one of its hyper-parameters, is unknown; build nothing.
+
+    Values are checked where the cell is built.
+    """
+    signature = inspect.signature(cell_class(name).__init__)
+    known = [key for key, one in signature.parameters.items() if one.kind is one.KEYWORD_ONLY]
+    if unknown := [key for key in hyper_parameters if key not in known]:
+        raise ValueError(
+            f"{name}: expected hyper-parameters among {', '.join(known) or 'none'}, "
+            f"got {', '.join(map(repr, unknown))}"
+        )
 
 
 def cell_names() -> list[str]:

@@ -18,7 +18,9 @@ epsilon      ``epsilon`` scalar step size of the forward Euler method
 gamma        ``gamma``   scalar diffusion, makes the Euler step stable
 ============ =========== ====== ===================================================
 
-The dissertation names no step size and diffusion: both are 0.01, from the grid of the original paper.
+The dissertation names no step size and diffusion: both are 0.01, from the grid of the original paper. As weights start,
+``text`` draws M from N(0, 1/d) and R from N(0, 1/p); ``author``, the dissertation's public program, gives M the standard
+deviation 0.01/d and R 1/p.
 """
 
 import math
@@ -28,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
+from lib.cells._init import named_starts
 
 
 class Weights(NamedTuple):
@@ -42,6 +45,18 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     W, R, b, epsilon = weights
     (x,) = state
     return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)
+
+
+def start_text(cell: Cell) -> None:
+    cell.M.normal_().div_(math.sqrt(cell.hidden_size))
+    cell.R.normal_().div_(math.sqrt(cell.input_size))
+    nn.init.zeros_(cell.b)
+
+
+def start_author(cell: Cell) -> None:
+    nn.init.normal_(cell.M, std=0.01 / cell.hidden_size)
+    nn.init.normal_(cell.R, std=1 / cell.input_size)
+    nn.init.zeros_(cell.b)
 
 
 class AntisymmetricRNN(Cell, name="antisymmetric"):
@@ -60,6 +75,7 @@ class AntisymmetricRNN(Cell, name="antisymmetric"):
     title = "antisymmetric RNN"
     source = "Chang et al. 2019, (9)"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(
         self, input_size: int, hidden_size: int, *, epsilon: float = 0.01, gamma: float = 0.01
@@ -71,9 +87,10 @@ class AntisymmetricRNN(Cell, name="antisymmetric"):
             )
         self.epsilon = epsilon
         self.gamma = gamma
-        self.M = nn.Parameter(torch.randn(hidden_size, hidden_size) / math.sqrt(hidden_size))
-        self.R = nn.Parameter(torch.randn(hidden_size, input_size) / math.sqrt(input_size))
-        self.b = nn.Parameter(torch.zeros(hidden_size))
+        self.M = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        self.start("text")
 
     def weights(self) -> Weights:
         identity = torch.eye(self.hidden_size, dtype=self.M.dtype, device=self.M.device)

@@ -15,10 +15,17 @@ T_max   ``chrono`` scalar   longest dependency expected, in steps
 ======= ========== ======== ==============================================
 """
 
-import torch
 from torch import nn
 
+from lib.cells._init import named_starts
 from lib.cells.lstm import LSTM, step
+
+
+def start_text(cell: LSTM) -> None:
+    LSTM.starts["text"](cell)
+    nn.init.zeros_(cell.b)
+    i, f, *_ = cell.b.chunk(4)
+    i.copy_(-f.uniform_(1, cell.chrono - 1).log_())
 
 
 class ChronoLSTM(LSTM, name="chrono_lstm"):
@@ -35,16 +42,12 @@ class ChronoLSTM(LSTM, name="chrono_lstm"):
     title = "chrono-LSTM"
     source = "Tallec and Ollivier 2018; Rusch et al. 2022, B.3"
     step = step
+    starts = named_starts(text=start_text)
 
     def __init__(self, input_size: int, hidden_size: int, *, chrono: float = 784) -> None:
-        super().__init__(input_size, hidden_size)
         if chrono < 2:
             raise ValueError(
                 f"chrono_lstm: expected chrono >= 2, an interval [1, chrono - 1], got {chrono}"
             )
-        d = hidden_size
-        nn.init.zeros_(self.b)
-        forget = torch.empty(d).uniform_(1, chrono - 1).log()
-        with torch.no_grad():
-            self.b[:d] = -forget
-            self.b[d : 2 * d] = forget
+        self.chrono = chrono  # before the constructor draws the weights
+        super().__init__(input_size, hidden_size)

@@ -24,7 +24,8 @@ epsilon       ``epsilon``  scalar damping
 ============= ============ ====== ===========================================
 
 None of the five texts gives the constants: the defaults are those of the authors' own code for sequential MNIST with
-256 units (github.com/tk-rusch/coRNN, sMNIST). The initialisation is PyTorch's.
+256 units (github.com/tk-rusch/coRNN, sMNIST). As weights start, ``text`` is PyTorch's for recurrent layers,
+U(-1/sqrt(d), 1/sqrt(d)); that program (``author``) holds them in one linear layer of n = p + 2d inputs, U(-1/sqrt(n), 1/sqrt(n)).
 """
 
 from typing import NamedTuple
@@ -33,7 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan, uniform_start
 
 
 class Weights(NamedTuple):
@@ -58,6 +59,10 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return y, z
 
 
+def start_author(cell: Cell) -> None:
+    uniform_fan(cell.W, cell.W_z, cell.V, cell.b, fan=cell.input_size + 2 * cell.hidden_size)
+
+
 class CoRNN(Cell, name="cornn"):
     """The coupled oscillatory RNN.
 
@@ -76,6 +81,7 @@ class CoRNN(Cell, name="cornn"):
     title = "coRNN"
     source = "Rusch and Mishra 2021 (ICLR), (3)"
     step = step
+    starts = named_starts(text=uniform_start("W", "W_z", "V", "b"), author=start_author)
     states = 2
 
     def __init__(
@@ -102,7 +108,7 @@ class CoRNN(Cell, name="cornn"):
         self.W_z = nn.Parameter(torch.empty(hidden_size, hidden_size))
         self.V = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
-        uniform_fan(self.W, self.W_z, self.V, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(

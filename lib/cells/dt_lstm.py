@@ -30,7 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -67,6 +67,7 @@ class DtLSTM(Cell, name="dt_lstm"):
     title = "dt-LSTM"
     source = "Rusch et al. 2022, appendix D"
     step = step
+    starts = named_starts(text=uniform_start("W", "R", "b"))
     states = 2
 
     def __init__(
@@ -82,7 +83,7 @@ class DtLSTM(Cell, name="dt_lstm"):
         self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
         self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(4 * hidden_size))
-        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         forget_scale = self.dt if self.version == 1 else 1 - self.dt

@@ -18,9 +18,18 @@ b       ``b``  (d,)    bias of the modReLU
 ======= ====== ======= ==============================================================
 
 PyTorch's own parametrisation stores d^2 numbers of which the d(d-1)/2 below the diagonal form S: the count
-of Table 3.3. B_0 holds rotations by angles from U(-pi, pi), R is Kaiming normal, b starts at zero.
+of Table 3.3. B_0 stays where it starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
+*Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019 is the static one,
+B_0 = I: the same matrices can be reached, by another gradient.
+
+As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
+Kaiming normal and b zero. ``original`` (github.com/Lezcano/expRNN) is the Cayley initialisation, angles -tan(theta / 2) with
+theta from U(0, pi/2), and b from U(-0.01, 0.01); ``author``, the dissertation's public program, has R from N(0, 1/p^2) besides.
+With b = 0 the modReLU is the identity, but automatic differentiation takes its slope at 0 for 0: an input of zeros then
+makes the adjoint exactly zero.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -28,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import rotations
+from lib.cells._init import named_starts, rotations
 
 
 class Weights(NamedTuple):
@@ -49,22 +58,40 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return (modrelu(x @ B.T + u @ R.T, b),)
 
 
+def start_text(cell: Cell) -> None:
+    angles = cell.R.new_empty(cell.hidden_size // 2).uniform_(-math.pi, math.pi)
+    cell.B = rotations(angles, cell.hidden_size)
+    nn.init.kaiming_normal_(cell.R)
+    nn.init.zeros_(cell.b)
+
+
+def start_original(cell: Cell) -> None:
+    theta = cell.R.new_empty(cell.hidden_size // 2).uniform_(0, math.pi / 2)
+    cell.B = rotations(-torch.tan(theta / 2), cell.hidden_size)
+    nn.init.kaiming_normal_(cell.R)
+    nn.init.uniform_(cell.b, -0.01, 0.01)
+
+
+def start_author(cell: Cell) -> None:
+    start_original(cell)
+    nn.init.normal_(cell.R, std=1 / cell.input_size)
+
+
 class ExponentialRNN(Cell, name="exponential"):
     """The exponential RNN; its matrix is orthogonal at every step of training."""
 
     title = "exponential RNN"
     source = "Lezcano-Casado and Martinez-Rubio 2019, section 4"
     step = step
+    starts = named_starts(text=start_text, author=start_author, original=start_original)
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)
         self.B = nn.Parameter(torch.empty(hidden_size, hidden_size))
         parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
-        with torch.no_grad():
-            self.B = rotations(hidden_size)
         self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        nn.init.kaiming_normal_(self.R)
-        self.b = nn.Parameter(torch.zeros(hidden_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.B, self.R, self.b)

@@ -23,8 +23,8 @@ zeta, nu     ``zeta nu``   scalar  trained weights, in (0, 1)
 None of the five texts gives the constants. The free parameters of zeta and nu pass through the logistic function and
 start at 1 and -4, the defaults of the authors' own code (github.com/microsoft/EdgeML). The biases start at one, as there,
 the matrices as in PyTorch's recurrent layers, their factors at N(0, 1/(3 rank)) and N(0, 1/d): entries of the product have
-the variance 1/(3d) of a full matrix's. The original's sparsity, quantisation and piecewise linear activations compress a trained
-cell; they do not change its equations and are left out.
+the variance 1/(3d) of a full matrix's; in that program (``author``) matrices and factors start at N(0, 0.01).
+The original's sparsity, quantisation and piecewise linear activations compress a trained cell; they do not change its equations and are left out.
 """
 
 import math
@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Weights(NamedTuple):
@@ -56,6 +56,27 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return ((zeta * (1 - z) + nu) * candidate + z * h,)
 
 
+def start_text(cell: Cell) -> None:
+    d = cell.hidden_size
+    for factors in (cell.U, cell.W):
+        if len(factors) == 1:
+            uniform_fan(factors[0], fan=d)
+        else:
+            left, right = factors
+            left.normal_().div_(math.sqrt(3 * left.shape[1]))
+            right.normal_().div_(math.sqrt(d))
+    for b in (cell.b_z, cell.b_h):
+        nn.init.ones_(b)
+    nn.init.constant_(cell.zeta_free, 1)
+    nn.init.constant_(cell.nu_free, -4)
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell)
+    for factor in (*cell.U, *cell.W):
+        nn.init.normal_(factor, std=0.1)
+
+
 class FastGRNN(Cell, name="fastgrnn"):
     """FastGRNN, full or of low rank.
 
@@ -70,6 +91,7 @@ class FastGRNN(Cell, name="fastgrnn"):
     title = "FastGRNN"
     source = "Kusupati et al. 2018, section 3.2"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(
         self,
@@ -90,10 +112,11 @@ class FastGRNN(Cell, name="fastgrnn"):
             )
         self.U = _factors(d, d, rank_U)
         self.W = _factors(d, p, rank_W)
-        self.b_z = nn.Parameter(torch.ones(d))
-        self.b_h = nn.Parameter(torch.ones(d))
-        self.zeta_free = nn.Parameter(torch.tensor(1.0))
-        self.nu_free = nn.Parameter(torch.tensor(-4.0))
+        self.b_z = nn.Parameter(torch.empty(d))
+        self.b_h = nn.Parameter(torch.empty(d))
+        self.zeta_free = nn.Parameter(torch.empty(()))
+        self.nu_free = nn.Parameter(torch.empty(()))
+        self.start("text")
 
     @property
     def zeta(self) -> Tensor:
@@ -109,13 +132,8 @@ class FastGRNN(Cell, name="fastgrnn"):
 
 def _factors(rows: int, columns: int, rank: int | None) -> nn.ParameterList:
     """Return a matrix as one parameter, or as the two factors of a product of the given rank."""
-    if rank is None:
-        matrix = nn.Parameter(torch.empty(rows, columns))
-        uniform_fan(matrix, hidden_size=rows)
-        return nn.ParameterList([matrix])
-    left = torch.randn(rows, rank) / math.sqrt(3 * rank)
-    right = torch.randn(columns, rank) / math.sqrt(rows)
-    return nn.ParameterList([left, right])
+    shapes = [(rows, columns)] if rank is None else [(rows, rank), (columns, rank)]
+    return nn.ParameterList(torch.empty(shape) for shape in shapes)
 
 
 def _product(factors: nn.ParameterList) -> Tensor:

@@ -20,7 +20,8 @@ phi          ``phi``        name   relu, tanh or sigmoid
 ============ ============== ====== ==========================================
 
 None of the five texts gives the constants. The free parameters of alpha and beta pass through the logistic function; they start at -3 and 3, so that beta = 1 - alpha
-and alpha is small, as the text advises. The other weights start as in PyTorch's recurrent layers.
+and alpha is small, as the text advises. The other weights start as in PyTorch's recurrent layers; in the authors' program
+(github.com/microsoft/EdgeML, ``author``) the matrices start at N(0, 0.01) and the bias at 1.
 """
 
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from torch import Tensor, nn
 
 from lib.cells._activation import Activation, activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Weights(NamedTuple):
@@ -50,6 +51,19 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return (alpha * candidate + beta * h,)
 
 
+def start_text(cell: Cell) -> None:
+    uniform_fan(cell.U, cell.W, cell.b, fan=cell.hidden_size)
+    nn.init.constant_(cell.alpha_free, -3)
+    nn.init.constant_(cell.beta_free, 3)
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell)
+    for matrix in (cell.U, cell.W):
+        nn.init.normal_(matrix, std=0.1)
+    nn.init.ones_(cell.b)
+
+
 class FastRNN(Cell, name="fastrnn"):
     """FastRNN, two scalars more than the basic RNN.
 
@@ -64,6 +78,7 @@ class FastRNN(Cell, name="fastrnn"):
     title = "FastRNN"
     source = "Kusupati et al. 2018, section 3.1"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(self, input_size: int, hidden_size: int, *, phi: str = "tanh") -> None:
         super().__init__(input_size, hidden_size)
@@ -71,9 +86,9 @@ class FastRNN(Cell, name="fastrnn"):
         self.U = nn.Parameter(torch.empty(hidden_size, hidden_size))
         self.W = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
-        uniform_fan(self.U, self.W, self.b, hidden_size=hidden_size)
-        self.alpha_free = nn.Parameter(torch.tensor(-3.0))
-        self.beta_free = nn.Parameter(torch.tensor(3.0))
+        self.alpha_free = nn.Parameter(torch.empty(()))
+        self.beta_free = nn.Parameter(torch.empty(()))
+        self.start("text")
 
     @property
     def alpha(self) -> Tensor:

@@ -23,13 +23,14 @@ gamma        ``gamma``   scalar  diffusion
 Defaults and initialisation as in `lib.cells.antisymmetric`.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
+from lib.cells._init import named_starts
+from lib.cells.antisymmetric import start_text
 
 
 class Weights(NamedTuple):
@@ -65,6 +66,7 @@ class GatedAntisymmetricRNN(Cell, name="gated_antisymmetric"):
     title = "gated antisymmetric RNN"
     source = "Chang et al. 2019, gating mechanism"
     step = step
+    starts = named_starts(text=start_text)
 
     def __init__(
         self, input_size: int, hidden_size: int, *, epsilon: float = 0.01, gamma: float = 0.01
@@ -77,9 +79,10 @@ class GatedAntisymmetricRNN(Cell, name="gated_antisymmetric"):
             )
         self.epsilon = epsilon
         self.gamma = gamma
-        self.M = nn.Parameter(torch.randn(hidden_size, hidden_size) / math.sqrt(hidden_size))
-        self.R = nn.Parameter(torch.randn(2 * hidden_size, input_size) / math.sqrt(input_size))
-        self.b = nn.Parameter(torch.zeros(2 * hidden_size))
+        self.M = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(2 * hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(2 * hidden_size))
+        self.start("text")
 
     def weights(self) -> Weights:
         identity = torch.eye(self.hidden_size, dtype=self.M.dtype, device=self.M.device)

@@ -18,6 +18,9 @@ W       ``W``  (3d, d)  recurrent weights, gates in the order r z n
 R       ``R``  (3d, p)  input weights, same order
 b       ``b``  (3d,)    biases, same order
 ======= ====== ======== ==============================================
+
+The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
+written: W orthogonal as one matrix, R Glorot uniform, zero biases.
 """
 
 from typing import NamedTuple
@@ -26,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import keras_start, named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -53,13 +56,14 @@ class GRU(Cell, name="gru"):
     title = "GRU"
     source = "Cho et al. 2014, (5)-(8)"
     step = step
+    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start)
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)
         self.W = nn.Parameter(torch.empty(3 * hidden_size, hidden_size))
         self.R = nn.Parameter(torch.empty(3 * hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(3 * hidden_size))
-        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.W, self.R, self.b)

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from lib.cells._activation import Activation, activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Layer(NamedTuple):
@@ -52,6 +52,12 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return tuple(states)
 
 
+def start_text(cell: Cell) -> None:
+    for w in cell.w:
+        nn.init.uniform_(w)
+    uniform_fan(*cell.W, *cell.b, fan=cell.hidden_size)
+
+
 class IndRNN(Cell, name="indrnn"):
     """Stacked IndRNN layers.
 
@@ -70,6 +76,7 @@ class IndRNN(Cell, name="indrnn"):
     title = "IndRNN"
     source = "Li et al. 2018, section 3"
     step = step
+    starts = named_starts(text=start_text)
 
     def __init__(
         self,
@@ -92,9 +99,9 @@ class IndRNN(Cell, name="indrnn"):
         d = hidden_size
         sizes = [input_size] + [d] * (layers - 1)
         self.W = nn.ParameterList(torch.empty(d, size) for size in sizes)
-        self.w = nn.ParameterList(torch.rand(d) for _ in sizes)
+        self.w = nn.ParameterList(torch.empty(d) for _ in sizes)
         self.b = nn.ParameterList(torch.empty(d) for _ in sizes)
-        uniform_fan(*self.W, *self.b, hidden_size=d)
+        self.start("text")
 
     def weights(self) -> Weights:
         recurrent = [w if self.bound is None else w.clamp(-self.bound, self.bound) for w in self.w]

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 from lib.cells._interchange import alternate, check_period
 
 
@@ -53,6 +53,11 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
 
 
+def start_text(cell: Cell) -> None:
+    nn.init.orthogonal_(cell.W)
+    uniform_fan(cell.R, cell.b, fan=cell.hidden_size)
+
+
 class InverseRNN(Cell, name="inverse_rnn"):
     """The inverse RNN of section 2.9.
 
@@ -67,16 +72,16 @@ class InverseRNN(Cell, name="inverse_rnn"):
     title = "inverse RNN"
     source = "Johnston 2024, section 2.9"
     step = step
+    starts = named_starts(text=start_text)
     states = 2
 
     def __init__(self, input_size: int, hidden_size: int, *, tau: int = 10) -> None:
         super().__init__(input_size, hidden_size)
         self.tau = check_period(tau, cell=self.name)
         self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        nn.init.orthogonal_(self.W)
         self.R = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
-        uniform_fan(self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         """Return the weights and the inverse; raises `SingularMatrixError` where W has none."""

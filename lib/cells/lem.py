@@ -26,7 +26,8 @@ Delta t         ``dt``   scalar  largest time step
 
 Initialisation: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A), or, given T_max, the chrono
 initialisation of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The search of appendix B.1 goes
-up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1.
+up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1. The authors' program (github.com/tk-rusch/LEM) has two
+bias vectors, each drawn so, where the equation has one: the start ``author`` draws b as the sum of two.
 
 Ablation of Table 9: both time steps are the constant Delta t. W_1, W_2, V_1, V_2, b_1, b_2 then do nothing and are left
 out, W is (d, d), V is (2d, p), b is (2d,); the table rounds both models to 1k parameters.
@@ -42,7 +43,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Weights(NamedTuple):
@@ -75,6 +76,22 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return y, z
 
 
+def start_text(cell: Cell) -> None:
+    uniform_fan(cell.W, cell.W_y, cell.V, cell.b, fan=cell.hidden_size)
+    if cell.chrono is not None:
+        nn.init.zeros_(cell.b)
+        b_1 = cell.b[: cell.hidden_size]
+        b_1.uniform_(1, cell.chrono * cell.dt - 1).log_().neg_()  # in [-log(T_max dt - 1), 0]
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell)
+    if cell.chrono is None:
+        second = torch.empty_like(cell.b)
+        uniform_fan(second, fan=cell.hidden_size)
+        cell.b.add_(second)
+
+
 class LEM(Cell, name="lem"):
     """Long expressive memory.
 
@@ -95,6 +112,7 @@ class LEM(Cell, name="lem"):
     title = "LEM"
     source = "Rusch et al. 2022, (3)"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
     states = 2
 
     def __init__(
@@ -121,17 +139,14 @@ class LEM(Cell, name="lem"):
             )
         self.dt = dt
         self.clip = clip
+        self.chrono = chrono
         self.single_scale = single_scale
         d, blocks = hidden_size, 1 if single_scale else 3
         self.W = nn.Parameter(torch.empty(blocks * d, d))
         self.W_y = nn.Parameter(torch.empty(d, d))
         self.V = nn.Parameter(torch.empty((blocks + 1) * d, input_size))
         self.b = nn.Parameter(torch.empty((blocks + 1) * d))
-        uniform_fan(self.W, self.W_y, self.V, self.b, hidden_size=d)
-        if chrono is not None:
-            nn.init.zeros_(self.b)
-            with torch.no_grad():  # U[1, T_max dt - 1] keeps b_1 in [-log(T_max dt - 1), 0]
-                self.b[:d] = -torch.empty(d).uniform_(1, chrono * dt - 1).log()
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.W, self.W_y, self.V, self.b, self.dt, self.clip, self.single_scale)

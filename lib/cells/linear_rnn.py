@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -45,13 +45,14 @@ class LinearRNN(Cell, name="linear_rnn"):
     title = "linear RNN"
     source = "Johnston 2024, (2.16)"
     step = step
+    starts = named_starts(text=uniform_start("W", "R", "b"))
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)
         self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
         self.R = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
-        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.W, self.R, self.b)

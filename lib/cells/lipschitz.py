@@ -23,7 +23,9 @@ gamma        ``gamma``   scalar diffusion
 ============ =========== ====== =====================================================
 
 The dissertation names no hyper-parameters: epsilon 0.03, beta 0.75 and gamma 0.001 are the original
-authors' for pixel-by-pixel MNIST, and M_A and M_W are drawn from N(0, (0.1 / d)^2).
+authors' for pixel-by-pixel MNIST. As weights start, ``text`` draws M_A and M_W from N(0, (0.1 / d)^2) and R from N(0, 1/p).
+``author``, the dissertation's public program, draws M_A and M_W from N(0, (0.1 / 128)^2) at every width and R by Glorot;
+``original`` (github.com/erichson/LipschitzRNN) R and b from U(-1/sqrt(p), 1/sqrt(p)), PyTorch's for a linear layer.
 """
 
 import math
@@ -33,6 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Weights(NamedTuple):
@@ -56,6 +59,26 @@ def symmetric_skew(M: Tensor, beta: float, gamma: float) -> Tensor:
     return (1 - beta) * (M + M.T) + beta * (M - M.T) - gamma * identity
 
 
+def start_text(cell: Cell) -> None:
+    for M in (cell.M_A, cell.M_W):
+        M.normal_().mul_(0.1).div_(cell.hidden_size)
+    cell.R.normal_().div_(math.sqrt(cell.input_size))
+    nn.init.zeros_(cell.b)
+
+
+def start_author(cell: Cell) -> None:
+    for M in (cell.M_A, cell.M_W):
+        nn.init.normal_(M, std=0.1 / 128)
+    nn.init.xavier_uniform_(cell.R)
+    nn.init.zeros_(cell.b)
+
+
+def start_original(cell: Cell) -> None:
+    for M in (cell.M_A, cell.M_W):
+        nn.init.normal_(M, std=0.1 / cell.hidden_size)
+    uniform_fan(cell.R, cell.b, fan=cell.input_size)
+
+
 class LipschitzRNN(Cell, name="lipschitz"):
     """The Lipschitz RNN discretised by forward Euler.
 
@@ -74,6 +97,7 @@ class LipschitzRNN(Cell, name="lipschitz"):
     title = "Lipschitz RNN"
     source = "Erichson et al. 2021, (3), (4), (7)"
     step = step
+    starts = named_starts(text=start_text, author=start_author, original=start_original)
 
     def __init__(
         self,
@@ -93,10 +117,11 @@ class LipschitzRNN(Cell, name="lipschitz"):
         self.epsilon = epsilon
         self.beta = beta
         self.gamma = gamma
-        self.M_A = nn.Parameter(torch.randn(hidden_size, hidden_size) * 0.1 / hidden_size)
-        self.M_W = nn.Parameter(torch.randn(hidden_size, hidden_size) * 0.1 / hidden_size)
-        self.R = nn.Parameter(torch.randn(hidden_size, input_size) / math.sqrt(input_size))
-        self.b = nn.Parameter(torch.zeros(hidden_size))
+        self.M_A = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.M_W = nn.Parameter(torch.empty(hidden_size, hidden_size))
+        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
+        self.b = nn.Parameter(torch.empty(hidden_size))
+        self.start("text")
 
     def weights(self) -> Weights:
         A = symmetric_skew(self.M_A, self.beta, self.gamma)

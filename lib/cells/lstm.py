@@ -20,6 +20,9 @@ W       ``W``  (4d, d)  recurrent weights, gates in the order i f g o
 R       ``R``  (4d, p)  input weights, same order
 b       ``b``  (4d,)    biases, same order
 ======= ====== ======== ==============================================
+
+The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
+written: W orthogonal as one matrix, R Glorot uniform, zero biases, but one for the forget gate.
 """
 
 from typing import NamedTuple
@@ -28,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import keras_start, named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -47,12 +50,19 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return h, c
 
 
+def start_author(cell: Cell) -> None:
+    """As Keras: forget biases are 1."""
+    keras_start(cell)
+    cell.b[cell.hidden_size : 2 * cell.hidden_size] = 1
+
+
 class LSTM(Cell, name="lstm"):
     """The LSTM with one bias vector per gate."""
 
     title = "LSTM"
     source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000"
     step = step
+    starts = named_starts(text=uniform_start("W", "R", "b"), author=start_author)
     states = 2
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -60,7 +70,7 @@ class LSTM(Cell, name="lstm"):
         self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
         self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(4 * hidden_size))
-        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.W, self.R, self.b)

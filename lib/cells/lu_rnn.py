@@ -37,7 +37,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import named_starts, uniform_fan
 from lib.cells._interchange import alternate, check_period
 
 
@@ -68,6 +68,11 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
 
 
+def start_text(cell: Cell) -> None:
+    cell.factors.normal_().div_(4 * math.sqrt(cell.hidden_size)).fill_diagonal_(1)
+    uniform_fan(cell.R, cell.b, fan=cell.hidden_size)
+
+
 class LURNN(Cell, name="lu_rnn"):
     """The LU RNN of definition 2.4.
 
@@ -84,6 +89,7 @@ class LURNN(Cell, name="lu_rnn"):
     title = "LU RNN"
     source = "Johnston 2024, (2.28)"
     step = step
+    starts = named_starts(text=start_text)
     states = 2
 
     def __init__(
@@ -95,12 +101,10 @@ class LURNN(Cell, name="lu_rnn"):
             raise ValueError(f"lu_rnn: expected pivot > 0, got {pivot}")
         self.pivot = pivot
         d = hidden_size
-        self.factors = nn.Parameter(torch.randn(d, d) / (4 * math.sqrt(d)))
-        with torch.no_grad():
-            self.factors.fill_diagonal_(1)
+        self.factors = nn.Parameter(torch.empty(d, d))
         self.R = nn.Parameter(torch.empty(d, input_size))
         self.b = nn.Parameter(torch.empty(d))
-        uniform_fan(self.R, self.b, hidden_size=d)
+        self.start("text")
 
     def weights(self) -> Weights:
         free = self.factors.diagonal()

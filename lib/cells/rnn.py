@@ -14,7 +14,9 @@ R       ``R``  (d, p) input weights
 b_1     ``b``  (d,)   bias
 ======= ====== ====== ==============================
 
-The text leaves the activation open; the experiment's is tanh. It gives no initialisation: PyTorch's is used.
+The text leaves the activation open; the experiment's is tanh. It gives no initialisation: PyTorch's is used
+(``text``), or that of Keras, in which the author's public program is written (``author``: W orthogonal, R Glorot uniform,
+b zero).
 """
 
 from typing import NamedTuple
@@ -23,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import uniform_fan
+from lib.cells._init import keras_start, named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -45,13 +47,14 @@ class RNN(Cell, name="rnn"):
     title = "basic RNN"
     source = "Johnston 2024, (2.1)"
     step = step
+    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start)
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size)
         self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
         self.R = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
-        uniform_fan(self.W, self.R, self.b, hidden_size=hidden_size)
+        self.start("text")
 
     def weights(self) -> Weights:
         return Weights(self.W, self.R, self.b)

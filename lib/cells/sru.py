@@ -24,7 +24,8 @@ alpha     ``alpha`` scalar       sqrt(1 + 2 exp(b)), b the first bias of r: keep
 
 The output depends on its own past through c alone; it is part of the state because it is read out, and nothing reads it
 back. None of the five texts gives its equations or constants. Initialisation, after the original: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = 0 and
-b_r = b, the `highway_bias`.
+b_r = b, the `highway_bias`. The authors' program (github.com/asappresearch/sru, ``author``) draws v from
+U(-sqrt(3/2), sqrt(3/2)) and scales W_f and W_r by sqrt(1/2).
 """
 
 import math
@@ -34,6 +35,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
+from lib.cells._init import named_starts, uniform_fan
 
 
 class Layer(NamedTuple):
@@ -65,6 +67,27 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return (*states, x)
 
 
+def start_text(cell: Cell) -> None:
+    d = cell.hidden_size
+    for W in cell.W:
+        uniform_fan(W, fan=W.shape[1] / 3)
+    uniform_fan(*cell.v, fan=d / 3)
+    for b in cell.b:
+        nn.init.zeros_(b[:d])
+        nn.init.constant_(b[d:], cell.highway_bias)
+    if cell.skip is not None:
+        uniform_fan(cell.skip, fan=cell.input_size / 3)
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell)
+    uniform_fan(*cell.v, fan=2 / 3)
+    for W in cell.W:
+        f, _, r = W.chunk(3)
+        for gate in (f, r):
+            gate.mul_(math.sqrt(0.5))
+
+
 class SRU(Cell, name="sru"):
     """Stacked SRU layers.
 
@@ -81,6 +104,7 @@ class SRU(Cell, name="sru"):
     title = "SRU"
     source = "Lei et al. 2018, section 3"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(
         self, input_size: int, hidden_size: int, *, layers: int = 1, highway_bias: float = 0.0
@@ -93,24 +117,17 @@ class SRU(Cell, name="sru"):
             )
         self.states = layers + 1
         self.readout = layers
+        self.highway_bias = highway_bias
         self.alpha = math.sqrt(1 + 2 * math.exp(highway_bias))
         d = hidden_size
         sizes = [input_size] + [d] * (layers - 1)
-        self.W = nn.ParameterList(_uniform(3 * d, size, fan=size) for size in sizes)
-        self.v = nn.ParameterList(_uniform(2 * d, fan=d) for _ in sizes)
-        self.b = nn.ParameterList(
-            torch.cat([torch.zeros(d), torch.full((d,), float(highway_bias))]) for _ in sizes
-        )
-        self.skip = None
-        if input_size != d:
-            self.skip = nn.Parameter(_uniform(d, input_size, fan=input_size))
+        self.W = nn.ParameterList(torch.empty(3 * d, size) for size in sizes)
+        self.v = nn.ParameterList(torch.empty(2 * d) for _ in sizes)
+        self.b = nn.ParameterList(torch.empty(2 * d) for _ in sizes)
+        self.skip = None if input_size == d else nn.Parameter(torch.empty(d, input_size))
+        self.start("text")
 
     def weights(self) -> Weights:
         skips = (self.skip,) + (None,) * (len(self.W) - 1)
         layers = tuple(Layer(*parts) for parts in zip(self.W, self.v, self.b, skips, strict=True))
         return Weights(layers, self.alpha)
-
-
-def _uniform(*shape: int, fan: int) -> Tensor:
-    limit = math.sqrt(3 / fan)
-    return torch.empty(shape).uniform_(-limit, limit)

@@ -29,8 +29,11 @@ alpha       ``alpha`` scalar       frequency, at least 0
 =========== ========= ============ ===========================================================
 
 Equation 6 prints the layer's input at n-1, the inverse (7) at n: the same step as (7) is used, without which (7)
-would not invert it. The logistic function is the sigma-hat of the text. Initialisation: appendix A. The time step and
-alpha are those of Table 6 for psMNIST with 128 units; the dissertation names none.
+would not invert it. The logistic function is the sigma-hat of the text. The time step and alpha are those of Table 6 for
+psMNIST with 128 units; the dissertation names none, its public program has 0.03 and 0.9.
+
+As weights start, ``text`` is appendix A, V Kaiming uniform with the slope 8 (so too github.com/tk-rusch/unicornn); ``author``, the
+dissertation's program, has the slope 0, which makes V larger by sqrt(65).
 
 Appendix A gives IMDB and EigenWorms a smaller time step in the first layer; D.5 gives every Lambda the shape
 (d, d), which the connection that starts at the input (l = S + 1) can only have where p = d: it is (d, p) here. No
@@ -38,7 +41,8 @@ text initialises Lambda: it is drawn like V.
 
 Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies what a layer hands to those above by one mask per
 sequence, the same at all times, scaled by 1 / (1 - rate). Masks belong to the weights that `step` gets, so that the
-step stays pure. Only a run in training mode draws them; a sequence run in two calls gets two.
+step stays pure. The authors' program masks the last layer too, here it is handed on whole. Only a run in
+training mode draws them; a sequence run in two calls gets two.
 """
 
 from typing import NamedTuple
@@ -48,6 +52,7 @@ from torch import Tensor, nn
 
 from lib import kernels
 from lib.cells._cell import Cell, State, unroll
+from lib.cells._init import named_starts
 
 BACKWARD = ("stored", "recovered", "reversible")
 """Where the engines' way back may take the states from."""
@@ -128,6 +133,20 @@ def stacked_step(weights: StackedWeights, state: State, u: Tensor) -> State:
     return tuple(states)
 
 
+def start_text(cell: Cell, slope: float = 8) -> None:
+    for w in cell.w:
+        nn.init.uniform_(w)
+    for b, c in zip(cell.b, cell.c, strict=True):
+        nn.init.zeros_(b)
+        nn.init.uniform_(c, -0.1, 0.1)
+    for V in (*cell.V, *cell.skips):
+        nn.init.kaiming_uniform_(V, a=slope)
+
+
+def start_author(cell: Cell) -> None:
+    start_text(cell, slope=0)
+
+
 class UnICORNN(Cell, name="unicornn"):
     """Stacked UnICORNN layers; two in the dissertation's experiment.
 
@@ -158,6 +177,7 @@ class UnICORNN(Cell, name="unicornn"):
     title = "UnICORNN"
     source = "Rusch and Mishra 2021, (6)"
     step = step
+    starts = named_starts(text=start_text, author=start_author)
 
     def __init__(
         self,
@@ -205,15 +225,14 @@ class UnICORNN(Cell, name="unicornn"):
         self.readout = 2 * (layers - 1)
         d = hidden_size
         sizes = [input_size] + [d] * (layers - 1)
-        self.w = nn.ParameterList(torch.rand(d) for _ in sizes)
+        self.w = nn.ParameterList(torch.empty(d) for _ in sizes)
         self.V = nn.ParameterList(torch.empty(d, size) for size in sizes)
-        self.b = nn.ParameterList(torch.zeros(d) for _ in sizes)
-        self.c = nn.ParameterList(torch.empty(d).uniform_(-0.1, 0.1) for _ in sizes)
+        self.b = nn.ParameterList(torch.empty(d) for _ in sizes)
+        self.c = nn.ParameterList(torch.empty(d) for _ in sizes)
         self.c.requires_grad_(train_c)
         skipping = sizes[: layers - skip] if skip else []
         self.skips = nn.ParameterList(torch.empty(d, size) for size in skipping)
-        for V in (*self.V, *self.skips):
-            nn.init.kaiming_uniform_(V, a=8, mode="fan_in")
+        self.start("text")
 
     def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights | StackedWeights:
         """Return the weights, with the masks of a forward pass in training where there are any."""

@@ -24,8 +24,8 @@ from lib.probes.adjoint import adjoint_norms
 from lib.probes.coadjoint import Diverged, coadjoint_loss
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Profile
-from lib.tasks import Sequences
-from lib.tasks.long_time_gap import CLASSES, long_time_gap
+from lib.tasks import Part
+from lib.tasks.long_time_gap import CLASSES, draw_signs
 from lib.training.jobs import Experiment
 from lib.training.jobs.shards import Arrays
 from lib.training.model import Classifier
@@ -85,9 +85,9 @@ class Job:
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Return fresh inputs (time, batch, 1) and labels (batch,)."""
-        part: Sequences = long_time_gap(self.place, self.time_steps, size, rng)
+        part: Part = draw_signs(self.place, self.time_steps, size, rng)
         inputs = torch.from_numpy(part.inputs).transpose(0, 1).contiguous()
-        return inputs, torch.from_numpy(part.labels)
+        return inputs, torch.from_numpy(part.targets)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Profile
-from lib.tasks.long_time_gap import long_time_gap
+from lib.tasks.long_time_gap import draw_signs
 from lib.training.jobs import Experiment
 from lib.training.jobs.shards import Arrays
 from lib.training.seeds import seeds_of, torch_seed
@@ -149,9 +149,9 @@ def run_job(job: Job) -> dict[str, np.ndarray]:
 
 def _sequences(job: Job, draws: list[np.random.Generator], size: int) -> tuple[Tensor, Tensor]:
     """Return fresh sequences, one set for each generator: (runs, batch, time) and labels (runs, batch)."""
-    parts = [long_time_gap(job.place, job.time_steps, size, draw) for draw in draws]
+    parts = [draw_signs(job.place, job.time_steps, size, draw) for draw in draws]
     inputs = np.stack([part.inputs[:, :, 0] for part in parts])
-    labels = np.stack([part.labels for part in parts])
+    labels = np.stack([part.targets for part in parts])
     return torch.from_numpy(inputs).double(), torch.from_numpy(labels).double()
 
 

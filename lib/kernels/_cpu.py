@@ -23,13 +23,20 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401 - what Numba's np.dot calls; loaded here so that it is bound below
 import torch
 from numba import types
 from numba.extending import overload
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 from torch.nn import functional as F
 
 from lib.paths import CACHE
+
+# The products of a kernel are small: a second thread of BLAS costs more than it brings, on a busy machine tens of times
+# more, and sums in another order. Once for the process, because a limit set and lifted at every call would race
+# between threads.
+threadpool_limits(1, user_api="blas")
 
 TANH_ERROR = 2.5e-7
 """Bound of the relative error of the float32 tanh."""

@@ -68,13 +68,16 @@ def engine_names(cell: str) -> list[str]:
 def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
     """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``.
 
-    One that lacks an option asked for is passed over.
+    One that lacks an option asked for is passed over. Away from the CPU the device is part of the name (``library-cuda``):
+    results are filed under it, and their last digits are the device's too.
     """
+    found = "reference"
     for name in PREFERENCE:
         engine = _ENGINES.get((cell, name))
         if engine is not None and not engine.refusal(device, dtype, options):
-            return name
-    return "reference"
+            found = name
+            break
+    return found if device == "cpu" or found.endswith(device) else f"{found}-{device}"
 
 
 def select(
@@ -87,7 +90,7 @@ def select(
     cell
         Name of the architecture.
     engine
-        ``"auto"`` (see `choose`), ``"reference"``, or a name.
+        ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without.
     u : (time, batch, input)
         The input sequence; its device and type decide.
     options
@@ -101,6 +104,8 @@ def select(
     options = options or {}
     if engine == "auto":
         engine = choose(cell, u.device.type, u.dtype, options)
+    if (cell, engine) not in _ENGINES:
+        engine = engine.removesuffix(f"-{u.device.type}")
     if engine == "reference":
         return None
     if (cell, engine) not in _ENGINES:

@@ -8,6 +8,9 @@ from torch import Tensor
 
 from lib.kernels._registry import register
 
+# cuDNN multiplies float32 with ten bits by default (TF32): float32 means float32 here, on every device.
+torch.backends.cudnn.allow_tf32 = False
+
 _EVERYWHERE = {"devices": ("cpu", "cuda"), "dtypes": (torch.float32, torch.float64)}
 
 

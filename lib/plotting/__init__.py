@@ -1,11 +1,9 @@
-"""One look for every figure: colours, markers and names, and the panels that notebooks share.
+"""One look for every figure: the style, and the panels that notebooks share.
 
-Architectures keep their colour and marker in all figures. The palette is Okabe and Ito's for the seven of the factorial
-study, which readers with any common colour vision can tell apart, and Tol's muted one for the others; markers repeat the
-information for print in grey.
+Architectures keep their colour and marker (`lib.results.names`) in all figures; markers repeat the information for print
+in grey.
 """
 
-import zlib
 from collections.abc import Sequence
 
 import matplotlib as mpl
@@ -14,65 +12,19 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-COLOURS = {
-    "rnn": "#000000",
-    "lstm": "#E69F00",
-    "gru": "#56B4E9",
-    "lipschitz": "#009E73",
-    "antisymmetric": "#0072B2",
-    "exponential": "#D55E00",
-    "unicornn": "#CC79A7",
-    "sru": "#882255",
-    "indrnn": "#999933",
-    "cornn": "#332288",
-    "lu_rnn": "#117733",
-    "inverse_rnn": "#AA4499",
-}
-MARKERS = {
-    "rnn": "o",
-    "lstm": "s",
-    "gru": "D",
-    "lipschitz": "^",
-    "antisymmetric": "v",
-    "exponential": "P",
-    "unicornn": "X",
-    "sru": "p",
-    "indrnn": "d",
-    "cornn": "h",
-    "lu_rnn": "8",
-    "inverse_rnn": "*",
-}
-LABELS = {
-    "rnn": "Basic RNN",
-    "lstm": "LSTM",
-    "gru": "GRU",
-    "lipschitz": "Lipschitz RNN",
-    "antisymmetric": "Antisymmetric RNN",
-    "exponential": "Exponential RNN",
-    "unicornn": "UnICORNN",
-    "lu_rnn": "LU RNN",
-    "inverse_rnn": "Inverse RNN",
-    "linear_rnn": "Linear RNN",
-    "sru": "SRU",
-    "indrnn": "IndRNN",
-    "cornn": "coRNN",
-    "lem": "LEM",
-    "irnn": "iRNN",
-    "fastrnn": "FastRNN",
-    "fastgrnn": "FastGRNN",
-    "chrono_lstm": "chrono-LSTM",
-    "dt_lstm": "dt-LSTM",
-    "gated_antisymmetric": "Gated antisymmetric RNN",
-    "digits": "Digits",
-    "mnist": "MNIST",
-    "fashion_mnist": "Fashion MNIST",
-    "cifar10": "CIFAR10",
-    "imdb": "IMDB",
-    "reuters": "Reuters",
-}
-# For architectures that join later: none repeats a colour or a marker above.
-_MORE_COLOURS = ("#44AA99", "#661100", "#5577AA", "#887700")
-_MORE_MARKERS = ("<", ">", "H")
+from lib.results.names import LOOKS, colour, label, marker
+
+__all__ = [
+    "ADJOINT_METRIC",
+    "colour",
+    "histogram",
+    "label",
+    "legend_below",
+    "marker",
+    "scatter_architectures",
+    "task_label",
+    "use_style",
+]
 
 ADJOINT_METRIC = r"adjoint metric  $\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
 """Axis label of (3.6)."""
@@ -100,35 +52,15 @@ def use_style() -> None:
             "grid.linewidth": 0.6,
             "lines.linewidth": 1.8,
             "lines.markersize": 7,
-            "axes.prop_cycle": mpl.cycler(color=[*COLOURS.values()]),
+            "axes.prop_cycle": mpl.cycler(color=[colour for colour, _ in LOOKS.values()]),
             "image.cmap": "viridis",
         }
     )
 
 
-def colour(architecture: str) -> str:
-    """Return the colour of `architecture`; one that is not listed gets its own, always the same."""
-    return COLOURS.get(architecture) or _by_name(architecture, _MORE_COLOURS)
-
-
-def marker(architecture: str) -> str:
-    """Return the marker of `architecture`; one that is not listed gets its own, always the same."""
-    return MARKERS.get(architecture) or _by_name(architecture, _MORE_MARKERS)
-
-
-def label(name: str) -> str:
-    """Return how the texts write the architecture or data set `name`; unknown names stay as they are."""
-    return LABELS.get(name, name)
-
-
 def task_label(dataset: str, order: str, noise: str) -> str:
     """Return a task as the texts write it, such as ``MNIST, permuted × uniform``."""
     return f"{label(dataset)}, {order}" + ("" if noise == "none" else f" × {noise}")
-
-
-def _by_name(name: str, choices: Sequence[str]) -> str:
-    # A checksum, not hash(): the same name looks the same in every process.
-    return choices[zlib.crc32(name.encode()) % len(choices)]
 
 
 def histogram(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import nbformat
 
-from lib.plotting import label
 from lib.report.inputs import Notebook
+from lib.results.names import label
 
 _IN_SIGHT = ("parameters", "injected-parameters")
 """Cells that stay unfolded: what this page was made with."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pandas as pd
 from markupsafe import escape
 
-from lib.plotting import label
+from lib.results.names import label
 
 DASH = "–"
 """Stands for a missing value."""

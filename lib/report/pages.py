@@ -9,7 +9,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 from PIL import Image
 
-from lib.plotting import label
 from lib.report import notebooks, tables
 from lib.report.coverage import summarise
 from lib.report.explore import Explorer, make_explorer
@@ -22,6 +21,7 @@ from lib.report.inputs import (
     ReportError,
 )
 from lib.results import published
+from lib.results.names import label
 
 TEXTS = {
     "dissertation": "Dissertation",

@@ -201,6 +201,11 @@ def load(path: str | Path) -> xr.Dataset:
     return ds
 
 
+def settings_of(ds: xr.Dataset) -> dict:
+    """Return the settings that the results depend on, as `Schema.empty` stored them."""
+    return json.loads(ds.attrs["settings"])
+
+
 def attempts_that_ran(ds: xr.Dataset) -> int:
     """Return how many training attempts of a dataset ended one way or another."""
     statuses = [ds[name] for name in ds.data_vars if name.endswith("status")]

@@ -1,13 +1,12 @@
-"""Data sets and the tasks made of them, as plain arrays; networks are not known here."""
+"""Data sets and the tasks made of them, as plain arrays; networks are not known here.
 
-from lib.tasks.data import Sequences, TaskData, load_prepared
-from lib.tasks.variations import noise_places, time_steps, vary
+A task is one file that registers how it is made (see `lib.tasks._registry.task`), a data set one file in `sources`.
+"""
 
-__all__ = [
-    "Sequences",
-    "TaskData",
-    "load_prepared",
-    "noise_places",
-    "time_steps",
-    "vary",
-]
+from lib.registry import import_files
+from lib.tasks._registry import check_task, make_task, task_module
+from lib.tasks.data import Part, Task, load_prepared
+
+import_files(__name__, __path__)
+
+__all__ = ["Part", "Task", "check_task", "load_prepared", "make_task", "task_module"]

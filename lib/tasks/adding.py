@@ -12,9 +12,12 @@ The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position t
 1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is no set of given size.
 """
 
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task
 
 FEATURES = 2
 """Numbers in one input: the value and the mark."""
@@ -26,23 +29,19 @@ SHORTEST = 2
 """Time steps that two marks need."""
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Sequences of the adding problem.
-
-    Attributes
-    ----------
-    inputs : (n, T, 2), float32
-        The value, between 0 and 1, and the mark, 0 or 1.
-    targets : (n,), float32
-        Sum of the two marked values, between 0 and 2.
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray
+@task
+def adding(prepared: Path | None, rng: np.random.Generator, *, time_steps: int) -> Task:
+    """Return the adding problem of a length, see `draw_sums`."""
+    return Task(
+        name="adding",
+        kind="series",
+        target="value",
+        outputs=1,
+        draw=lambda size, rng: draw_sums(time_steps, size, rng),
+    )
 
 
-def adding(time_steps: int, size: int, rng: np.random.Generator) -> Sums:
+def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     """Draw sequences of the adding problem.
 
     Parameters
@@ -54,6 +53,12 @@ def adding(time_steps: int, size: int, rng: np.random.Generator) -> Sums:
     rng
         Draws them; the same generator gives different sequences at the next call.
 
+    Returns
+    -------
+    Part
+        Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
+        two marked values.
+
     Raises
     ------
     ValueError
@@ -61,10 +66,10 @@ def adding(time_steps: int, size: int, rng: np.random.Generator) -> Sums:
 
     Examples
     --------
-    >>> part = adding(4, 1, np.random.default_rng(1))
+    >>> part = draw_sums(4, 1, np.random.default_rng(1))
     >>> part.inputs[0, :, 1].astype(int).tolist()
     [1, 0, 1, 0]
-    >>> bool(part.targets[0] == part.inputs[0, [0, 2], 0].sum())
+    >>> bool(part.targets[0, 0] == part.inputs[0, [0, 2], 0].sum())
     True
     """
     if time_steps < SHORTEST:
@@ -82,7 +87,7 @@ def adding(time_steps: int, size: int, rng: np.random.Generator) -> Sums:
         place = rng.integers(low, high, size)
         inputs[each, place, 1] = 1
         targets += inputs[each, place, 0]
-    return Sums(inputs, targets)
+    return Part(inputs, targets[:, None])
 
 
 def mean_input(time_steps: int) -> tuple[float, float]:

@@ -1,64 +1,96 @@
-"""A data set in memory: what every attempt starts from."""
+"""A task in memory: what every training starts from, what it is scored by, and what guessing costs."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.prepared import FIRST_WORD, load_file
-
-SPLITS = ("train", "test")
+from lib.tasks.prepared import FIRST_WORD, SPLITS, load_file
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """One split of a task.
+class Part:
+    """Sequences and what is asked of them.
 
     Attributes
     ----------
     inputs
-        (n, T, p) float32 (pixels between 0 and 1), or (n, T) int64 tokens.
-    labels : (n,)
-        int64, 0..K-1.
+        (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens.
+    targets
+        A class, (n,) int64; a value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
     """
 
     inputs: np.ndarray
-    labels: np.ndarray
+    targets: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def take(self, indices: np.ndarray | slice) -> "Part":
+        """Return these sequences alone."""
+        return Part(self.inputs[indices], self.targets[indices])
 
 
-@dataclass(frozen=True)
-class TaskData:
-    """A data set, or one of its task variations.
+Draw = Callable[[int, np.random.Generator], Part]
+"""Fresh sequences of a task without an end: their number and a generator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Inputs of one kind, targets of one kind, and the parts they come in.
 
     Attributes
     ----------
     name
-        The data set.
+        The data set, or the problem.
     kind
-        ``pixels`` or ``tokens``.
-    classes
-        Number of labels K.
+        Of the inputs: ``pixels``, ``tokens`` or ``series``.
+    target
+        ``class``, ``value``, or ``steps``: a class or a value at every time step, as the type of the targets tells.
+    outputs
+        Classes K, or numbers k in a target.
+    train, test
+        Disjoint parts; absent where the task draws its sequences.
+    validation
+        A third part, where there is one.
+    draw
+        Draws fresh sequences, of a problem that has no set of given size.
     vocabulary_size
-        Number of tokens; 0 for pixels.
+        Number of tokens; 0 for other inputs.
     noise_inputs
         Length of the noise that the variations ``post`` and ``uniform`` add.
-    train, test
-        Disjoint splits.
+    substitute
+        One sentence where something stands in for the publisher's data.
     """
 
     name: str
     kind: str
-    classes: int
-    vocabulary_size: int
-    noise_inputs: int
-    train: Sequences
-    test: Sequences
+    target: str
+    outputs: int
+    train: Part | None = None
+    test: Part | None = None
+    validation: Part | None = None
+    draw: Draw | None = None
+    vocabulary_size: int = 0
+    noise_inputs: int = 0
+    substitute: str = ""
 
     @property
     def features(self) -> int:
         """Numbers in one input, p; 0 for tokens."""
-        return self.train.inputs.shape[2] if self.kind == "pixels" else 0
+        return 0 if self.kind == "tokens" else self._example.inputs.shape[2]
+
+    @property
+    def classifies(self) -> bool:
+        """Whether targets are classes, scored by cross entropy; otherwise values, by the squared error."""
+        return self._example.targets.dtype.kind == "i"
+
+    @property
+    def metric(self) -> str:
+        """What a part is scored by: ``accuracy`` or ``root mean squared error``."""
+        return "accuracy" if self.classifies else "root mean squared error"
 
     @property
     def noise_range(self) -> tuple[float, float]:
@@ -67,11 +99,43 @@ class TaskData:
         Filling, the start of a text and unknown words stand for no input of their own, so noise is none
         of them.
         """
-        return (0.0, 1.0) if self.kind == "pixels" else (FIRST_WORD, self.vocabulary_size)
+        return (FIRST_WORD, self.vocabulary_size) if self.kind == "tokens" else (0.0, 1.0)
+
+    @property
+    def _example(self) -> Part:
+        return self.train if self.train is not None else self.draw(1, np.random.default_rng(0))
+
+    def map(self, change: Callable[[Part], Part]) -> "Task":
+        """Return the task with its parts changed, in the order train, validation, test."""
+        parts = {name: getattr(self, name) for name in ("train", "validation", "test")}
+        return replace(
+            self, **{name: change(part) for name, part in parts.items() if part is not None}
+        )
+
+    def guess(self, part: Part) -> tuple[float, float]:
+        """Return loss and metric on `part` of the best answer that ignores the inputs, learned from the training part.
+
+        Classes are guessed by their frequencies, values by their mean; where a task asks at every step for a value like its
+        input, the last value counts too, and the better of the two is the guess. A task that draws its sequences is guessed from
+        `part` itself.
+        """
+        known = (self.train or part).targets
+        if self.classifies:
+            shares = np.bincount(known.ravel(), minlength=self.outputs) / known.size
+            asked = np.bincount(part.targets.ravel(), minlength=self.outputs) / part.targets.size
+            with np.errstate(divide="ignore"):
+                loss = -np.sum(asked * np.log(shares), where=asked > 0)
+            return float(loss), float(asked[shares.argmax()])
+        axes = tuple(range(known.ndim - 1))
+        guesses = [known.mean(axis=axes, dtype=np.float64)]
+        if self.target == "steps" and part.inputs.shape == part.targets.shape:
+            guesses.append(part.inputs)
+        loss = min(float(np.mean((part.targets - guess) ** 2)) for guess in guesses)
+        return loss, loss**0.5
 
 
-def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> TaskData:
-    """Read a data set prepared by stage 00, or a part of it with the labels in their proportions.
+def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
+    """Read a data set prepared by stage 00, or a part of it with the classes in their proportions.
 
     Parameters
     ----------
@@ -79,8 +143,9 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
         The file ``<dataset>.nc``.
     train_size, test_size
         Sequences to keep; 0 keeps all. The choice and its order depend on the data set's name and its
-        labels alone, so that all attempts see the same sequences; a prefix of them is again in
+        targets alone, so that all attempts see the same sequences; a prefix of them is again in
         proportion (files sorted by class would otherwise show a probe of the first few one class only).
+        A validation part is kept whole.
 
     Raises
     ------
@@ -91,39 +156,47 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
     """
     ds = load_file(path)
     name, kind = ds.attrs["dataset"], ds.attrs["kind"]
-    raw, labels, split = (ds[variable].values for variable in ("inputs", "label", "split"))
+    raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
+    wide = np.int64 if targets.dtype.kind == "i" else np.float32
 
-    def part(flag: int, size: int) -> Sequences:
+    def part(flag: int, size: int) -> Part:
         members = np.flatnonzero(split == flag)
-        chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", labels[members], size)]
+        one_class_each = ds.attrs["target"] == "class"
+        strata = targets[members] if one_class_each else np.zeros(len(members), int)
+        chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", strata, size)]
         if kind == "tokens":
             inputs = raw[chosen].astype(np.int64)
-        else:  # to [0, 1] by the range of the raw values
+        elif kind == "pixels":  # to [0, 1] by the range of the raw values
             inputs = raw[chosen].astype(np.float32) / np.float32(ds["inputs"].attrs["valid_max"])
-        return Sequences(inputs, labels[chosen].astype(np.int64))
+        else:
+            inputs = raw[chosen]
+        return Part(inputs, targets[chosen].astype(wide))
 
-    return TaskData(
+    return Task(
         name=name,
         kind=kind,
-        classes=int(ds.attrs["classes"]),
+        target=ds.attrs["target"],
+        outputs=int(ds.attrs["outputs"]),
         vocabulary_size=int(ds.attrs["vocabulary_size"]),
         noise_inputs=int(ds.attrs["noise_inputs"]),
+        substitute=ds.attrs["substitute"],
         train=part(0, train_size),
         test=part(1, test_size),
+        validation=part(2, 0) if (split == 2).any() else None,
     )
 
 
-def _in_proportion(which: str, labels: np.ndarray, size: int) -> np.ndarray:
-    """Return the indices of `size` sequences, labels in proportion; 0 stands for all."""
-    if size < 0 or size > len(labels):
+def _in_proportion(which: str, strata: np.ndarray, size: int) -> np.ndarray:
+    """Return the indices of `size` sequences, strata in proportion; 0 stands for all."""
+    if size < 0 or size > len(strata):
         raise ValueError(
-            f"{which}: {size} sequences asked for, there are {len(labels)}; use 0 for all of them"
+            f"{which}: {size} sequences asked for, there are {len(strata)}; use 0 for all of them"
         )
     seed = int.from_bytes(hashlib.sha256(which.encode()).digest()[:8], "big")
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    # The k-th of n sequences with one label gets the place (k + 1/2) / n; small places come first.
-    place = np.empty(len(labels))
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels[shuffled] == label)
+    shuffled = np.random.default_rng(seed).permutation(len(strata))
+    # The k-th of n sequences of one stratum gets the place (k + 1/2) / n; small places come first.
+    place = np.empty(len(strata))
+    for label in np.unique(strata):
+        members = np.flatnonzero(strata[shuffled] == label)
         place[members] = (np.arange(len(members)) + 0.5) / len(members)
-    return shuffled[np.argsort(place, kind="stable")[: size or len(labels)]]
+    return shuffled[np.argsort(place, kind="stable")[: size or len(strata)]]

@@ -10,15 +10,32 @@ The text writes LTG23 for :math:`t^* = 23` and varies T. There is no set of give
 needed, and with 2^T of them a test set is disjoint from the training's for all practical purposes.
 """
 
+from pathlib import Path
+
 import numpy as np
 
-from lib.tasks.data import Sequences
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task
 
 CLASSES = 2
 """Labels K: 0 for a negative sign, 1 for a positive one."""
 
 
-def long_time_gap(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Sequences:
+@task
+def long_time_gap(
+    prepared: Path | None, rng: np.random.Generator, *, place: int, time_steps: int
+) -> Task:
+    """Return the task LTG`place` of a length, see `draw_signs`."""
+    return Task(
+        name=f"LTG{place}",
+        kind="series",
+        target="class",
+        outputs=CLASSES,
+        draw=lambda size, rng: draw_signs(place, time_steps, size, rng),
+    )
+
+
+def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
     """Draw sequences of the task LTG`place`.
 
     Parameters
@@ -34,7 +51,7 @@ def long_time_gap(place: int, time_steps: int, size: int, rng: np.random.Generat
 
     Returns
     -------
-    Sequences
+    Part
         Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
 
     Raises
@@ -44,10 +61,10 @@ def long_time_gap(place: int, time_steps: int, size: int, rng: np.random.Generat
 
     Examples
     --------
-    >>> part = long_time_gap(2, 3, 4, np.random.default_rng(1))
+    >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
     >>> part.inputs[:, :, 0].astype(int).tolist()
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]
-    >>> part.labels.tolist()
+    >>> part.targets.tolist()
     [1, 1, 1, 0]
     """
     for label, value in (("time_steps", time_steps), ("size", size)):
@@ -59,4 +76,4 @@ def long_time_gap(place: int, time_steps: int, size: int, rng: np.random.Generat
         )
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0
-    return Sequences(signs.astype(np.float32), labels.astype(np.int64))
+    return Part(signs.astype(np.float32), labels.astype(np.int64))

@@ -8,13 +8,29 @@ appends 112 to 28, so T = 140): the design is followed, with which Pad0x is the 
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.data import Sequences, TaskData
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task, load_prepared
 
 
-def padded_rows(data: TaskData, padding: int, rng: np.random.Generator) -> TaskData:
+@task
+def padded_rows(
+    prepared: Path,
+    rng: np.random.Generator,
+    *,
+    dataset: str,
+    padding: int,
+    train_size: int = 0,
+    test_size: int = 0,
+) -> Task:
+    """Return the images of a data set row by row with rows of noise behind them, see `pad_rows`."""
+    return pad_rows(load_prepared(prepared / f"{dataset}.nc", train_size, test_size), padding, rng)
+
+
+def pad_rows(data: Task, padding: int, rng: np.random.Generator) -> Task:
     """Return the task of experiment 2.3 that a set of square images becomes.
 
     Parameters
@@ -28,7 +44,7 @@ def padded_rows(data: TaskData, padding: int, rng: np.random.Generator) -> TaskD
 
     Returns
     -------
-    TaskData
+    Task
         Inputs (n, (1 + padding) * side, side): the rows of the image, then rows of U(0, 1).
 
     Raises
@@ -40,17 +56,17 @@ def padded_rows(data: TaskData, padding: int, rng: np.random.Generator) -> TaskD
         raise ValueError(f"expected a padding of 0 or more times the image's rows, got {padding}")
     side = image_side(data)
 
-    def padded(part: Sequences) -> Sequences:
-        inputs = np.empty((len(part.labels), (1 + padding) * side, side), np.float32)
+    def padded(part: Part) -> Part:
+        inputs = np.empty((len(part.targets), (1 + padding) * side, side), np.float32)
         inputs[:, :side] = part.inputs.reshape(-1, side, side)
         for sequence in inputs:  # one at a time: no second array of the same size
             rng.random(out=sequence[side:], dtype=np.float32)
         return replace(part, inputs=inputs)
 
-    return replace(data, train=padded(data.train), test=padded(data.test))
+    return data.map(padded)
 
 
-def image_side(data: TaskData) -> int:
+def image_side(data: Task) -> int:
     """Return the rows of the square images in `data`; raises `ValueError` where there are none."""
     shape = data.train.inputs.shape
     side = math.isqrt(shape[1])

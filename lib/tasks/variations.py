@@ -2,26 +2,98 @@
 
 Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins them
 afterwards and is "generated uniformly from the range of the original input values" (section 3.3, item
-6): pixels of any brightness, and any word of the vocabulary (see `TaskData.noise_range`).
+6): pixels of any brightness, and any word of the vocabulary (see `Task.noise_range`).
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from lib.run.params import NOISES, ORDERS
-from lib.tasks.data import Sequences, TaskData
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task, load_prepared
+from lib.tasks.padded_rows import image_side
 
+ORDERS = ("sequential", "permuted")
+NOISES = ("none", "post", "uniform")
 ROWS = 4096
 
 
-def time_steps(data: TaskData, noise: str) -> int:
+@task
+def dataset(
+    prepared: Path,
+    rng: np.random.Generator,
+    *,
+    dataset: str,
+    order: str = "sequential",
+    noise: str = "none",
+    noise_inputs: int = 0,
+    pool: int = 1,
+    words: int = 0,
+    train_size: int = 0,
+    test_size: int = 0,
+) -> Task:
+    """Return one of the six variations of a prepared data set, made smaller first where asked for.
+
+    Parameters
+    ----------
+    dataset
+        Name of the data set.
+    order, noise
+        As in `vary`.
+    noise_inputs
+        Length of the noise; 0 is the data set's own, 1,000 for those of the dissertation.
+    pool, words
+        As in `smaller`.
+    train_size, test_size
+        As in `lib.tasks.data.load_prepared`.
+    """
+    data = smaller(load_prepared(prepared / f"{dataset}.nc", train_size, test_size), pool, words)
+    return vary(replace(data, noise_inputs=noise_inputs or data.noise_inputs), order, noise, rng)
+
+
+def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
+    """Return a data set with shorter sequences: pictures of fewer pixels, texts of fewer words.
+
+    Parameters
+    ----------
+    pool
+        Square images are averaged over squares of so many pixels a side, 28 x 28 by 2 to 14 x 14.
+    words
+        Texts keep so many of their last words, the filling in front goes first; 0 keeps all.
+
+    Raises
+    ------
+    ValueError
+        The images' side is no multiple of `pool`, or the data set is not of the kind that is to be made smaller.
+    """
+    if pool > 1:
+        side = image_side(data)
+        if side % pool:
+            raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
+        few = side // pool
+
+        def pooled(part: Part) -> Part:
+            squares = part.inputs.reshape(len(part), few, pool, few, pool, -1)
+            return replace(part, inputs=squares.mean((2, 4)).reshape(len(part), few * few, -1))
+
+        return data.map(pooled)
+    if words:
+        if data.kind != "tokens":
+            raise ValueError(
+                f"{data.name}: expected texts to keep {words} words of, got {data.kind}"
+            )
+        return data.map(lambda part: replace(part, inputs=part.inputs[:, -words:]))
+    return data
+
+
+def time_steps(data: Task, noise: str) -> int:
     """Return the length of the input sequence, T or T plus the noise inputs."""
     _check("noise", noise, NOISES)
     return data.train.inputs.shape[1] + (0 if noise == "none" else data.noise_inputs)
 
 
-def vary(data: TaskData, order: str, noise: str, rng: np.random.Generator) -> TaskData:
+def vary(data: Task, order: str, noise: str, rng: np.random.Generator) -> Task:
     """Return the task that `order` and `noise` make of a data set.
 
     Parameters
@@ -29,7 +101,7 @@ def vary(data: TaskData, order: str, noise: str, rng: np.random.Generator) -> Ta
     data
         The data set, or a part of it.
     order
-        ``sequential``, or ``permuted``: one permutation for all sequences, of both splits.
+        ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
     noise
         ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
     rng
@@ -46,11 +118,11 @@ def vary(data: TaskData, order: str, noise: str, rng: np.random.Generator) -> Ta
     permutation = rng.permutation(length) if order == "permuted" else None
     places = noise_places(length, data.noise_inputs, noise)
 
-    def varied(part: Sequences) -> Sequences:
+    def varied(part: Part) -> Part:
         inputs = part.inputs if permutation is None else part.inputs[:, permutation]
         return replace(part, inputs=_with_noise(inputs, places, data, rng))
 
-    return replace(data, train=varied(data.train), test=varied(data.test))
+    return data.map(varied)
 
 
 def noise_places(length: int, noise_inputs: int, noise: str) -> np.ndarray:
@@ -73,7 +145,7 @@ def noise_places(length: int, noise_inputs: int, noise: str) -> np.ndarray:
 
 
 def _with_noise(
-    inputs: np.ndarray, places: np.ndarray, data: TaskData, rng: np.random.Generator
+    inputs: np.ndarray, places: np.ndarray, data: Task, rng: np.random.Generator
 ) -> np.ndarray:
     """Return `inputs` where `places` is false and fresh noise where it is true."""
     if not places.any():

@@ -1,7 +1,7 @@
 """Experiment 2.4: the LU RNN, the inverse RNN, the basic RNN and the LSTM on the adding problem.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.9.1. `training` holds one training,
-`design` the plan and the run of all, and `results` the dataset that comes of it.
+`design` the plan and the run of all, and `results` what is kept of it.
 
 What the text leaves open, and what is chosen here:
 

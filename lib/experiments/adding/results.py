@@ -1,9 +1,8 @@
-"""The dataset of the adding problem: what is kept of every training, and which one stands for a network."""
+"""The dataset of the adding problem: what is kept of every training."""
 
-import pandas as pd
 import xarray as xr
 
-from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError, Schema
+from lib.results.schema import COMPLETED, NOT_PLANNED, ResultsError, Schema
 
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""
@@ -66,48 +65,3 @@ SCHEMA = Schema(
     check=_check,
     unions=("status",),
 )
-
-
-def chosen_rates(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the curves of the learning rate that is best for each network and length, as the text selects it.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``architecture``, ``time_steps``, ``learning_rate``, ``replicate``, ``step`` (training steps) and
-        ``error``. The best rate has the smallest mean error over replicates at the last checkpoint; a training
-        without one, because it diverged, counts as infinite. Trainings that never ran are left out.
-    """
-    checkpoints = ds.sizes["checkpoint"] - 1
-    steps = ds["training_steps"] * ds["checkpoint"] // checkpoints
-    frame = xr.Dataset({"error": ds["error"], "step": steps, "status": ds["status"]})
-    frame = frame.to_dataframe().reset_index()
-    frame = frame[frame["status"].isin((COMPLETED, DIVERGED))]
-    last = frame[frame["checkpoint"] == checkpoints].fillna({"error": float("inf")})
-    network = ["architecture", "time_steps"]
-    mean = last.groupby([*network, "learning_rate"], sort=False)["error"].mean().reset_index()
-    best = mean.loc[
-        mean.groupby(network, sort=False)["error"].idxmin(), [*network, "learning_rate"]
-    ]
-    chosen = best.merge(frame, on=[*network, "learning_rate"], how="left")
-    return chosen[[*LEVELS, "step", "error"]]
-
-
-def adjoint_curves(ds: xr.Dataset) -> pd.DataFrame:
-    r"""Return the adjoint states along the sequence, for the learning rates of `chosen_rates`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``architecture``, ``time_steps``, ``learning_rate``, ``stage``, ``position`` (t / T), ``log10_ratio``, the mean over
-        replicates of :math:`\log_{10} \|\lambda_t\|_2 / \|\lambda_T\|_2`, and the gains ``largest`` and ``smallest``.
-    """
-    ratio = ds["adjoint"] - ds["adjoint"].isel(position=-1)
-    whole = xr.Dataset(
-        {"log10_ratio": ratio, **{end: ds["gain"].sel(end=end, drop=True) for end in ENDS}}
-    )
-    mean = whole.mean("replicate").to_dataframe().reset_index()
-    network = ["architecture", "time_steps", "learning_rate"]
-    chosen = chosen_rates(ds)[network].drop_duplicates()
-    columns = [*network, "stage", "position", "log10_ratio", *ENDS]
-    return chosen.merge(mean, on=network, how="left")[columns]

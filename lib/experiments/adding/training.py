@@ -19,7 +19,7 @@ from lib.experiments.adding.results import ENDS, LEVELS, POSITIONS, STAGES
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import singular_values
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks.adding import FEATURES, adding, mean_input
+from lib.tasks.adding import FEATURES, draw_sums, mean_input
 from lib.training.model import Predictor
 from lib.training.seeds import seeds, seeds_of, torch_seed
 
@@ -147,9 +147,9 @@ def _finite(loss: Tensor) -> Tensor:
 
 def _tensors(time_steps: int, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Return fresh inputs, (time, batch, 2), and their sums, (batch,)."""
-    part = adding(time_steps, size, rng)
+    part = draw_sums(time_steps, size, rng)
     u = torch.from_numpy(part.inputs).transpose(0, 1).contiguous()
-    return u, torch.from_numpy(part.targets)
+    return u, torch.from_numpy(part.targets[:, 0])
 
 
 def _step(

@@ -12,7 +12,8 @@ from lib import kernels
 from lib.cells import cell_class
 from lib.experiments.factorial.training import Attempt, pick_device
 from lib.run.params import Profile, StudySection
-from lib.tasks import load_prepared, time_steps
+from lib.tasks import load_prepared
+from lib.tasks.variations import time_steps
 
 FACTORS = {
     "architectures",

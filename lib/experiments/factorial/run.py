@@ -12,7 +12,8 @@ from lib.experiments.factorial.plan import Block, engines, plan_blocks, training
 from lib.experiments.factorial.training import RECIPE, Record, train_attempt
 from lib.results import factorial as results
 from lib.run.params import Profile, StudySection
-from lib.tasks import TaskData, load_prepared, time_steps
+from lib.tasks import Task, load_prepared
+from lib.tasks.variations import time_steps
 from lib.training.jobs import Experiment
 from lib.training.jobs.shards import Arrays
 
@@ -36,7 +37,7 @@ def _records(arrays: Arrays) -> list[Record]:
 
 
 @lru_cache(maxsize=1)
-def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> TaskData:
+def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> Task:
     """Read a data set once for the blocks that follow each other; the hash tells a changed file."""
     return load_prepared(path, train_size, test_size)
 
@@ -80,9 +81,9 @@ def _describe_data(ds: xr.Dataset, study: StudySection, prepared: Path) -> None:
     """Fill in what follows from the data sets: labels, sizes, sequence lengths, parameter counts."""
     for i, name in enumerate(ds["dataset"].values.tolist()):
         data = load_prepared(prepared / f"{name}.nc", study.train_size, study.test_size)
-        ds["classes"].values[i] = data.classes
+        ds["classes"].values[i] = data.outputs
         ds["examples"].values[i] = [
-            min(study.probe_size or len(part.labels), len(part.labels))
+            min(study.probe_size or len(part.targets), len(part.targets))
             for part in (data.train, data.test)
         ]
         for j, noise in enumerate(study.noises):

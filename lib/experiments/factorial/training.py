@@ -18,7 +18,8 @@ from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms, log10_sum
 from lib.results.factorial import COMPLETED, DIVERGED, MEASUREMENTS, SPLITS
 from lib.run.params import StudySection
-from lib.tasks import Sequences, TaskData, vary
+from lib.tasks import Part, Task
+from lib.tasks.variations import vary
 from lib.training.model import Classifier
 from lib.training.seeds import seeds, torch_seed
 
@@ -63,7 +64,7 @@ class Record:
     measurements: np.ndarray
 
 
-def train_attempt(attempt: Attempt, data: TaskData, settings: StudySection) -> Record:
+def train_attempt(attempt: Attempt, data: Task, settings: StudySection) -> Record:
     """Train and measure one attempt.
 
     Parameters
@@ -112,24 +113,24 @@ def pick_device(setting: str) -> torch.device:
 
 
 def _initial_model(
-    attempt: Attempt, data: TaskData, settings: StudySection, seed: np.random.SeedSequence
+    attempt: Attempt, data: Task, settings: StudySection, seed: np.random.SeedSequence
 ) -> Classifier:
     with torch_seed(seed):
         features = settings.embedding_width if data.kind == "tokens" else data.features
         cell = make_cell(attempt.architecture, features, attempt.width)
-        return Classifier(cell, data.classes, vocabulary_size=data.vocabulary_size)
+        return Classifier(cell, data.outputs, vocabulary_size=data.vocabulary_size)
 
 
 def _train_epoch(
     model: Classifier,
     optimiser: torch.optim.Optimizer,
-    train: Sequences,
+    train: Part,
     batch_size: int,
     rng: np.random.Generator,
 ) -> bool:
     """Pass once over the training part in a fresh order; return False at the first non-finite loss."""
     device = model.output.weight.device
-    indices = rng.permutation(len(train.labels))
+    indices = rng.permutation(len(train.targets))
     for start in range(0, len(indices), batch_size):
         inputs, labels = _tensors(train, indices[start : start + batch_size], device)
         loss = F.cross_entropy(model(inputs), labels)
@@ -141,7 +142,7 @@ def _train_epoch(
     return True
 
 
-def _measure_splits(model: Classifier, data: TaskData, settings: StudySection) -> np.ndarray:
+def _measure_splits(model: Classifier, data: Task, settings: StudySection) -> np.ndarray:
     """Return (measurement, split); anything undefined is ``nan``, an adjoint of zero ``-inf``."""
     measured = [
         measure(model, part, batch_size=settings.probe_batch_size, size=settings.probe_size)
@@ -150,9 +151,7 @@ def _measure_splits(model: Classifier, data: TaskData, settings: StudySection) -
     return np.array([[row[name] for row in measured] for name in MEASUREMENTS])
 
 
-def measure(
-    model: Classifier, part: Sequences, *, batch_size: int, size: int = 0
-) -> dict[str, float]:
+def measure(model: Classifier, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure a classifier on sequences: one value for each of `lib.results.factorial.MEASUREMENTS`.
 
     Parameters
@@ -173,7 +172,7 @@ def measure(
     """
     output = copy.deepcopy(model.output).double().requires_grad_(False)
     device = output.weight.device
-    size = min(size or len(part.labels), len(part.labels))
+    size = min(size or len(part.targets), len(part.targets))
     loss = correct = 0.0
     norms = {name: [] for name in MEASUREMENTS if name.startswith("adjoint")}
     for start in range(0, size, batch_size):
@@ -200,6 +199,6 @@ def _summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     return F.cross_entropy(output(x), labels, reduction="sum")
 
 
-def _tensors(part: Sequences, indices: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
-    inputs, labels = torch.from_numpy(part.inputs[indices]), torch.from_numpy(part.labels[indices])
+def _tensors(part: Part, indices: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor]:
+    inputs, labels = torch.from_numpy(part.inputs[indices]), torch.from_numpy(part.targets[indices])
     return inputs.to(device), labels.to(device)

@@ -1,13 +1,9 @@
 """The dataset of the latching experiment: what is kept of every training, and all of one example."""
 
-import json
-import math
-
 import numpy as np
-import pandas as pd
 import xarray as xr
 
-from lib.results.schema import COMPLETED, DIVERGED, ResultsError, Schema
+from lib.results.schema import COMPLETED, ResultsError, Schema
 
 
 def _check(ds: xr.Dataset) -> None:
@@ -63,50 +59,3 @@ def example(ds: xr.Dataset) -> int:
     """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
     worst = ds["error"].max("horizon").fillna(np.inf)
     return int(ds["training"].values[np.argmin(worst.values)])
-
-
-def settings_of(ds: xr.Dataset) -> dict:
-    """Return the settings that the results depend on."""
-    return json.loads(ds.attrs["settings"])
-
-
-def counts(ds: xr.Dataset) -> pd.DataFrame:
-    """Return how many trainings reached the tolerance, by length.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``horizon``, ``trainings``, ``diverged``, ``reached``, ``median_error``.
-    """
-    error = ds["error"].to_dataframe().reset_index()
-    tolerance = settings_of(ds)["tolerance"]
-    groups = error.groupby("horizon")["error"]
-    return pd.DataFrame(
-        {
-            "trainings": ds.sizes["training"],
-            "diverged": int((ds["status"] == DIVERGED).sum()),
-            "reached": groups.agg(lambda values: int((values < tolerance).sum())),
-            "median_error": groups.median(),
-        }
-    ).reset_index()
-
-
-def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
-    r"""Return how the adjoint state changes between the end and the deciding input.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``training``, ``horizon``, ``error``, ``log10_ratio`` (median over sequences of
-        :math:`\log_{10} \|\lambda_{t^*}\|_2` less that of :math:`\log_{10} \|\lambda_T\|_2`) and ``rate``, the mean change of
-        the natural logarithm for a step back.
-    """
-    place = settings_of(ds)["place"]
-    median = ds["adjoint_median"].astype("float64")
-    last = median.sel(time=ds["horizon"])
-    ratio = median.sel(time=place, drop=True) - last.drop_vars("time", errors="ignore")
-    rate = ratio * math.log(10) / (ds["horizon"] - place)
-    whole = xr.Dataset({"error": ds["error"], "log10_ratio": ratio, "rate": rate})
-    return (
-        whole.to_dataframe().reset_index().sort_values(["training", "horizon"], ignore_index=True)
-    )

@@ -17,7 +17,7 @@ from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks.long_time_gap import long_time_gap
+from lib.tasks.long_time_gap import draw_signs
 from lib.training.model import Predictor
 from lib.training.seeds import seeds_of, torch_seed
 
@@ -190,9 +190,9 @@ def _tensors(
     training: Training, T: int, size: int, rng: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Return fresh inputs, (time, batch, 1), and labels, (batch,), as numbers."""
-    part = long_time_gap(training.place, T, size, rng)
+    part = draw_signs(training.place, T, size, rng)
     u = torch.from_numpy(part.inputs).transpose(0, 1).contiguous()
-    return u, torch.from_numpy(part.labels).float()
+    return u, torch.from_numpy(part.targets).float()
 
 
 def _error(logits: Tensor, labels: Tensor) -> float:

@@ -144,9 +144,9 @@ def _describe_data(ds: xr.Dataset, section: PaddingSection, prepared: Path) -> N
     """Fill in what follows from the data sets: sizes, sequence lengths, shares of classes."""
     for i, name in enumerate(ds["dataset"].values.tolist()):
         data = load_prepared(prepared / f"{name}.nc", section.train_size, section.test_size)
-        ds["examples"].values[i] = [len(part.labels) for part in (data.train, data.test)]
+        ds["examples"].values[i] = [len(part.targets) for part in (data.train, data.test)]
         ds["time_steps"].values[i] = (1 + ds["padding"].values) * image_side(data)
-        shares = np.bincount(data.test.labels, minlength=data.classes) / len(data.test.labels)
+        shares = np.bincount(data.test.targets, minlength=data.outputs) / len(data.test.targets)
         ds["largest_class"].values[i] = shares.max()
         ds["first_class"].values[i] = shares[0]
 

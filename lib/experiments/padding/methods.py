@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
 from lib.probes.coadjoint import Diverged, coadjoint_loss, soft_orthogonality
-from lib.tasks import Sequences
+from lib.tasks import Part
 from lib.training.model import Classifier
 
 CELLS = {
@@ -140,18 +140,18 @@ def logits(method: str, model: Classifier, inputs: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def reservoir_features(model: Classifier, part: Sequences) -> Sequences:
+def reservoir_features(model: Classifier, part: Part) -> Part:
     """Return the last states that a fixed network reaches, (n, hidden), in place of the inputs."""
     pieces = torch.from_numpy(part.inputs).split(FEATURE_BATCH)
     states = [model.cell(model.drive(piece))[1][model.cell.readout] for piece in pieces]
-    return Sequences(torch.cat(states).numpy(), part.labels)
+    return Part(torch.cat(states).numpy(), part.targets)
 
 
 @torch.no_grad()
-def evaluate(method: str, model: Classifier, part: Sequences, size: int = 0) -> tuple[float, float]:
+def evaluate(method: str, model: Classifier, part: Part, size: int = 0) -> tuple[float, float]:
     """Return mean cross entropy and accuracy on the first `size` sequences, 0 for all of them."""
     inputs, labels = (
-        torch.from_numpy(array[: size or None]) for array in (part.inputs, part.labels)
+        torch.from_numpy(array[: size or None]) for array in (part.inputs, part.targets)
     )
     pieces = inputs.split(FEATURE_BATCH)
     predicted = torch.cat([logits(method, model, piece) for piece in pieces]).double()

@@ -17,8 +17,8 @@ from lib.experiments.padding.methods import (
 )
 from lib.probes.coadjoint import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks import Sequences, TaskData, load_prepared
-from lib.tasks.padded_rows import padded_rows
+from lib.tasks import Part, Task, load_prepared
+from lib.tasks.padded_rows import pad_rows
 from lib.training.seeds import seeds_of, torch_seed
 
 RECIPE = 1
@@ -104,16 +104,16 @@ def run_job(job: Job, prepared: Path) -> dict[str, np.ndarray]:
     return train(job, _load(path, job.prepared, job.train_size, job.test_size))
 
 
-def train(job: Job, data: TaskData) -> dict[str, np.ndarray]:
+def train(job: Job, data: Task) -> dict[str, np.ndarray]:
     """Do what `run_job` does, on a data set in memory."""
     noise, initial, batches = job.seeds()
-    data = padded_rows(data, job.padding, np.random.default_rng(noise))
+    data = pad_rows(data, job.padding, np.random.default_rng(noise))
     with torch_seed(initial):
         model = initial_model(
             job.method,
             data.features,
             job.width,
-            data.classes,
+            data.outputs,
             job.initialisation,
             job.input_scale,
         )
@@ -153,19 +153,17 @@ def train(job: Job, data: TaskData) -> dict[str, np.ndarray]:
     }
 
 
-def _train_epoch(
-    step, optimiser, train: Sequences, batch_size: int, order: np.random.Generator
-) -> None:
+def _train_epoch(step, optimiser, train: Part, batch_size: int, order: np.random.Generator) -> None:
     """Pass once over the training part in a fresh order."""
-    indices = order.permutation(len(train.labels))
+    indices = order.permutation(len(train.targets))
     for start in range(0, len(indices), batch_size):
         batch = indices[start : start + batch_size]
         optimiser.zero_grad()
-        step(torch.from_numpy(train.inputs[batch]), torch.from_numpy(train.labels[batch]))
+        step(torch.from_numpy(train.inputs[batch]), torch.from_numpy(train.targets[batch]))
         optimiser.step()
 
 
-def _adjoints(model, data: TaskData, size: int) -> tuple[float, float]:
+def _adjoints(model, data: Task, size: int) -> tuple[float, float]:
     """Return log10 of the summed norms of lambda_1 and lambda_T over test sequences, of the full state."""
     found = measure(model, data.test, batch_size=ADJOINT_BATCH, size=size)
     first, last = found["adjoint_first_full"], found["adjoint_last_full"]
@@ -175,6 +173,6 @@ def _adjoints(model, data: TaskData, size: int) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> TaskData:
+def _load(path: Path, prepared_hash: str, train_size: int, test_size: int) -> Task:
     """Read a data set once for the jobs that follow each other; the hash tells a changed file."""
     return load_prepared(path, train_size, test_size)

@@ -49,7 +49,7 @@ def cifar10() -> xr.Dataset:
         test,
         kind="pixels",
         source="Krizhevsky: Learning multiple layers of features from tiny images, 2009",
-        classes=10,
+        outputs=10,
         valid_max=255,
         substitute=substitute,
     )

@@ -27,7 +27,7 @@ def digits() -> xr.Dataset:
         (images[test], labels[test]),
         kind="pixels",
         source="Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI 1998 (scikit-learn)",
-        classes=10,
+        outputs=10,
         valid_max=16,
         # The experiment's noise in proportion: as many inputs as 1,000 are for MNIST's 784.
         noise_inputs=round(NOISE_INPUTS * images.shape[1] / MNIST_LENGTH),

@@ -26,6 +26,6 @@ def fashion_mnist() -> xr.Dataset:
         test,
         kind="pixels",
         source="Xiao, Rasul, Vollgraf: Fashion-MNIST, 2017",
-        classes=10,
+        outputs=10,
         valid_max=255,
     )

@@ -48,7 +48,7 @@ def imdb() -> xr.Dataset:
         (tokens[1], _labels(test)),
         kind="tokens",
         source="Maas et al.: Learning word vectors for sentiment analysis, ACL 2011",
-        classes=len(CLASSES),
+        outputs=len(CLASSES),
         valid_max=VOCABULARY_SIZE - 1,
         vocabulary_size=VOCABULARY_SIZE,
     )

@@ -26,6 +26,6 @@ def mnist() -> xr.Dataset:
         test,
         kind="pixels",
         source="LeCun, Cortes, Burges: The MNIST database of handwritten digits",
-        classes=10,
+        outputs=10,
         valid_max=255,
     )

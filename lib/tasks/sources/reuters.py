@@ -94,7 +94,7 @@ def reuters() -> xr.Dataset:
         (tokens[1], labels[test]),
         kind="tokens",
         source="Reuters-21578, Distribution 1.0 (Lewis 1997)",
-        classes=len(topics),
+        outputs=len(topics),
         valid_max=VOCABULARY_SIZE - 1,
         vocabulary_size=VOCABULARY_SIZE,
     )

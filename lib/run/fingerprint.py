@@ -1,0 +1,325 @@
+"""The one notion of "the code this depends on": a fingerprint of every module of `lib` that is reached.
+
+A module counts as its syntax tree without docstrings, comments and layout, so that prose costs nothing and a changed
+sign costs exactly what used it. Reached is what the code imports, inside functions too, what those modules import, and
+each module of `lib` that a piece of text names in full (``"lib.run.guard"``, for ``python -m``). Files that are no
+Python and lie beside a module belong to it if its text names them. The fingerprint is the same under every version of
+Python that reads the same tree from the code.
+
+``python -m lib.run.fingerprint FOLDER`` writes one file for each notebook, and one for the report: a line for each
+module that it reaches. DVC's stages depend on these files; a file is written only when its content changes.
+"""
+
+import ast
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lib.paths import ROOT
+from lib.run.files import write_whole
+from lib.run.notebooks import NotebookError, read_cells
+
+PAGES = ("lib.report.__main__",)
+"""What a stage runs that is no notebook."""
+
+_LOADER = ("lib", "registry.py")
+"""The one file that imports by a computed name; a package that calls it imports its own folder."""
+_DYNAMIC = {"import_module", "__import__"}
+_LAYOUT = {"kind", "ctx", "type_comment"}
+_DOTTED = re.compile(r"lib(\.\w+)+")
+
+
+class FingerprintError(ValueError):
+    """Which code is used cannot be told; the message says where and what to do."""
+
+
+@dataclass(frozen=True)
+class _Module:
+    """What one file says about itself."""
+
+    digest: str
+    imported: tuple[str, ...]
+    """Modules of `lib` that it imports."""
+    mentioned: tuple[str, ...]
+    """Dotted names that may be modules: what it imports from them, and what its texts hold."""
+    fills: bool
+    """Whether it is a package that imports its own members."""
+
+
+def fingerprint(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -> str:
+    """Return the fingerprint of the named modules and all that they reach in `lib`.
+
+    Parameters
+    ----------
+    modules
+        Dotted names, such as ``lib.cells.lstm``.
+    whole
+        Whether a package that imports every file of its folder (`lib.registry.import_files`) stands for all of them.
+        If not, only the members that something names count, such as the cells and engines of one job.
+    root
+        The folder that holds `lib`.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+
+    Raises
+    ------
+    FingerprintError
+        A module does not exist, is no Python, or imports by a computed name.
+    """
+    return _hash(reached(modules, whole=whole, root=root))
+
+
+def notebook_fingerprint(path: str | Path, *, whole: bool = True, root: Path = ROOT) -> str:
+    """Return the fingerprint of what the notebook at `path` reaches; its own cells do not count.
+
+    Raises
+    ------
+    FingerprintError
+        As in `fingerprint`.
+    NotebookError
+        There is no such notebook, or it is damaged.
+    """
+    return _hash(notebook_reached(path, whole=whole, root=root))
+
+
+def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -> dict[str, str]:
+    """Return the digest of every reached module by its path from `root`; parameters as in `fingerprint`."""
+    files = {name: _resolve(name, root) for name in modules}
+    for name, file in files.items():
+        if file is None:
+            raise FingerprintError(
+                f"no module {name!r} in {root}; expected a dotted name such as lib.cells.lstm, as only code in lib has "
+                "a fingerprint"
+            )
+    return _follow([file for file in files.values() if file], whole, root)
+
+
+def notebook_reached(path: str | Path, *, whole: bool = True, root: Path = ROOT) -> dict[str, str]:
+    """Return the digest of every module that a notebook reaches by its path from `root`."""
+    # Magics are no Python; what they import is none of ours.
+    source = "\n".join(
+        line
+        for cell in read_cells(path)
+        if cell.kind == "code"
+        for line in cell.source.splitlines()
+        if not line.startswith(("%", "!"))
+    )
+    return _follow(_targets(_parse(source, Path(path)), Path(path), root), whole, root)
+
+
+def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    todo = list(files)
+    while todo:
+        file = todo.pop()
+        path = file.relative_to(root).as_posix()
+        if path in found:
+            continue
+        module = _read(file, root)
+        found[path] = module.digest
+        todo += _packages(file, root)
+        todo += _targets(module, file, root)
+        if whole and module.fills:
+            todo += _members(file.parent)
+    return dict(sorted(found.items()))
+
+
+def _targets(module: _Module, file: Path, root: Path) -> list[Path]:
+    """Return the files of the modules of `lib` that a module imports or names."""
+    found = [_resolve(name, root) for name in module.mentioned]
+    for name in module.imported:
+        target = _resolve(name, root)
+        if target is None:
+            raise FingerprintError(f"{file} imports {name}, which is not in lib; correct the name")
+        found.append(target)
+    return [target for target in found if target]
+
+
+def _hash(digests: dict[str, str]) -> str:
+    return hashlib.sha256(_lines(digests).encode()).hexdigest()[:16]
+
+
+def _lines(digests: dict[str, str]) -> str:
+    return "".join(f"{digest} {path}\n" for path, digest in digests.items())
+
+
+@cache
+def _resolve(name: str, root: Path) -> Path | None:
+    """Return the file of a module or of a package, or None."""
+    parts = name.split(".")
+    if parts[0] != "lib":
+        return None
+    base = root.joinpath(*parts)
+    for file in (base.with_suffix(".py"), base / "__init__.py"):
+        if file.is_file():
+            return file
+    return None
+
+
+def _packages(file: Path, root: Path) -> list[Path]:
+    """Return the packages that a module lies in, which are imported before it."""
+    folders = [folder for folder in file.parents if folder.is_relative_to(root / "lib")]
+    return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
+
+
+def _members(package: Path) -> Iterator[Path]:
+    for path in sorted(package.iterdir()):
+        if path.name.startswith(("_", ".")):
+            continue
+        if path.suffix == ".py":
+            yield path
+        elif (path / "__init__.py").is_file():
+            yield path / "__init__.py"
+
+
+@cache  # a process has imported a file once; what is written into it later is not what runs
+def _read(file: Path, root: Path) -> _Module:
+    path = file.relative_to(root)
+    return _parse(file.read_text(encoding="utf-8"), file, path.parent.parts, _beside(file.parent))
+
+
+def _parse(
+    source: str, file: Path, package: tuple[str, ...] = (), beside: frozenset[str] = frozenset()
+) -> _Module:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise FingerprintError(
+            f"{file} is no Python (line {error.lineno}: {error.msg}); mend it before anything runs"
+        ) from None
+    writer = _Writer(package)
+    writer.write(tree)
+    if writer.dynamic and file.parts[-2:] != _LOADER:
+        raise FingerprintError(
+            f"{file}, line {writer.dynamic}, imports by a computed name, so it cannot be told which code it uses; "
+            "name the module in an import statement"
+        )
+    parts = [" ".join(writer.out).encode()]
+    for name in sorted(beside & {text.partition("/")[0] for text in writer.texts}):
+        top = file.parent / name
+        files = sorted(top.rglob("*")) if top.is_dir() else [top]
+        parts += [item.read_bytes() for item in files if item.is_file()]
+    return _Module(
+        digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
+        imported=tuple(sorted(writer.imported)),
+        mentioned=tuple(sorted(text for text in writer.texts if _DOTTED.fullmatch(text))),
+        fills=writer.fills,
+    )
+
+
+@cache
+def _beside(folder: Path) -> frozenset[str]:
+    """Return the names of the files and folders in `folder` that are no code."""
+    return frozenset(
+        path.name
+        for path in folder.iterdir()
+        if path.name[0] not in "._"
+        and path.suffix != ".py"
+        and not (path / "__init__.py").is_file()
+    )
+
+
+class _Writer:
+    """Writes a syntax tree as text, and notes on the way what it imports and which texts it holds.
+
+    Not `ast.dump`, whose text changes with Python's version, and which would need a second walk for the imports.
+    """
+
+    def __init__(self, package: tuple[str, ...]) -> None:
+        self.package = package
+        self.out: list[str] = []
+        self.imported: set[str] = set()
+        self.texts: set[str] = set()
+        self.fills = False
+        self.dynamic = 0
+        """The line of an import by a computed name."""
+
+    def write(self, node: ast.AST) -> None:
+        """Write `node` and all below it."""
+        self._note(node)
+        self.out.append(f"({node.__class__.__name__}")
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if value is None or value == [] or field in _LAYOUT:
+                continue
+            self.out.append(field)
+            for item in value if isinstance(value, list) else [value]:
+                if not isinstance(item, ast.AST):
+                    self.out.append(repr(item))
+                elif not _is_prose(item):
+                    self.write(item)
+        self.out.append(")")
+
+    def _note(self, node: ast.AST) -> None:
+        match node:
+            case ast.Constant(value=str(text)):
+                self.texts.add(text)
+            case ast.Import(names=aliases):
+                self._import(alias.name for alias in aliases)
+            case ast.ImportFrom(module=module, level=level, names=aliases):
+                above = self.package[: len(self.package) - level + 1] if level else ()
+                base = ".".join([*above, *([module] if module else [])])
+                self._import([base])
+                self.texts.update(f"{base}.{alias.name}" for alias in aliases)
+                if base == "importlib" and any(alias.name in _DYNAMIC for alias in aliases):
+                    self.dynamic = node.lineno
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _DYNAMIC:
+                self.dynamic = node.lineno
+            case ast.Call(func=ast.Name(id="import_files")):
+                self.fills = True
+
+    def _import(self, names: Iterable[str]) -> None:
+        self.imported.update(name for name in names if name.partition(".")[0] == "lib")
+
+
+def _is_prose(node: ast.AST) -> bool:
+    """Return whether a statement is text alone: a docstring, or what describes a constant or a field."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def write_all(folder: Path, root: Path = ROOT) -> list[str]:
+    """Write the lines of every notebook and of the pages into `folder`; return the names that changed.
+
+    Files of notebooks that are gone are removed.
+    """
+    found = {path.stem: notebook_reached(path, root=root) for path in _notebooks(root)}
+    found |= {name.split(".")[1]: reached([name], whole=True, root=root) for name in PAGES}
+    changed = []
+    for name, digests in found.items():
+        path, text = folder / name, _lines(digests)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_whole(path, lambda partial, text=text: partial.write_text(text, encoding="utf-8"))
+            changed.append(name)
+    for path in folder.iterdir():
+        if path.name not in found:
+            path.unlink()
+    return changed
+
+
+def _notebooks(root: Path) -> list[Path]:
+    return sorted((root / "notebooks").glob("[!8]*.ipynb"))  # the benchmarks are no stages
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files that stages depend on, and return the exit status."""
+    try:
+        write_all(Path(arguments[0]))
+    except (FingerprintError, NotebookError) as error:
+        print(f"lib.run.fingerprint: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

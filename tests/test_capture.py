@@ -1,0 +1,103 @@
+"""A pass that is captured in a CUDA graph must not ask the device for a value: checked without a GPU.
+
+PyTorch's `meta` device stands for the GPU: its tensors have shapes and no values, so whoever asks for one is found out. The GPU
+kernels' engines run on it with their launches left out.
+"""
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from lib import kernels
+from lib.cells import cell_names, make_cell
+from lib.kernels import _cuda, _registry
+
+WAITS = {
+    "_local_scalar_dense",
+    "equal",
+    "nonzero",
+    "masked_select",
+    "unique_dim",
+    "linalg_matrix_exp",
+}
+"""Operators that make the host wait for the device, or read its memory."""
+
+# Their weights are maps of free parameters (an exponential, an inverse) that PyTorch computes with a look at the values:
+# evaluate them before the capture.
+MAPPED = {"exponential", "inverse_rnn", "lu_rnn"}
+
+
+class HostReads(TorchDispatchMode):
+    """Collects the operators that wait for the device or move tensors between it and the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        leaves = tree_leaves((args, kwargs, result))
+        devices = {part.device.type for part in leaves if isinstance(part, torch.Tensor)}
+        name = operator.overloadpacket.__name__
+        if name in WAITS or len(devices) > 1:
+            self.found.append(name)
+        return result
+
+
+@pytest.fixture
+def no_launches(monkeypatch):
+    monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
+    monkeypatch.setattr(_cuda, "_processors", lambda: 132)
+
+
+def host_reads(cell, run):
+    u = torch.randn(6, 3, 2, device="meta")
+    with HostReads() as reads:
+        cell._check(u)
+        outputs, final = run(cell.weights(), cell.initial_state(3), u)
+        loss = outputs[-1].sum() + sum(part.sum() for part in final)
+        torch.autograd.grad(loss, list(cell.parameters()), allow_unused=True)
+    return reads.found
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
+)
+def test_a_pass_of_the_gpu_kernels_asks_for_no_value(name, no_launches):
+    cell = make_cell(name, 2, 5).to("meta")
+    assert host_reads(cell, _registry._ENGINES[name, "numba-cuda"].run) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(cell_names()) - MAPPED))
+def test_a_pass_of_the_reference_asks_for_no_value(name):
+    cell = make_cell(name, 2, 5).to("meta")
+    assert host_reads(cell, lambda *case: cell.run(case[2], case[1], engine="reference")) == []
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
+def test_a_pass_of_the_library_asks_for_no_value(name):
+    cell = make_cell(name, 2, 5).to("meta")
+    assert host_reads(cell, _registry._ENGINES[name, "library"].run) == []
+
+
+def test_cudnn_keeps_the_digits_of_float32():
+    assert torch.backends.cudnn.allow_tf32 is False
+
+
+def test_a_check_of_values_would_be_found():
+    with HostReads() as reads:
+        bool(torch.zeros(3).isfinite().all())
+    assert reads.found == ["_local_scalar_dense"]
+
+
+@pytest.mark.parametrize("name", ["lstm", "gated_antisymmetric"])
+def test_engines_away_from_the_cpu_have_names_of_their_own(name):
+    here = kernels.choose(name, "cpu", torch.float32)
+    there = kernels.choose(name, "cuda", torch.float32)
+    assert there == f"{here}-cuda"
+    u = torch.zeros(3, 2, 2, device="meta")
+    assert kernels.choose(name, "meta", torch.float32) == "reference-meta"
+    assert kernels.select(name, "reference-meta", u) is None
+    with pytest.raises(ValueError, match="has no engine 'library-nowhere'"):
+        kernels.select(name, "library-nowhere", u)

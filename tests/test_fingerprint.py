@@ -1,0 +1,202 @@
+"""The code's fingerprint: prose costs nothing, a formula costs what reaches it, and what cannot be followed is refused."""
+
+import shutil
+import time
+
+import nbformat
+import pytest
+
+from lib.paths import NOTEBOOKS, ROOT
+from lib.run import fingerprint as module
+from lib.run.fingerprint import (
+    FingerprintError,
+    fingerprint,
+    notebook_fingerprint,
+    reached,
+    write_all,
+)
+
+LSTM, GRU = "lib/cells/lstm.py", "lib/cells/gru.py"
+
+
+@pytest.fixture
+def edit(tmp_path):
+    """Return a function that changes one file of a copy of `lib` and returns the copy's root."""
+    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def change(path, before="", after=""):
+        file = tmp_path / path
+        text = file.read_text("utf-8")
+        assert before in text, f"{path} no longer holds {before!r}"
+        file.write_text(text.replace(before, after, 1), "utf-8")
+        module._read.cache_clear()
+        return tmp_path
+
+    return change
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Return a function that writes files of a small `lib` and returns its root."""
+
+    def write(**sources):
+        for name, source in {"lib/__init__": "", **sources}.items():
+            path = tmp_path / (name if "." in name else f"{name}.py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, "utf-8")
+        for cached in (module._read, module._resolve, module._beside):
+            cached.cache_clear()
+        return tmp_path
+
+    return write
+
+
+def _one(tree, source):
+    return fingerprint(["lib.a"], root=tree(**{"lib/a": source}))
+
+
+def test_prose_and_layout_cost_nothing(tree):
+    first = _one(tree, '"""Old."""\nrate = 1\n"""What it is."""\n\ndef f(x):\n    return (x, 1)')
+    assert first == _one(
+        tree,
+        '# New\n"""New."""\nrate = 1\n"""Other words."""\n\n\n'
+        'def f(\n    x,\n):\n    """Return both."""\n    return x, 1  # both\n',
+    )
+
+
+@pytest.mark.parametrize(
+    "source", ["x = 1.0", "x = 2", "y = 1", "x = -1", "x = '1'", "x = 1\nx = 1", "x += 1"]
+)
+def test_every_change_of_meaning_counts(tree, source):
+    assert _one(tree, "x = 1") != _one(tree, source)
+
+
+def test_text_that_is_used_counts(tree):
+    assert _one(tree, 'x = "a"') != _one(tree, 'x = "b"')
+    assert _one(tree, 'f"{x:.1f}"') != _one(tree, 'f"{x:.2f}"')
+
+
+def test_a_changed_constant_changes_exactly_what_reaches_it(edit):
+    names = [f"lib.cells.{path.stem}" for path in (ROOT / "lib/cells").glob("[a-z]*.py")]
+    before = {name: fingerprint([name]) for name in names}
+    root = edit(GRU, "return ", "return 0.999 * ")
+    after = {name: fingerprint([name], root=root) for name in names}
+    changed = {name for name in names if before[name] != after[name]}
+    assert changed == {"lib.cells.gru"}
+
+
+def test_an_edited_docstring_of_a_cell_changes_nothing(edit):
+    root = edit(LSTM, '"""', '"""Said anew. ')
+    assert fingerprint(["lib.cells"], whole=True) == fingerprint(
+        ["lib.cells"], whole=True, root=root
+    )
+
+
+def test_a_cell_that_is_not_named_counts_only_where_all_count(edit):
+    names, root = ["lib.cells.lstm", "lib.training.model"], edit(GRU, "return ", "return 2 * ")
+    assert fingerprint(names) == fingerprint(names, root=root)
+    assert fingerprint(names, whole=True) != fingerprint(names, whole=True, root=root)
+    assert GRU not in reached(names)
+    assert GRU in reached(names, whole=True)
+
+
+def test_imports_are_followed_wherever_they_stand(tree):
+    root = tree(
+        **{
+            "lib/a": "import numpy\nfrom lib.pack import thing",
+            "lib/pack/__init__": "def thing():\n    import lib.late\n    from . import near",
+            "lib/pack/near": "from lib.pack.deep.below import x as y",
+            "lib/pack/deep/__init__": "",
+            "lib/pack/deep/below": "command = ['-m', 'lib.named', 'lib.nowhere']",
+            "lib/late": "",
+            "lib/named": "",
+            "lib/idle": "",
+        }
+    )
+    found = {path.removeprefix("lib/") for path in reached(["lib.a"], root=root)}
+    assert found == {
+        "__init__.py",
+        "a.py",
+        "late.py",
+        "named.py",
+        "pack/__init__.py",
+        "pack/deep/__init__.py",
+        "pack/deep/below.py",
+        "pack/near.py",
+    }
+
+
+def test_files_that_a_module_names_belong_to_it(tree):
+    source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
+    files = {"lib/a": source, "lib/pages/a.html": "one", "lib/b.txt": "one"}
+    first = fingerprint(["lib.a"], root=tree(**files))
+    assert first == fingerprint(["lib.a"], root=tree(**{**files, "lib/b.txt": "two"}))
+    assert first != fingerprint(["lib.a"], root=tree(**{**files, "lib/pages/a.html": "two"}))
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import importlib\nimportlib.import_module(name)", r"a\.py, line 2, imports by a comp"),
+        ("from importlib import import_module as load", r"a\.py, line 1, imports by a computed"),
+        ("x = __import__", "name the module in an import statement"),
+        ("import lib.gone", r"a\.py imports lib\.gone, which is not in lib"),
+        ("from lib.gone import x", r"which is not in lib; correct the name"),
+        ("def", r"a\.py is no Python \(line 1"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(tree, source, complaint):
+    with pytest.raises(FingerprintError, match=complaint) as caught:
+        _one(tree, source)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["lib.cells.lstn", "numpy", "__main__", ""])
+def test_only_modules_of_lib_have_a_fingerprint(name):
+    with pytest.raises(FingerprintError, match=f"no module '{name}' in .*; expected a dotted name"):
+        fingerprint([name])
+
+
+def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
+    cells = ["%matplotlib inline\nfrom lib.a import x", "x + 1"]
+    path = tmp_path / "20_why.ipynb"
+
+    def write(sources):
+        made = [nbformat.v4.new_code_cell(source) for source in sources]
+        nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+        return notebook_fingerprint(path, root=tmp_path)
+
+    tree(**{"lib/a": "x = 1", "lib/b": ""})
+    first = write(cells)
+    assert first == write([*cells, "print(x)"])
+    assert first != write([*cells, "import lib.b"])
+    with pytest.raises(FingerprintError, match=r"20_why.ipynb imports lib\.c, which is not in lib"):
+        write(["from lib.c import d"])
+
+
+def test_one_file_for_each_notebook_is_written_only_when_it_changes(tmp_path, edit):
+    root = edit("lib/__init__.py")
+    shutil.copytree(NOTEBOOKS, root / "notebooks")
+    folder = tmp_path / "code"
+    names = {path.stem for path in NOTEBOOKS.glob("[!8]*.ipynb")} | {"report"}
+    assert set(write_all(folder, root)) == {path.name for path in folder.iterdir()} == names
+    assert write_all(folder, root) == []
+    edit(GRU, '"""', '"""Said anew. ')
+    assert write_all(folder, root) == []
+    edit(GRU, "return ", "return 0.999 * ")
+    changed = write_all(folder, root)
+    assert "10_train_factorial" in changed
+    assert "22_numerical_errors" not in changed
+    (root / "notebooks" / "22_numerical_errors.ipynb").unlink()
+    write_all(folder, root)
+    assert not (folder / "22_numerical_errors").exists()
+
+
+def test_the_whole_of_lib_takes_less_than_a_second():
+    module._read.cache_clear()
+    paths = sorted((ROOT / "lib").rglob("*.py"))
+    parts = [path.relative_to(ROOT).with_suffix("").parts for path in paths]
+    names = [".".join(part for part in name if part != "__init__") for name in parts]
+    begin = time.process_time()
+    assert len(reached(names, whole=True)) == len(paths)
+    assert time.process_time() - begin < 1
