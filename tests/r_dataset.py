@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.analysis.simulated import simulate
 from lib.analysis.design import with_covariates
+from lib.analysis.simulated.draw import simulate
 from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
 from lib.analysis.tenet.rows import Rows, rows
 

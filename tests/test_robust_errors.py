@@ -14,13 +14,17 @@ TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
 def make(seed=0, attempts=60, offset=0.0, epochs=5):
     """Return a design over attempts of unequal length whose variance differs between architectures."""
     rng = np.random.default_rng(seed)
-    table = pd.DataFrame({"architecture": np.array(["rnn", "gru", "lstm"])[np.arange(attempts) % 3]})
+    table = pd.DataFrame(
+        {"architecture": np.array(["rnn", "gru", "lstm"])[np.arange(attempts) % 3]}
+    )
     table["learning_rate"] = 10.0 ** -rng.integers(1, 5, attempts)
     table = with_covariates(table, {"architecture": "gru"})
     attempt = np.repeat(np.arange(attempts), rng.integers(1, epochs + 1, attempts))
     epoch = np.arange(len(attempt)) % 7 + 1.0
     spread = np.where(table["architecture"] == "rnn", 5.0, 0.2)
-    response = 0.1 * epoch + (spread * rng.normal(size=attempts))[attempt] + rng.normal(size=len(attempt))
+    response = (
+        0.1 * epoch + (spread * rng.normal(size=attempts))[attempt] + rng.normal(size=len(attempt))
+    )
     return design(TERMS, table, response + offset, attempt=attempt, measured={"epoch": epoch})
 
 
@@ -56,7 +60,9 @@ def test_a_mean_of_a_million_costs_no_digits():
     np.testing.assert_allclose(
         far.coefficients["estimate"][1:], near.coefficients["estimate"][1:], atol=1e-7
     )
-    np.testing.assert_allclose(far.coefficients["robust_error"], near.coefficients["robust_error"], rtol=1e-5)
+    np.testing.assert_allclose(
+        far.coefficients["robust_error"], near.coefficients["robust_error"], rtol=1e-5
+    )
 
 
 @pytest.mark.slow
@@ -71,13 +77,20 @@ def test_the_robust_test_keeps_its_level_where_the_model_s_does_not():
     # lstm and gru are equal; the common variance is far too large for them, so that the model hardly ever rejects.
     assert wrong["p_value"] / draws < 0.02
     unequal = fit(make(0)).coefficients.set_index("term")
-    assert unequal["robust_error"]["architecture[lstm]"] < unequal["standard_error"]["architecture[lstm]"]
+    assert (
+        unequal["robust_error"]["architecture[lstm]"]
+        < unequal["standard_error"]["architecture[lstm]"]
+    )
 
 
 def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
-    table = pd.DataFrame({"architecture": ["gru"] * 4 + ["rnn"] * 3 + ["lstm"], "learning_rate": 0.1})
+    table = pd.DataFrame(
+        {"architecture": ["gru"] * 4 + ["rnn"] * 3 + ["lstm"], "learning_rate": 0.1}
+    )
     table = with_covariates(table, {"architecture": "gru"})
-    found = fit(design(("architecture",), table, np.arange(8.0) ** 2)).coefficients.set_index("term")
+    found = fit(design(("architecture",), table, np.arange(8.0) ** 2)).coefficients.set_index(
+        "term"
+    )
     assert np.isnan(found["robust_error"]["architecture[lstm]"])
     assert found["robust_error"][["intercept", "architecture[rnn]"]].gt(0).all()
 

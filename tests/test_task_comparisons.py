@@ -16,7 +16,12 @@ def coefficients(estimates, errors, df=10, term="architecture", architecture="rn
     ]
     table = pd.DataFrame(tasks[: len(estimates)], columns=list(TASK))
     return table.assign(
-        term=term, architecture=architecture, estimate=estimates, se=errors, robust_se=errors, df=float(df)
+        term=term,
+        architecture=architecture,
+        estimate=estimates,
+        se=errors,
+        robust_se=errors,
+        df=float(df),
     )
 
 

@@ -69,7 +69,9 @@ def test_times_show_every_attempt(ds, frame):
 
 def test_rejections_say_where_no_test_was_made(frame):
     few = models.fit_second_order(frame[frame["width"] == 8])
-    counts = comparisons.count_rejections(few.coefficients, comparisons.compare_tasks(few.coefficients))
+    counts = comparisons.count_rejections(
+        few.coefficients, comparisons.compare_tasks(few.coefficients)
+    )
     ax = task_models.plot_rejections(counts).axes[0]
     words = {text.get_position()[1]: text.get_text() for text in ax.texts}
     terms = [text.get_text() for text in ax.get_yticklabels()]

@@ -5,10 +5,10 @@ import pytest
 import xarray as xr
 from synthetic_results import make_results
 
-from lib.analysis.tenet import claims, compare, diagnostics
 from lib.analysis.design import NothingToFit
+from lib.analysis.tenet import claims, compare, diagnostics
 from lib.analysis.tenet.fits import columns, fit, fit_models
-from lib.analysis.tenet.models import MODELS, REFERENCE, family
+from lib.analysis.tenet.models import FAMILIES, MODELS, REFERENCE
 from lib.analysis.tenet.rows import LARGEST_SINGLE, RANKS, SINGLE, SMALLEST_SINGLE, rows
 from lib.paths import ROOT
 from lib.results.factorial import DIVERGED, MEASUREMENTS, load
@@ -153,7 +153,7 @@ def test_a_norm_of_zero_is_clamped_by_hand(odd):
 
 def test_non_finite_accuracies_are_refused(reference):
     ds = reference.copy(deep=True)
-    ds["accuracy"][{dim: 0 for dim in ds["accuracy"].dims}] = np.inf
+    ds["accuracy"][dict.fromkeys(ds["accuracy"].dims, 0)] = np.inf
     with pytest.raises(NothingToFit, match="1 of .* values of the response are not finite"):
         fit(MODELS[1], rows(ds, "training"))
 
@@ -268,17 +268,14 @@ def test_lines_about_another_baseline_are_not_compared(odd):
 
 def test_summaries_hold_every_published_statistic(fitted):
     _, fits = fitted
-    for first in (1, 4, 7, 10):
-        table = compare.summary({model.number: fits[model.number] for model in family(first)})
+    for family in FAMILIES.values():
+        table = compare.summary({model.number: fits[model.number] for model in family.models})
         assert table["published"].notna().all() and len(table) == 15
 
 
 def test_the_published_tables_bear_out_all_claims_but_one(fitted):
     observations, fits = fitted
-    judged = [
-        claims.judge(first, fits, observations["training"].metric)
-        for first in (1, 4, 7, 10)
-    ]
+    judged = [claims.judge(first, fits, observations["training"].metric) for first in (1, 4, 7, 10)]
     failed = [text for table in judged for text in table.loc[~table["holds_published"], "claim"]]
     assert len(failed) == 1 and "at most 1%" in failed[0]
     for table in judged:

@@ -156,7 +156,9 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     top = table.groupby(keys, sort=False)["accuracy"].transform("max")
     table = table[table["accuracy"] == top]
     table = table.assign(tied=table.groupby(keys, sort=False)["accuracy"].transform("size"))
-    return table.drop_duplicates(keys, ignore_index=True)[[*factors, "attempts", "accuracy", "tied"]]
+    return table.drop_duplicates(keys, ignore_index=True)[
+        [*factors, "attempts", "accuracy", "tied"]
+    ]
 
 
 def at_best(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:

@@ -85,7 +85,9 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
             return np.sqrt(total), df, 2 * stats.t.sf(np.abs(difference) / np.sqrt(total), df)
 
     se, df, p_value = welch(part["se"])
-    corrected, robust = (np.minimum(1, p * len(first)) for p in (p_value, welch(part["robust_se"])[2]))
+    corrected, robust = (
+        np.minimum(1, p * len(first)) for p in (p_value, welch(part["robust_se"])[2])
+    )
     half = stats.t.isf(LEVEL / (2 * len(first)), df) * se
     tasks = part[list(TASK)]
     return pd.DataFrame(

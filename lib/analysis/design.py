@@ -198,9 +198,13 @@ def design(
         dropped=pd.DataFrame(columns=["term", "cause"]),
         changed={},
     )
-    causes = {name: next((absent[p] for p in name.split(":") if p in absent), "") for name in made.names}
+    causes = {
+        name: next((absent[p] for p in name.split(":") if p in absent), "") for name in made.names
+    }
     made = _without(made, {name: cause for name, cause in causes.items() if cause})
-    return _without_aliases(made, table, [name for name in COVARIATES if name in terms and name not in absent])
+    return _without_aliases(
+        made, table, [name for name in COVARIATES if name in terms and name not in absent]
+    )
 
 
 def absences(
@@ -211,9 +215,13 @@ def absences(
     for name in dict.fromkeys(part for term in terms for part in term.split(":")):
         if name in measured:
             values = pd.Series([measured[name].min(), measured[name].max()])
-            causes[name] = _too_few(COVARIATES.get(name, Covariate(name, name, 2)), values, "the rows have")
+            causes[name] = _too_few(
+                COVARIATES.get(name, Covariate(name, name, 2)), values, "the rows have"
+            )
         elif name in COVARIATES:
-            causes[name] = _too_few(COVARIATES[name], table[COVARIATES[name].factor], "the attempts have")
+            causes[name] = _too_few(
+                COVARIATES[name], table[COVARIATES[name].factor], "the attempts have"
+            )
     return {name: cause for name, cause in causes.items() if cause}
 
 
@@ -236,7 +244,10 @@ def _columns(terms: list[str], table: pd.DataFrame) -> tuple[np.ndarray, list[st
     # Replicates repeat a treatment.
     line = table.groupby(used, observed=True, sort=False).ngroup().to_numpy()
     made = dmatrix(" + ".join(terms), table[used].iloc[np.unique(line, return_index=True)[1]])
-    names = [name.replace("Intercept", INTERCEPT).replace("[T.", "[") for name in made.design_info.column_names]
+    names = [
+        name.replace("Intercept", INTERCEPT).replace("[T.", "[")
+        for name in made.design_info.column_names
+    ]
     return np.asarray(made)[line], names
 
 
@@ -244,7 +255,11 @@ def _in_order(terms: Sequence[str], names: list[str]) -> tuple[str, ...]:
     """Return `names` in the order of the terms, the intercept first."""
     places = {frozenset(term.split(":")): place for place, term in enumerate(terms, start=1)}
     # patsy may turn an interaction around, so that its parts are compared as a set.
-    return tuple(sorted(names, key=lambda n: places.get(frozenset(re.sub(r"\[[^]]*\]", "", n).split(":")), 0)))
+    return tuple(
+        sorted(
+            names, key=lambda n: places.get(frozenset(re.sub(r"\[[^]]*\]", "", n).split(":")), 0)
+        )
+    )
 
 
 def _without(made: Design, causes: Mapping[str, str]) -> Design:
@@ -274,7 +289,11 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -
         return made
     matrix = made.matrix()
     kept, told = independent(matrix), estimable(matrix)
-    causes = {name: _cause(name, table, covariates) for name, known in zip(made.names, told, strict=True) if not known}
+    causes = {
+        name: _cause(name, table, covariates)
+        for name, known in zip(made.names, told, strict=True)
+        if not known
+    }
     stay = {name for name, keep in zip(made.names, kept, strict=True) if keep}
     lost = {name: causes[name] for name in made.names if name not in stay}
     return replace(_without(made, lost), changed={n: why for n, why in causes.items() if n in stay})
@@ -287,14 +306,20 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
     if "architecture" in table:
         reference = table["architecture"].cat.categories[0]
         own = levels.get("architecture", reference)
-        groups = {reference: {"architecture": reference}, own: {"architecture": own}} | (groups if levels else {})
+        groups = {reference: {"architecture": reference}, own: {"architecture": own}} | (
+            groups if levels else {}
+        )
     parts = {}
     for who, wanted in groups.items():
-        parts[who] = table[np.logical_and.reduce([table[factor] == level for factor, level in wanted.items()])]
+        parts[who] = table[
+            np.logical_and.reduce([table[factor] == level for factor, level in wanted.items()])
+        ]
         if parts[who].empty:
             return f"no attempt of {who} entered"
     for who, part in parts.items():
-        for covariate in (COVARIATES[name] for name in covariates if COVARIATES[name].factor in table):
+        for covariate in (
+            COVARIATES[name] for name in covariates if COVARIATES[name].factor in table
+        ):
             if found := _too_few(covariate, part[covariate.factor], f"{who} entered with"):
                 return found
     return "its column is a combination of others"

@@ -83,8 +83,14 @@ def summarise(
     about = {"level": "first order", "effect": "architecture"}
     rows = [
         _pairwise_row({"behaviour": "average task accuracy", **about, "tasks": "T_f"}, first),
-        _one_test_row({"behaviour": "variance of task accuracy", **about, "tasks": "T_o"}, levene, "Levene's test"),
-        _one_test_row({"behaviour": "convergence time", **about, "tasks": "T_f"}, times, "Kruskal-Wallis test"),
+        _one_test_row(
+            {"behaviour": "variance of task accuracy", **about, "tasks": "T_o"},
+            levene,
+            "Levene's test",
+        ),
+        _one_test_row(
+            {"behaviour": "convergence time", **about, "tasks": "T_f"}, times, "Kruskal-Wallis test"
+        ),
     ]
     about = {"behaviour": "average task accuracy", "level": "second order"}
     rows += [
@@ -113,7 +119,9 @@ def _pairwise_row(about: dict, fits: TaskFits) -> dict:
     table = table[effect_of(table) == about["effect"]]
     if about["tasks"] == "T_o":
         table = table[table["noise"] == "none"]
-    return _row(about, f"model {fits.model.equation}", count_rejections(table, compare_tasks(table)))
+    return _row(
+        about, f"model {fits.model.equation}", count_rejections(table, compare_tasks(table))
+    )
 
 
 def _one_test_row(about: dict, tests: pd.DataFrame, method: str) -> dict:
@@ -123,7 +131,9 @@ def _one_test_row(about: dict, tests: pd.DataFrame, method: str) -> dict:
     made = tests["p_value"].notna()
     rejected = (tests["rejected"].fillna(False).astype(bool) & made).astype(int)
     counts = {"tests": (made | equal).astype(int), "untested": (~(made | equal)).astype(int)}
-    return _row(about, method, pd.DataFrame({**counts, "rejected": rejected, "robust_rejected": rejected}))
+    return _row(
+        about, method, pd.DataFrame({**counts, "rejected": rejected, "robust_rejected": rejected})
+    )
 
 
 def _row(about: dict, method: str, parts: pd.DataFrame) -> dict:

@@ -97,10 +97,18 @@ class Fit:
         """Return how the estimation went, as the end of a sentence."""
         # Not the slope itself: below its limit it is rounding, which no two machines share.
         how = "solved" if self.intercepts is None else "converged"
-        how += f" ({self.engine}" + (")" if self.intercepts is None else f", slope of the criterion below {FLAT:g})")
-        edge = "; the variance of the intercept is estimated as zero, at its boundary" if self.boundary else ""
+        how += f" ({self.engine}" + (
+            ")" if self.intercepts is None else f", slope of the criterion below {FLAT:g})"
+        )
+        edge = (
+            "; the variance of the intercept is estimated as zero, at its boundary"
+            if self.boundary
+            else ""
+        )
         count = len(self.dropped)
-        return f"{how}{edge}" + (f"; {count} coefficient{'s' * (count > 1)} dropped" if count else "")
+        return f"{how}{edge}" + (
+            f"; {count} coefficient{'s' * (count > 1)} dropped" if count else ""
+        )
 
 
 def fit(made: Design, *, random: bool = False, engine: str = "profiled") -> Fit:
@@ -148,7 +156,9 @@ def _least_squares(made: Design) -> Fit:
         robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
     return Fit(
         design=made,
-        coefficients=_table(made.names, result.params, errors, result.df_resid, robust, result.df_resid),
+        coefficients=_table(
+            made.names, result.params, errors, result.df_resid, robust, result.df_resid
+        ),
         summary={
             "parameters": len(made.names),
             "condition_number": made.condition_number(),
@@ -181,12 +191,18 @@ def _mixed(made: Design, engine: str) -> Fit:
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
-    scores = np.column_stack(
-        [
-            made.constant * np.bincount(made.attempt, weights=residuals)[:, None],
-            *(np.bincount(made.attempt, weights=column * residuals) for column in made.varying.T),
-        ]
-    )[:, made.order] / residual_variance
+    scores = (
+        np.column_stack(
+            [
+                made.constant * np.bincount(made.attempt, weights=residuals)[:, None],
+                *(
+                    np.bincount(made.attempt, weights=column * residuals)
+                    for column in made.varying.T
+                ),
+            ]
+        )[:, made.order]
+        / residual_variance
+    )
     rows, groups, p = len(residuals), len(n), len(beta)
     factor = groups / (groups - 1) * (rows - 1) / (rows - p)
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
@@ -255,7 +271,13 @@ def _profiled(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, 
     beta = found.coefficients[made.order]
     beta[made.names.index(INTERCEPT)] += made.response.mean()
     covariance = found.covariance[np.ix_(made.order, made.order)]
-    return beta, np.sqrt(np.diag(covariance)), covariance, found.group_variance, found.residual_variance
+    return (
+        beta,
+        np.sqrt(np.diag(covariance)),
+        covariance,
+        found.group_variance,
+        found.residual_variance,
+    )
 
 
 def _statsmodels(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:

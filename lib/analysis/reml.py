@@ -229,7 +229,9 @@ def _search(data: Moments) -> tuple[float, float, int]:
 
     low, high = _LOG_RATIO[max(best - 1, 0)], _LOG_RATIO[best + 1]
     if best == 0:
-        low = -60.0  # the slope at zero is negative: there is a dip between zero and the first value
+        low = (
+            -60.0
+        )  # the slope at zero is negative: there is a dip between zero and the first value
     try:
         root, report = brentq(slope_in_log, low, high, xtol=1e-12, full_output=True)
     except ValueError:

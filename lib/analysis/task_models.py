@@ -89,12 +89,16 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
     return wanted if wanted in architectures else architectures[0]
 
 
-def fit_first_order(frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean") -> TaskFits:
+def fit_first_order(
+    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean"
+) -> TaskFits:
     """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`)."""
     return fit_tasks(at_best(frame, rule), FIRST, reference)
 
 
-def fit_second_order(frame: pd.DataFrame, *, reference: str = REFERENCE, centre: float = 1.0) -> TaskFits:
+def fit_second_order(
+    frame: pd.DataFrame, *, reference: str = REFERENCE, centre: float = 1.0
+) -> TaskFits:
     """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.analysis.accuracy.grade`).
 
     `centre` is the learning rate whose logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of
@@ -103,7 +107,9 @@ def fit_second_order(frame: pd.DataFrame, *, reference: str = REFERENCE, centre:
     return fit_tasks(frame, SECOND, reference, centre=centre)
 
 
-def fit_tasks(frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0) -> TaskFits:
+def fit_tasks(
+    frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0
+) -> TaskFits:
     """Fit `model` to each task by ordinary least squares.
 
     Parameters
@@ -143,7 +149,9 @@ def fit_tasks(frame: pd.DataFrame, model: Model, reference: str, *, centre: floa
         about = dict(zip(TASK, task, strict=True))
         part = by_task.get(task, rows.iloc[:0])
         if refused := _refusal(part):
-            summaries.append({**about, "attempts": len(part), "terms": 0, "inestimable": 0, "refused": refused})
+            summaries.append(
+                {**about, "attempts": len(part), "terms": 0, "inestimable": 0, "refused": refused}
+            )
             coefficients.append(None)
             continue
         response = part["task_accuracy"].to_numpy(float)
@@ -151,21 +159,35 @@ def fit_tasks(frame: pd.DataFrame, model: Model, reference: str, *, centre: floa
         found = fit(designs[task])
         coefficients.append(_coefficients(found).assign(**about))
         summaries.append({**about, **_summary(found), "refused": ""})
-        numbers = {"fitted": found.fitted, "residual": found.residuals, "standardised": found.standardised}
-        residuals.append(pd.DataFrame({**about, "architecture": part["architecture"].astype(str).to_numpy(), **numbers}))
+        numbers = {
+            "fitted": found.fitted,
+            "residual": found.residuals,
+            "standardised": found.standardised,
+        }
+        residuals.append(
+            pd.DataFrame(
+                {**about, "architecture": part["architecture"].astype(str).to_numpy(), **numbers}
+            )
+        )
     if not designs:
         raise ValueError(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
     terms = next(part for part in coefficients if part is not None)[["term", "architecture"]]
     coefficients = [
-        terms.assign(cause=about["refused"], **{name: about[name] for name in TASK}) if part is None else part
+        terms.assign(cause=about["refused"], **{name: about[name] for name in TASK})
+        if part is None
+        else part
         for part, about in zip(coefficients, summaries, strict=True)
     ]
     return TaskFits(
         model=model,
         reference=reference,
-        summary=pd.DataFrame(summaries).reindex(columns=[*TASK, "attempts", *_summary(found), "refused"]),
-        coefficients=pd.concat(coefficients, ignore_index=True)[[*TASK, "term", "architecture", *_NUMBERS, "cause"]],
+        summary=pd.DataFrame(summaries).reindex(
+            columns=[*TASK, "attempts", *_summary(found), "refused"]
+        ),
+        coefficients=pd.concat(coefficients, ignore_index=True)[
+            [*TASK, "term", "architecture", *_NUMBERS, "cause"]
+        ],
         residuals=pd.concat(residuals, ignore_index=True),
         designs=designs,
     )
@@ -264,7 +286,9 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
 
     def error(inverse: pd.DataFrame) -> pd.DataFrame:
         # Variances of the means, weighted as they enter: 1 - 1/|A| for its own, -1/|A| for each of the others.
-        weight = inverse.mul(1 - 2 * share).add(inverse.sum(axis=1, skipna=False) * share**2, axis=0)
+        weight = inverse.mul(1 - 2 * share).add(
+            inverse.sum(axis=1, skipna=False) * share**2, axis=0
+        )
         return weight.pow(0.5)
 
     columns = {
@@ -285,7 +309,9 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         ["an architecture has no attempt at the task", "the error cannot be measured"],
         default="",
     )
-    return table.reset_index().assign(term=DEVIATION)[[*TASK, "term", "architecture", *_NUMBERS, "cause"]]
+    return table.reset_index().assign(term=DEVIATION)[
+        [*TASK, "term", "architecture", *_NUMBERS, "cause"]
+    ]
 
 
 def balanced_condition_number(*, centre: float = 1.0) -> float:
@@ -323,7 +349,9 @@ def best_learning_rates(fits: TaskFits, tried: np.ndarray) -> pd.DataFrame:
         added = table[table["term"] == f"architecture × {term}"]
         added = added.set_index([*TASK, "architecture"])["estimate"]
         whole = added + own.reindex(added.index.droplevel("architecture")).to_numpy()
-        reference = pd.concat({fits.reference: own}, names=["architecture"]).reorder_levels([*TASK, "architecture"])
+        reference = pd.concat({fits.reference: own}, names=["architecture"]).reorder_levels(
+            [*TASK, "architecture"]
+        )
         slopes.append(pd.concat([reference, whole]))
     table = pd.DataFrame({"slope": slopes[0], "curvature": slopes[1]})
     logarithm = -table["slope"] / (2 * table["curvature"].where(table["curvature"] < 0))

@@ -20,10 +20,10 @@ from functools import cache
 import numpy as np
 from scipy.optimize import least_squares
 
+from lib.analysis.design import INTERCEPT
 from lib.analysis.reml import Moments, RandomIntercept, fit_random_intercept
 from lib.analysis.simulated import entered, published
 from lib.analysis.simulated.entered import CalibrationError
-from lib.analysis.design import INTERCEPT
 from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS
 
 _TRAINING = (1, 2, 3, 7, 8, 9)

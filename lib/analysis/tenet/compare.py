@@ -58,8 +58,20 @@ def summary(
     lines = []
     for number, fit in fits.items():
         for name in [name for name in fit.summary if name in STATISTICS]:
-            others = [made[number].summary[name] if made and number in made else np.nan for made in (single, centred)]
-            lines.append((number, name, fit.summary[name], *others, fit.summary["rows"], fit.summary["attempts"]))
+            others = [
+                made[number].summary[name] if made and number in made else np.nan
+                for made in (single, centred)
+            ]
+            lines.append(
+                (
+                    number,
+                    name,
+                    fit.summary[name],
+                    *others,
+                    fit.summary["rows"],
+                    fit.summary["attempts"],
+                )
+            )
     columns = ["model", "statistic", "value", "single", "centred", "rows", "attempts"]
     ours = pd.DataFrame(lines, columns=columns)
     theirs = load_published(MODELS[next(iter(fits))].summary).melt("model", var_name="statistic")
@@ -102,7 +114,11 @@ def coefficients(
     ours["verdict"] = np.select([~effects, clear == 2, clear == 1], ["", side, UNDECIDED], NEITHER)
     ours["detectable"] = detectable(ours[["standard_error", "robust_error"]].max(axis=1))
     for name, made in (("single", single), ("centred", centred)):
-        found = made[number].coefficients.set_index("term")["estimate"] if made and number in made else {}
+        found = (
+            made[number].coefficients.set_index("term")["estimate"]
+            if made and number in made
+            else {}
+        )
         ours[name] = ours["term"].map(found).astype(float)
     table = theirs.merge(ours, on="term", how="outer", sort=False)
     order = {term: place for place, term in enumerate([*theirs["term"], *ours["term"]][::-1])}
@@ -175,12 +191,31 @@ def by_view(ds: xr.Dataset, fits: Mapping[int, Fit], single: Mapping[int, Fit]) 
                 line |= {"rows": found.summary["rows"], "r2": found.summary[explained]}
             if found and model.predictor:
                 line["slope"] = found.estimate(model.predictor)
-                line |= {name: found.estimate(model.predictor, name) for name in ("standard_error", "robust_error")}
-            line["r2_published"] = load_published(model.summary).set_index("model")[explained][number]
-            line["slope_published"] = slopes.get(model.predictor, np.nan) if view != RANKS else np.nan
+                line |= {
+                    name: found.estimate(model.predictor, name)
+                    for name in ("standard_error", "robust_error")
+                }
+            line["r2_published"] = load_published(model.summary).set_index("model")[explained][
+                number
+            ]
+            line["slope_published"] = (
+                slopes.get(model.predictor, np.nan) if view != RANKS else np.nan
+            )
             lines.append(line)
-    names = ["rows", "r2", "slope", "standard_error", "robust_error", "r2_published", "slope_published"]
-    return pd.DataFrame(lines).reindex(columns=["model", "view", *names, "note"]).astype({"rows": "Int64"})
+    names = [
+        "rows",
+        "r2",
+        "slope",
+        "standard_error",
+        "robust_error",
+        "r2_published",
+        "slope_published",
+    ]
+    return (
+        pd.DataFrame(lines)
+        .reindex(columns=["model", "view", *names, "note"])
+        .astype({"rows": "Int64"})
+    )
 
 
 def others(ds: xr.Dataset, numbers: list[int]) -> tuple[dict[int, Fit], dict[int, Fit]]:

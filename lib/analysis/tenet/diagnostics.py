@@ -46,7 +46,11 @@ def spread_by_architecture(fit: Fit, rows: Rows) -> pd.DataFrame:
     """Return ``architecture``, ``rows`` and ``deviation``, the standard deviation of its residuals, in the order of the names."""
     names = rows.attempts["architecture"].astype(str).to_numpy()[rows.attempt]
     grouped = pd.Series(fit.residuals, name="residual").groupby(names, sort=True)
-    return grouped.agg(rows="size", deviation=lambda part: part.std(ddof=0)).rename_axis("architecture").reset_index()
+    return (
+        grouped.agg(rows="size", deviation=lambda part: part.std(ddof=0))
+        .rename_axis("architecture")
+        .reset_index()
+    )
 
 
 def diagnose(fits: Mapping[int, Fit], rows: Rows) -> pd.DataFrame:
@@ -68,7 +72,9 @@ def diagnose(fits: Mapping[int, Fit], rows: Rows) -> pd.DataFrame:
             "excess_kurtosis": float(stats.kurtosis(fit.residuals)),
             "beyond_3": float(np.mean(np.abs(fit.residuals) > 3 * fit.residuals.std())),
             "spread_ratio": float(deviations.max() / max(deviations.min(), np.finfo(float).tiny)),
-            "robust_ratio": float((fit.coefficients["robust_error"] / fit.coefficients["standard_error"]).median()),
+            "robust_ratio": float(
+                (fit.coefficients["robust_error"] / fit.coefficients["standard_error"]).median()
+            ),
         }
         if MODELS[number].response == ACCURACY:
             line["impossible"] = float(np.mean((fit.fitted < 0) | (fit.fitted > 1)))
@@ -85,7 +91,8 @@ def sentences(table: pd.DataFrame) -> list[str]:
         sentence = (
             f"MODEL {row.model}: the tails of the residuals are {tails} normal ({row.beyond_3:.2%} lie beyond three standard "
             f"deviations; {normal:.2%} of normal ones would). The spread differs by a factor of {row.spread_ratio:.3g} between "
-            "architectures" + (", too much for a single residual variance" if row.spread_ratio > 2 else "")
+            "architectures"
+            + (", too much for a single residual variance" if row.spread_ratio > 2 else "")
             + f"; robust standard errors are {row.robust_ratio:.2f} times the model's in the median."
         )
         if "impossible" in table:
@@ -108,13 +115,29 @@ def by_architecture(rows: Rows) -> pd.DataFrame:
     for name in np.unique(names):
         own = names == name
         x, y = rows.metric[own], rows.accuracy[own]
-        line = {"architecture": name, "rows": int(own.sum()), "attempts": len(np.unique(rows.attempt[own]))}
+        line = {
+            "architecture": name,
+            "rows": int(own.sum()),
+            "attempts": len(np.unique(rows.attempt[own])),
+        }
         if np.ptp(x) > 0 and np.ptp(y) > 0 and line["attempts"] > 3:
             found = stats.pearsonr(x, y).statistic
             reach = stats.norm.isf(0.025) / np.sqrt(line["attempts"] - 3)
-            ends = np.tanh(np.arctanh(np.clip(found, -1 + 1e-12, 1 - 1e-12)) + [-reach, reach])
+            ends = np.tanh(np.arctanh(found) + np.array([-reach, reach]))
             line |= {"correlation": found, "low": ends[0], "high": ends[1]}
-            line |= {"rank_correlation": stats.spearmanr(x, y).statistic, "slope": found * y.std() / x.std()}
+            line |= {
+                "rank_correlation": stats.spearmanr(x, y).statistic,
+                "slope": found * y.std() / x.std(),
+            }
         lines.append(line)
-    columns = ["architecture", "rows", "attempts", "correlation", "low", "high", "rank_correlation", "slope"]
+    columns = [
+        "architecture",
+        "rows",
+        "attempts",
+        "correlation",
+        "low",
+        "high",
+        "rank_correlation",
+        "slope",
+    ]
     return pd.DataFrame(lines).reindex(columns=columns)

@@ -25,7 +25,9 @@ def columns(model: Model, observations: Rows) -> Design:
         The observations are of the other kind.
     """
     if observations.kind != model.rows:
-        raise ValueError(f"{model.name} is fitted to {model.rows} rows, got {observations.kind} rows")
+        raise ValueError(
+            f"{model.name} is fitted to {model.rows} rows, got {observations.kind} rows"
+        )
     response, count = observations.column(model.response), len(observations)
     if np.ptp(response) == 0:
         raise NothingToFit(
