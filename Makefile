@@ -12,7 +12,6 @@ help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	python -m lib.run.pipeline --prune
 	dvc repro
 	@echo "The report is $(REPORT)"
 
@@ -30,7 +29,7 @@ report: $(VENV)/project ## build the report again from what is already there
 	@echo "The report is $(REPORT)"
 
 simulated: $(VENV)/project ## chapters 1 and 3 alone, at full size, on results drawn from the published models
-	dvc repro --glob "*@simulated"
+	dvc repro --glob "analyse_factorial@*" analyse_simulated
 
 # As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
