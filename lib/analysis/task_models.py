@@ -183,7 +183,7 @@ def fit_tasks(
         model=model,
         reference=reference,
         summary=pd.DataFrame(summaries).reindex(
-            columns=[*TASK, "attempts", *_summary(found), "refused"]
+            columns=[*TASK, *_summary(found), "refused"]
         ),
         coefficients=pd.concat(coefficients, ignore_index=True)[
             [*TASK, "term", "architecture", *_NUMBERS, "cause"]

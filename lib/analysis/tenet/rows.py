@@ -11,26 +11,18 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import rankdata
 
-from lib.analysis.attempts import attempts, count_status
+from lib.analysis.attempts import attempts, count_status, epochs, terminal
 from lib.analysis.design import NothingToFit, with_covariates
-from lib.analysis.regimes import adjoint_metric
 from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
-from lib.results.factorial import ATTEMPT, MEASURED
-
-_SINGLE = np.finfo(np.float32)
-SMALLEST_SINGLE = float(np.log10(_SINGLE.smallest_subnormal))
-LARGEST_SINGLE = float(np.log10(_SINGLE.max))
-"""log10 of the smallest positive and of the largest number in single precision."""
+from lib.results.factorial import ATTEMPT
 
 TRUE, SINGLE, RANKS = "true", "single", "ranks"
 VIEWS = {
     TRUE: "norms as they are; a norm of exactly zero leaves its row out",
-    SINGLE: "norms as single precision would keep them, between 1.4e-45 and 3.4e38",
+    SINGLE: "norms as single precision would have stored them: what vanished counts as its smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
 }
-"""What is taken as the adjoint metric. The text's program computed in single precision."""
-
-_SPLIT = {TRAINING: "train", TERMINAL: "test"}
+"""What is taken as the adjoint metric (`lib.analysis.regimes.float32_metric`). The text's program computed in single precision."""
 
 
 @dataclass(frozen=True)
@@ -115,44 +107,28 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, centre: float = 1.0) ->
     ValueError
         `kind` or `view` is unknown.
     """
-    for what, name, known in (("kind", kind, _SPLIT), ("view", view, VIEWS)):
+    for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
         if name not in known:
             raise ValueError(f"{what} is {name!r}; expected one of {', '.join(known)}")
     design = attempts(ds)
-    part = ds[["accuracy", "adjoint_first", "adjoint_last"]].sel(split=_SPLIT[kind])
-    part = part.transpose(*(dim for dim in MEASURED if dim != "split"))
-    numbers = part["epoch"].values
-    if kind == TRAINING:
-        kept = numbers <= design["epochs_completed"].to_numpy()[:, None]
-    else:
-        completed = (design["status"] == "completed").to_numpy()
-        kept = completed[:, None] & (numbers == design["training_length"].to_numpy()[:, None])
-    line, place = np.nonzero(kept)
-
-    def measured(name: str) -> np.ndarray:
-        return part[name].values.reshape(kept.shape)[kept]
-
-    first, last = measured("adjoint_first"), measured("adjoint_last")
-    metric, clamped = adjoint_metric(first, last), np.zeros(len(line), bool)
-    if view == SINGLE:
-        held = [np.clip(norm, SMALLEST_SINGLE, LARGEST_SINGLE) for norm in (first, last)]
-        clamped = (held[0] != first) | (held[1] != last)
-        metric = np.where(np.isnan(metric), np.nan, adjoint_metric(*held))
+    frame = epochs(ds, "train") if kind == TRAINING else terminal(ds)
+    metric = frame["metric_float32" if view == SINGLE else "metric"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        clamped = np.abs(metric - frame["metric"].to_numpy()) > 1e-6
     if view == RANKS:
         ranks = rankdata(metric, nan_policy="omit")
         metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
-    usable = np.isfinite(metric)
+    usable, line = np.isfinite(metric), frame["attempt"].to_numpy()
     account = _account(design, kind, line, metric, usable)
     if not usable.any():
         raise NothingToFit(_why(account, len(line)))
-    line, place = line[usable], place[usable]
-    present, attempt = np.unique(line, return_inverse=True)
+    present, attempt = np.unique(line[usable], return_inverse=True)
     return Rows(
         kind=kind,
         attempts=with_covariates(design.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre),
         attempt=attempt,
-        epoch=numbers[place].astype(float),
-        accuracy=measured("accuracy")[usable],
+        epoch=frame["epoch"].to_numpy(float)[usable],
+        accuracy=frame["accuracy"].to_numpy()[usable],
         metric=metric[usable],
         account=account,
         clamped=int(clamped[usable].sum()),
@@ -184,7 +160,10 @@ def _account(
             0,
         ),
         ("the adjoint of the first step is exactly zero", *lost(np.isneginf(metric))),
-        ("the adjoint of the last step is exactly zero", *lost(np.isposinf(metric))),
+        (
+            "the adjoint of the last step is exactly zero, or that of the first overflows",
+            *lost(np.isposinf(metric)),
+        ),
         ("both adjoints are exactly zero", *lost(np.isnan(metric))),
         ("entered", entered, int(usable.sum())),
     ]
