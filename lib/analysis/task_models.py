@@ -354,12 +354,14 @@ def best_learning_rates(fits: TaskFits, tried: np.ndarray) -> pd.DataFrame:
         )
         slopes.append(pd.concat([reference, whole]))
     table = pd.DataFrame({"slope": slopes[0], "curvature": slopes[1]})
-    logarithm = -table["slope"] / (2 * table["curvature"].where(table["curvature"] < 0))
+    # A curvature of zero is left as rounding, of either sign.
+    bent = table["curvature"].where(table["curvature"].abs() > 1e-12, 0.0)
+    logarithm = -table["slope"] / (2 * bent.where(bent < 0))
     low, high = np.log([np.min(tried), np.max(tried)])
     table["top"] = np.select(
         [
             table[["slope", "curvature"]].isna().any(axis=1),
-            table["curvature"] >= 0,
+            bent >= 0,
             logarithm < low,
             logarithm > high,
         ],
