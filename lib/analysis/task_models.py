@@ -182,9 +182,7 @@ def fit_tasks(
     return TaskFits(
         model=model,
         reference=reference,
-        summary=pd.DataFrame(summaries).reindex(
-            columns=[*TASK, *_summary(found), "refused"]
-        ),
+        summary=pd.DataFrame(summaries).reindex(columns=[*TASK, *_summary(found), "refused"]),
         coefficients=pd.concat(coefficients, ignore_index=True)[
             [*TASK, "term", "architecture", *_NUMBERS, "cause"]
         ],

@@ -1,7 +1,5 @@
 """Figures of the linear models: coefficients with intervals, and residuals."""
 
-from collections.abc import Sequence
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -168,19 +166,20 @@ def _histogram(ax: Axes, values: np.ndarray, unit: str) -> None:
     ax.set_title("distribution", loc="left")
 
 
-def recovery_figure(table: pd.DataFrame, models: Sequence[int]) -> Figure:
+def recovery_figure(drawn: pd.DataFrame, table: pd.DataFrame) -> Figure:
     """Draw how far estimates lie from the published coefficients, and their standard errors.
 
     Parameters
     ----------
+    drawn
+        Distances over several datasets, made by `lib.analysis.simulated.recovery.recover`.
     table
-        Made by `lib.analysis.tenet.compare.recovery`, of one or more simulated datasets.
-    models
-        Models in the order of the axis.
+        Standard errors at full size, made by `lib.analysis.tenet.compare.recovery`.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), width_ratios=[3, 2])
+    models = sorted(drawn["model"].unique())
     for place, number in enumerate(models):
-        z = np.sort(table.loc[table["model"] == number, "z"].dropna())
+        z = np.sort(drawn.loc[drawn["model"] == number, "z"].dropna())
         offset = np.linspace(-0.35, 0.35, len(z)) if len(z) > 2 else np.zeros(len(z))
         expected = stats.norm.ppf((np.arange(len(z)) + 0.5) / max(len(z), 1))
         left.plot(
