@@ -150,7 +150,7 @@ def _validate_artefacts(house, name):
     assert manifests, f"{name} made neither a figure nor a table"
     for path in manifests:
         content = json.loads(path.read_text("utf-8"))
-        suffixes = {"table": [".csv"], "figure": [".csv", ".png", ".svg"]}[content["kind"]]
+        suffixes = [".csv", ".png", ".svg"] if content["kind"] == "figure" else [".csv"]
         for suffix in suffixes:
             assert (path.parent / f"{path.stem}{suffix}").stat().st_size > 0
         assert Path(ROOT / content["file"]).exists()
@@ -159,7 +159,7 @@ def _validate_artefacts(house, name):
 
 def _validate_bench(house, name):
     lines = (house.data / "tables" / f"{name}.csv").read_text("utf-8").splitlines()
-    assert {"workload", "engine", "baseline", "ratio"} <= set(lines[0].split(","))
+    assert {"what", "size", "baseline", "ratio", "machine"} <= set(lines[0].split(","))
     assert len(lines) > 1
 
 

@@ -152,7 +152,8 @@ def small(tmp_path):
     for name in ("lib", "notebooks"):
         ignored = shutil.ignore_patterns("__pycache__", ".*")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 

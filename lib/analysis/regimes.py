@@ -15,9 +15,13 @@ The text takes for the border :math:`b` the largest metric it observed in attemp
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
+from lib.analysis.units import BATCH
+from lib.plotting import ADJOINT_METRIC, histogram, legend_below
 from lib.results.published import load_published
 
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
@@ -46,7 +50,7 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 
 def float32_metric(
-    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = 32
+    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = BATCH
 ) -> np.ndarray:
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
@@ -206,3 +210,30 @@ def compare_views(frame: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def plot_regimes(frame: pd.DataFrame, borders: Mapping[str, Border]) -> tuple[Figure, pd.DataFrame]:
+    """Draw Figure 3.3: the metric as single precision would have stored it, and as it is around the borders.
+
+    Returns
+    -------
+    figure : Figure
+    data : pandas.DataFrame
+        What `lib.plotting.histogram` returns, and the ``panel``: ``float32`` or ``true``.
+    """
+    lines = [
+        (sign * borders[name].value, tint, f"±{borders[name].value:.2f} ({name})")
+        for name, tint in (("text", "#D55E00"), ("own", "#000000"))
+        if name in borders
+        for sign in (1, -1)
+    ]
+    window = 1.5 * max(position for position, *_ in lines)
+    panels = {"float32": ("metric_float32", None), "true": ("metric", window)}
+    figure, axes = plt.subplots(2, 1, figsize=(7.5, 7))
+    drawn = []
+    for ax, (name, (column, half)) in zip(axes, panels.items(), strict=True):
+        part = histogram(ax, frame[column], lines=lines, window=half)
+        drawn.append(part.assign(panel=name))
+        ax.set(ylabel=f"{name}\nattempts × epochs (count)", xlabel=ADJOINT_METRIC)
+    legend_below(figure)
+    return figure, pd.concat(drawn, ignore_index=True)
