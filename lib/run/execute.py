@@ -26,6 +26,8 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
+
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard
 from lib.run.notebooks import NotebookError, Scalar, as_text, convert, read_parameters
@@ -73,6 +75,9 @@ def run_notebook(
     failed = output.with_suffix(".failed.ipynb")
     partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
     failed.unlink(missing_ok=True)
+    for left in output.parent.glob(f".{output.stem}.partial*.ipynb"):  # of runs that were killed
+        if not psutil.pid_exists(int(left.stem.rpartition("partial")[2])):
+            left.unlink(missing_ok=True)
     try:
         try:
             papermill.execute_notebook(
@@ -143,6 +148,8 @@ def main(arguments: list[str]) -> int:
         return _tell(error, 2)
     # Sets of strings print in one order.
     os.environ.setdefault("PYTHONHASHSEED", "0")
+    # A widget for progress, which a notebook that nobody watches has no use for.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
     begin = time.monotonic()
     if options.sets:
         status = _at_once(options.notebook, runs)
