@@ -419,6 +419,25 @@ def test_a_malformed_notebook_is_told_in_one_sentence(tmp_path, cells):
     assert "is not a whole Jupyter notebook" in problem or "has no cell tagged" in problem
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"metadata": {}',
+        '"metadata": {}, "nbformat_minor": "x"',
+        '"nbformat_minor": 5',
+        '"metadata": {}, "nbformat_minor": 5',
+    ],
+)
+def test_what_jupyter_would_not_open_is_told_before_it_runs(tmp_path, rest):
+    path = tmp_path / "a.ipynb"
+    cell = '{"cell_type": "code", "source": "a = 1", "metadata": {"tags": ["parameters"]}, "outputs": 3}'
+    path.write_text(f'{{"nbformat": 4, "cells": [{cell}], {rest}}}')
+    done = _run(path, tmp_path / "out.ipynb")
+    assert done.returncode == 2
+    assert "is no valid notebook" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 # ---- how notebooks are built ------------------------------------------------------------------------------------
 
 
