@@ -267,6 +267,15 @@ def test_random_steps_are_in_order_and_differ_between_series(waves):
     assert np.array_equal(made.train.inputs[:, 0, 1], made.train.targets[:, 0])
 
 
+def test_centred_targets_keep_their_differences(waves):
+    plain, centred = _waves(waves), _waves(waves, centred=True)
+    assert abs(centred.train.targets.mean()) < 1e-6
+    for part in ("train", "validation", "test"):
+        off = getattr(plain, part).targets - getattr(centred, part).targets
+        assert np.allclose(off, plain.train.targets.mean())
+    assert centred.guess(centred.test)[1] == pytest.approx(plain.guess(plain.test)[1])
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -87,7 +88,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
         else:
             for label in sets or [given["result_set"]]:
                 for kind in ("figures", "tables"):
-                    assert f"data/{kind}/{label}/{notebook[10:-6]}" in _outs(stage), name
+                    assert f"data/{kind}/{label}/{Path(executed).stem}" in _outs(stage), name
 
 
 def test_every_path_exists_or_is_produced(stages):
@@ -152,7 +153,8 @@ def small(tmp_path):
     for name in ("lib", "notebooks"):
         ignored = shutil.ignore_patterns("__pycache__", ".*")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
