@@ -352,7 +352,9 @@ def test_worms_that_are_not_there_are_named_as_made_up(mirror, tmp_path, monkeyp
 def test_archives_of_worms_that_do_not_fit_are_refused(tmp_path):
     files, _ = _worm_files("ts")
     first, second = files
-    with pytest.raises(FormatError, match=r"as .ts or .arff, found EigenWorms_TRAIN.ts"):
+    with pytest.raises(
+        FormatError, match=r"expected both EigenWorms_TRAIN and EigenWorms_TEST, as"
+    ):
         _worms.from_archive(_zip(tmp_path / "a.zip", {first: files[first]}))
     shorter = files | {second: "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"}
     with pytest.raises(FormatError, match=r"training and test file differ in length"):

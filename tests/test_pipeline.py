@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -87,7 +88,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
         else:
             for label in sets or [given["result_set"]]:
                 for kind in ("figures", "tables"):
-                    assert f"data/{kind}/{label}/{notebook[10:-6]}" in _outs(stage), name
+                    assert f"data/{kind}/{label}/{Path(executed).stem}" in _outs(stage), name
 
 
 def test_every_path_exists_or_is_produced(stages):
