@@ -83,8 +83,9 @@ def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
     removed = []
     for kind in ("executed", "figures", "tables"):
         for path in (root / "data" / kind).glob("*/*"):
-            gone = path.parent.name not in labels or path.name.split(".")[0] not in known
-            if gone and not path.name.startswith("."):
+            # A notebook that is run for several experiments has a folder of its own for its copies.
+            name = path.name.split(".")[0] if path.parent.name in labels else path.parent.name
+            if name not in known and not path.name.startswith("."):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
                 removed.append(path.relative_to(root))
     return removed
