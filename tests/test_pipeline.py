@@ -225,14 +225,24 @@ def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):
     flying = small / "data" / "executed" / "rebuilt" / ".29_gone.partial7.ipynb"
     flying.parent.mkdir(parents=True)
     flying.touch()
-    several = small / "data" / "executed" / "10_train_factorial" / "one.ipynb"
-    several.parent.mkdir()
-    several.touch()
+    executed = small / "data" / "executed"
+    several = [
+        executed / "10_train_factorial" / "a.ipynb",
+        executed / "rebuilt" / "30_tenet_1.ipynb",
+    ]
+    for path in several:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     coverage = tables / "coverage.csv"
     coverage.touch()
     removed = {path.as_posix() for path in prune(["rebuilt"], small)}
     assert removed == {path.relative_to(small).as_posix() for path in (gone, unknown)}
-    assert kept.exists() and flying.exists() and coverage.exists() and several.exists()
+    assert (
+        kept.exists()
+        and flying.exists()
+        and coverage.exists()
+        and all(path.exists() for path in several)
+    )
 
 
 # ---- a small repository of its own ------------------------------------------------------------------------------
