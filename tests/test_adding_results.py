@@ -68,9 +68,9 @@ def test_a_training_that_never_ran_stands_for_no_network(ds):
 
 
 def test_any_further_factor_is_a_setting_like_the_learning_rate(ds):
-    levelled = ["status", "training_steps", "steps_completed", "error"]
-    starts = xr.IndexVariable("start", ["text", "author"])
-    two = xr.concat([ds, ds], starts, data_vars=levelled, compat="override", join="exact")
+    two = ds.copy()
+    for name in ("status", "training_steps", "steps_completed", "error"):
+        two[name] = ds[name].expand_dims(start=["text", "author"]).copy()
     two["error"].loc[{"start": "author", "architecture": "rnn", "time_steps": 5}] /= 10
     best = chosen_rates(two).drop_duplicates(["architecture", "time_steps"])
     found = best.set_index(["architecture", "time_steps"])["start"].to_dict()
