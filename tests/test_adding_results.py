@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 
 from lib.analysis.adding import adjoint_curves, chosen_rates, outcomes
 from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
