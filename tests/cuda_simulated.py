@@ -30,7 +30,7 @@ from tests.engines import (
 assert _cuda.SIMULATED
 
 CHAINS = ["indrnn", "sru", "unicornn"]
-DENSE = ["lem", "rnn"]
+DENSE = ["cornn", "lem", "rnn"]
 SIZES = [
     *((name, *size) for name in CHAINS for size in [(1, 1, 1), (2, 3, 5), (9, 3, 1), (19, 1, 33)]),
     *((name, *size) for name in DENSE for size in [(1, 1, 1), (2, 3, 5), (7, 1, 3), (3, 2, 33)]),
@@ -85,6 +85,7 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
 # ---------------------------------------------------------------------------------- many networks
 
 DIFFERENT = {
+    "cornn": [{"dt": 0.1}, {"dt": 0.3, "gamma": 1.0, "epsilon": 2.0}],
     "indrnn": [{}, {}, {}],
     "lem": [{"dt": 1.0}, {"dt": 0.5}],
     "rnn": [{}, {}, {}],

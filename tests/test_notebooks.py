@@ -145,7 +145,7 @@ def _validate_artefacts(house, name):
     manifests = [
         path
         for kind in ("tables", "figures")
-        for path in (house.data / kind / "rebuilt" / name).glob("*.json")
+        for path in (house.data / kind / "rebuilt").glob(f"{name}*/*.json")
     ]
     assert manifests, f"{name} made neither a figure nor a table"
     for path in manifests:

@@ -199,11 +199,13 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
         parameters = read_parameters(notebook)
+        # One notebook run for several families of models has one title.
+        which = f" ({parameters['family']})" if "family" in parameters else ""
         found.append(
             Notebook(
                 path=path,
                 result_set=str(parameters.get("result_set", "")),
-                title=_title(notebook) or path.stem,
+                title=(_title(notebook) or path.stem) + which,
             )
         )
     found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))

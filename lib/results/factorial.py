@@ -14,8 +14,7 @@ Variables, each with ``long_name`` and ``units``:
                        width, dataset
 ``loss``               attempt, split,  mean cross entropy
                        epoch
-``accuracy``           ..               share of sequences classified correctly; in results of the profile
-                                        ``simulated`` any number
+``accuracy``           ..               share of sequences classified correctly
 ``adjoint_first``      ..               log10 of sum_i ||lambda_1^(i)||_2 over the split (3.5)
 ``adjoint_last``       ..               log10 of sum_i ||lambda_T^(i)||_2
 ``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)
@@ -51,8 +50,6 @@ ATTEMPT = (
 )
 MEASURED = (*ATTEMPT, "split", "epoch")
 SPLITS = ("train", "test")
-SIMULATED = "simulated"
-"""Profile of results that were drawn from published tables (`lib.analysis.simulated`), not trained."""
 
 _COORDINATES = {
     "architecture": ("recurrent architecture", "1"),
@@ -93,7 +90,14 @@ _VARIABLES = {
 MEASUREMENTS = tuple(name for name, (dims, *_) in _VARIABLES.items() if dims == MEASURED)
 
 
-def _validate_measurements(ds: xr.Dataset) -> None:
+def check_measurements(ds: xr.Dataset) -> None:
+    """Refuse results whose measurements are not those of exactly the epochs that were completed.
+
+    Raises
+    ------
+    ResultsError
+        What was found where.
+    """
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
         if bool((ds[name].isnull() & reached).any()) or bool((ds[name].notnull() & ~reached).any()):
@@ -103,14 +107,15 @@ def _validate_measurements(ds: xr.Dataset) -> None:
         raise ResultsError("epochs_completed: expected all epochs where the status is completed")
     if bool(((ds["status"] == MISSING) & (ds["epochs_completed"] > 0)).any()):
         raise ResultsError("epochs_completed: expected 0 where the status is missing")
-    accuracy = ds["accuracy"]
-    # Drawn from a linear model, an accuracy may lie outside; cut off, it would bias every coefficient.
-    drawn = ds.attrs["profile"] == SIMULATED
-    if not drawn and bool(((accuracy < 0) | (accuracy > 1)).any()):
+
+
+def _check(ds: xr.Dataset) -> None:
+    check_measurements(ds)
+    if bool(((ds["accuracy"] < 0) | (ds["accuracy"] > 1)).any()):
         raise ResultsError("accuracy: expected values between 0 and 1")
 
 
-_FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
+FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _check)
 
 
 def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
@@ -125,7 +130,7 @@ def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None
     settings
         Everything else that the results depend on; stored as JSON in the attribute ``settings``.
     """
-    return _FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
+    return FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
 
 
 def validate(ds: xr.Dataset) -> xr.Dataset:
@@ -136,12 +141,12 @@ def validate(ds: xr.Dataset) -> xr.Dataset:
     ResultsError
         The first thing that is wrong, what was found and what was expected.
     """
-    return _FACTORIAL.validate(ds)
+    return FACTORIAL.validate(ds)
 
 
 def save(ds: xr.Dataset, path: str | Path) -> Path:
     """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
-    return _FACTORIAL.save(ds, path)
+    return FACTORIAL.save(ds, path)
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -152,4 +157,4 @@ def load(path: str | Path) -> xr.Dataset:
     ResultsError
         The file is missing, unreadable or of another schema.
     """
-    return _FACTORIAL.load(path)
+    return FACTORIAL.load(path)

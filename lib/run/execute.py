@@ -90,7 +90,7 @@ def run_notebook(
                 language="python",
                 cwd=ROOT,
                 progress_bar=False,
-                stdout_file=None if quiet or "DVC_STAGE" in os.environ else sys.stdout,
+                stdout_file=None if _is_quiet(quiet) else sys.stdout,
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
@@ -121,6 +121,11 @@ def _invalid(notebook: Path) -> str:
     ) as error:
         return str(error).partition("\n")[0] or type(error).__name__
     return ""
+
+
+def _is_quiet(quiet: bool) -> bool:
+    """Return whether what cells print stays unseen: where asked for, and under DVC, which tells a line a stage."""
+    return quiet or "DVC_STAGE" in os.environ
 
 
 def _write_clean(executed: Path, target: Path) -> None:
@@ -176,7 +181,7 @@ def main(arguments: list[str]) -> int:
     else:
         [(output, parameters)] = runs.values()
         status = _execute(options.notebook, output, parameters, quiet=options.quiet)
-    if status == 0 and not options.quiet:
+    if status == 0 and not _is_quiet(options.quiet):
         names = f" ({', '.join(runs)})" if options.sets else ""
         _tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
