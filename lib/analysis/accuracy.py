@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.stats import binom
 
 from lib.analysis.attempts import TASK, attempts
 from lib.results.factorial import ATTEMPT
@@ -25,6 +26,8 @@ CONFIGURATION = ("width", "learning_rate", "training_length")
 """The factors that make a hyperparameter configuration; the text has twenty of them."""
 RULES = ("mean", "max")
 """What a configuration is judged by: its replicates' mean, or its best replicate."""
+SURE = 0.05
+"""Level of the test that an attempt does better than guessing."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
 OTHER = "had another configuration"
@@ -38,7 +41,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share),
+        One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
+        guessing does as well, by an exact binomial test),
         ``task_accuracy`` (1.5) and ``left_out``: empty where the attempt entered, else the reason.
 
     Raises
@@ -64,6 +68,9 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     chance = 1 / frame["dataset"].map(classes)
     best = frame.groupby(list(TASK), sort=False)["accuracy"].transform("max")
     learnt = best > chance
+    tested = frame["dataset"].map(ds["examples"].sel(split="test").to_series())
+    luck = binom.sf(frame["accuracy"] * tested - 0.5, tested, chance)
+    frame["at_chance"] = frame["accuracy"].notna() & (luck > SURE)
     frame["task_accuracy"] = ((frame["accuracy"] - chance) / (best - chance)).where(learnt)
     frame["left_out"] = frame["status"].mask(completed, ENTERED)
     frame.loc[completed & ~learnt, "left_out"] = "no attempt at the task beat guessing"
