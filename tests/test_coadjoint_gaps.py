@@ -8,7 +8,8 @@ import torch
 
 from lib.experiments import coadjoint_gaps
 from lib.experiments.coadjoint_gaps import COADJOINT_GAPS, SCHEMA, Job, initial_model, run_job
-from lib.probes.coadjoint import Diverged, adjoint_states
+from lib.probes import Diverged
+from lib.probes.coadjoint import adjoint_states
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import load_profile
 from lib.training.jobs import run_experiment

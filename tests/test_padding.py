@@ -18,7 +18,8 @@ from lib.experiments.padding.methods import (
     training_step,
 )
 from lib.experiments.padding.training import Job, train
-from lib.probes.coadjoint import Diverged, soft_orthogonality
+from lib.probes import Diverged
+from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params.padding import METHODS
 from lib.tasks import Part, Task

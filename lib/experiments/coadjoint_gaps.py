@@ -21,7 +21,8 @@ from torch.nn import functional as F
 
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
-from lib.probes.coadjoint import Diverged, coadjoint_loss
+from lib.probes import Diverged
+from lib.probes.coadjoint import coadjoint_loss
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Profile
 from lib.tasks import Part

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
-from lib.probes.coadjoint import Diverged, coadjoint_loss, soft_orthogonality
+from lib.probes import Diverged
+from lib.probes.coadjoint import coadjoint_loss, soft_orthogonality
 from lib.tasks import Part
 from lib.training.model import Classifier
 

@@ -15,7 +15,7 @@ from lib.experiments.padding.methods import (
     reservoir_features,
     training_step,
 )
-from lib.probes.coadjoint import Diverged
+from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part, Task, load_prepared
 from lib.tasks.padded_rows import pad_rows
