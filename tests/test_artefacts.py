@@ -8,6 +8,7 @@ import pytest
 
 from lib.plotting import use_style
 from lib.results.artefacts import Artefacts
+from lib.results.claims import Judges, share
 
 
 def make(out):
@@ -127,3 +128,14 @@ def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, frame,
         made.save_figure(figure, "diss-fig-3.3", data=frame, caption="broken")
     assert not path.with_suffix(".json").exists()
     assert [file.name for file in made.figures.iterdir() if "partial" in file.name] == []
+
+
+def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
+    judges = Judges("of a test of artefacts")
+    del Judges.everywhere["of a test of artefacts"]
+    judges.judges["diss-3.6-latch"] = lambda ds: share(9, 10)
+    made = make(tmp_path)
+    made.show_claims(judges(None))
+    saved = pd.read_csv(made.tables / "own-claims.csv")
+    assert saved.loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
+    assert json.loads((made.tables / "own-claims.json").read_text())["kind"] == "claims"

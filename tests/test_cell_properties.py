@@ -211,6 +211,33 @@ def test_one_inner_step_is_sirnn():
         torch.testing.assert_close(output, h)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("inner_start", ["zero", "previous"])
+def test_the_sign_and_not_the_start_decides_the_jacobian_at_equilibrium(inner_start, sign):
+    cell = _cell("irnn", inner_steps=200, phi="tanh", eta=0.4, sign=sign, inner_start=inner_start)
+    u, h = torch.randn(1, P, dtype=torch.float64), torch.randn(D, dtype=torch.float64)
+    found = jacobian(lambda h: cell.step(cell.weights(), (h[None],), u)[0][0], h)
+    torch.testing.assert_close(found, -sign * torch.eye(D).double(), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("inner_start", "sign", "expected"),
+    [
+        ("zero", 1, lambda slope_U, one: 0.01 * (slope_U - one)),
+        ("zero", -1, lambda slope_U, one: -0.01 * (slope_U - one)),
+        ("previous", 1, lambda slope_U, one: one + 0.02 * (slope_U - one)),
+        ("previous", -1, lambda slope_U, one: one),
+    ],
+)
+def test_the_jacobian_of_one_inner_step_is_that_of_the_docstring(inner_start, sign, expected):
+    cell = _cell("irnn", inner_steps=1, phi="tanh", sign=sign, inner_start=inner_start)
+    u, h = torch.randn(1, P, dtype=torch.float64), torch.randn(D, dtype=torch.float64)
+    found = jacobian(lambda h: cell.step(cell.weights(), (h[None],), u)[0][0], h)
+    s = sign * h if inner_start == "zero" else (1 + sign) * h
+    slope = 1 - torch.tanh(cell.U @ s + cell.W @ u[0] + cell.b) ** 2
+    torch.testing.assert_close(found, expected(slope[:, None] * cell.U, torch.eye(D).double()))
+
+
 # LU RNN and inverse RNN
 
 

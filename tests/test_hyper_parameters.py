@@ -47,6 +47,14 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
         ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
         ("irnn", {"inner_steps": 0}, "inner_steps >= 1"),
         ("irnn", {"rank": 6}, "1 <= rank <= 5"),
+        ("irnn", {"form": 6}, "form 5 or 8"),
+        ("irnn", {"inner_start": "last"}, "inner_start zero or previous"),
+        ("irnn", {"sign": 0}, "sign 1 or -1"),
+        ("irnn", {"eta": 0.0}, "0 < eta <= 1"),
+        ("irnn", {"eta": 1.5}, "0 < eta <= 1"),
+        ("irnn", {"train_eta": "each"}, "train_eta among fixed, one, inner, time"),
+        ("irnn", {"train_eta": "time"}, "a length of at least 1 with train_eta='time'"),
+        ("irnn", {"length": 3}, "got train_eta='inner' and length=3"),
         ("irnn", {"phi": "gelu"}, "an activation among relu, tanh, sigmoid, got 'gelu'"),
         ("cornn", {"gamma": 0.0}, "gamma > 0"),
         ("indrnn", {"bound": 0.0}, "bound > 0"),
@@ -91,3 +99,12 @@ def test_unknown_hyper_parameters_are_refused_before_anything_is_built(name, wro
         check_hyper_parameters(name, wrong)
     with pytest.raises(ValueError, match=complaint):
         make_cell(name, P, D, **wrong)
+
+
+def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
+    cell = make_cell("irnn", P, D, train_eta="time", length=6)
+    _, state = cell(torch.ones(4, 1, P))
+    assert torch.equal(state[1], torch.full((1, D), 4.0))
+    cell(torch.ones(2, 1, P), state)
+    with pytest.raises(ValueError, match="at most length=6 rounds.*got 7; build the cell"):
+        cell(torch.ones(3, 1, P), state)

@@ -71,16 +71,18 @@ def _irnn(cell, u, phi="relu"):
     W, b, eta = _values(cell.W, cell.b, cell.eta)
     if cell.rank is None:
         (U,) = _values(cell.U)
-        P_matrix = np.eye(D)
     else:
         V, H = _values(cell.V, cell.H)
-        P_matrix = U = cell.alpha * np.eye(D) + V @ H
+        U = cell.alpha * np.eye(D) + V @ H
+    P_matrix = U if cell.form == 8 else np.eye(D)
+    eta = np.broadcast_to(eta.reshape(len(eta), -1), (cell.inner_steps, len(u)))
     h, out = np.zeros(D), []
-    for x in u:
-        g = np.zeros(D)
-        for eta_i in eta:
-            inside = P_matrix @ (U @ (g + h) + W @ x + b)
-            g = g + eta_i * (PHI[phi](inside) - cell.alpha * (g + h))
+    for k, x in enumerate(u):
+        g = np.zeros(D) if cell.inner_start == "zero" else h
+        for eta_i in eta[:, k]:
+            total = g + h if cell.sign == 1 else g - h
+            inside = P_matrix @ (U @ total + W @ x + b)
+            g = g + eta_i * (PHI[phi](inside) - cell.alpha * total)
         h = g
         out.append(h)
     return out
@@ -242,6 +244,9 @@ CASES = {
         (_irnn, {"inner_steps": 3, "rank": 2}),
         (lambda cell, u: _irnn(cell, u, "tanh"), {"rank": 3, "phi": "tanh", "alpha": 1.2}),
         (lambda cell, u: _irnn(cell, u, "sigmoid"), {"phi": "sigmoid"}),
+        (_irnn, {"form": 8, "inner_start": "previous", "train_eta": "fixed", "eta": 0.3}),
+        (_irnn, {"form": 5, "rank": 2, "sign": -1, "train_eta": "one", "inner_start": "previous"}),
+        (_irnn, {"sign": -1, "train_eta": "time", "length": T, "inner_steps": 2}),
     ],
     "cornn": [(_cornn, {}), (_cornn, {"implicit": True, "dt": 0.2, "gamma": 1.5, "epsilon": 3.0})],
     "indrnn": [

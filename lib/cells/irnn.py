@@ -14,34 +14,47 @@ and, with a low-rank matrix, the form of the paper's experiments:
 
 in place of the bracket's first term. K = 1 is SiRNN, equation 6.
 
-========== =========== ============= ====================================================
-symbol     name        shape         meaning
-========== =========== ============= ====================================================
-x_k        ``u``       (p,)          input
-h_k        ``h``       (d,)          state, read out: the increment, not g + h
-g_i        ``g``       (d,)          inner iterate
-U          ``U``       (d, d)        recurrent weights
-V, H       ``V H``     (d, r) (r, d) factors of U in the low-rank form
-W          ``W``       (d, p)        input weights
-b          ``b``       (d,)          bias
-eta_i      ``eta``     (K,)          inner step sizes, learned
-alpha      ``alpha``   scalar        leak, 1 in the paper's experiments
-phi        ``phi``     function      relu, tanh or sigmoid
-========== =========== ============= ====================================================
+What the text leaves open, or prints in a way that does not learn, is a choice. Written with all of them, the bracket's sum is
 
-The step sizes depend on the inner step alone, not on the round k as the text allows: a learned number per round would fix
-the length of the sequences. They start at 0.01 (section 4.1) and are not kept positive.
+.. math:: s_{i-1} = g_{i-1} + \sigma h_{k-1}, \qquad g_0 \in \{0, h_{k-1}\}
 
-Form (8) is printed for alpha = 1; the leak multiplies its last term and the identity as section 3.2 derives them.
+with the sign :math:`\sigma = -1` of the remark after theorem 1 beside the printed +1. At the equilibrium dh_k/dh_{k-1} is
+:math:`-\sigma I` whatever g_0 is. After one small step from 0 it is about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From
+h_{k-1} it is :math:`I + \eta (1 + \sigma) (\phi' U - \alpha I)`, near the identity for a small step (with the sign -1 and K = 1 the identity
+itself, and U does nothing).
 
-Three slips of the text. In the proof of proposition 1, the map lacks alpha before h_{k-1}. Proposition 2's exponent K
-counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy
-||U|| < alpha = 1 in general, which propositions 1 and 2 and theorem 1 assume: they speak of the full form.
+========== =============== ============= ====================================================
+symbol     name            shape         meaning
+========== =============== ============= ====================================================
+x_k        ``u``           (p,)          input
+h_k        ``h``           (d,)          state, read out: the increment, not g + h
+g_i        ``g``           (d,)          inner iterate
+U          ``U``           (d, d)        recurrent weights
+V, H       ``V H``         (d, r) (r, d) factors of U = alpha I + V H
+W          ``W``           (d, p)        input weights
+b          ``b``           (d,)          bias
+eta_i      ``eta``         (K,)          inner step sizes; also (1,), or (K, T) for a step per round too
+alpha      ``alpha``       scalar        leak, 1 in the paper's experiments
+sigma      ``sign``        scalar        1 or -1
+g_0        ``inner_start`` name          zero or previous
+k          ``k``           (d,)          rounds done, in the state where eta is (K, T)
+phi        ``phi``         function      relu, tanh or sigmoid
+========== =============== ============= ====================================================
+
+The step sizes start at 0.01 (section 4.1) and are not kept positive. The text trains one for every inner step and round, "eta_k^i",
+which fixes the length of the sequences: here they depend on the inner step alone unless a length is given.
+
+Form (8) is printed for alpha = 1; the leak multiplies its last term and the identity as section 3.2 derives them. It is printed
+with U of low rank; every combination of form and rank can be had.
+
+Three slips of the text. In the proof of proposition 1, the map lacks alpha before h_{k-1}. Proposition 2's exponent K counts from
+g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy
+||U|| < alpha = 1 in general, which propositions 1 and 2 and theorem 1 assume: they speak of a full U and form (5).
 All of them also take alpha eta <= 1.
 
 The text gives no initialisation of the weights: U starts at N(0, 1/(16 d)), whose norm is about a half, V and H at
 N(0, 1/d), W as in PyTorch's recurrent layers and b at zero. The start ``author`` draws all matrices from N(0, 0.01), as
-its first author's next network does (TARNN, github.com/anilkagak2/TARNN).
+its first author's next network does (TARNN, github.com/anilkagak2/TARNN), which also starts at h_{k-1}.
 """
 
 import math
@@ -54,27 +67,45 @@ from lib.cells._activation import Activation, activation
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
 
+TRAINED = ("fixed", "one", "inner", "time")
+"""Step sizes that are trained: none, one number, one per inner step, or one per inner step and round."""
+
 
 class Weights(NamedTuple):
-    U: Tensor
+    U: Tensor | None
+    V: Tensor | None
+    H: Tensor | None
     W: Tensor
     b: Tensor
     eta: Tensor
+    """(K,) or (K, rounds)."""
     alpha: float
+    sign: int
+    form: int
+    from_zero: bool
     phi: Activation
-    low_rank: bool
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:
-    """One step, K inner ones; `state` is (h,) of (batch, d), `u` is (batch, p)."""
-    U, W, b, eta, alpha, phi, low_rank = weights
-    (h,) = state
-    g, from_u = torch.zeros_like(h), u @ W.T + b
+    """One step, K inner ones; `state` is (h,) of (batch, d), or (h, k) where eta has a round, `u` is (batch, p)."""
+    W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
+    h, *k = state
+    if k:
+        eta = eta[:, k[0].long()]
+    g, from_u = torch.zeros_like(h) if weights.from_zero else h, u @ W.T + b
     for eta_i in eta.unbind(0):
-        a = (g + h) @ U.T + from_u
-        a = a @ U.T if low_rank else a  # (8)
-        g = g + eta_i * (phi(a) - alpha * (g + h))  # (5)
-    return (g,)
+        s = g + sign * h
+        a = multiply(weights, s) + from_u
+        a = multiply(weights, a) if weights.form == 8 else a  # (8)
+        g = g + eta_i * (weights.phi(a) - alpha * s)  # (5)
+    return (g, *(part + 1 for part in k))
+
+
+def multiply(weights: Weights, s: Tensor) -> Tensor:
+    """Return U s for the rows s of (batch, d)."""
+    if weights.U is not None:
+        return s @ weights.U.T
+    return weights.alpha * s + s @ weights.H.T @ weights.V.T
 
 
 def start_text(cell: Cell) -> None:
@@ -86,7 +117,7 @@ def start_text(cell: Cell) -> None:
         cell.H.normal_().div_(math.sqrt(d))
     uniform_fan(cell.W, fan=d)
     nn.init.zeros_(cell.b)
-    nn.init.constant_(cell.eta, 0.01)
+    nn.init.constant_(cell.eta, cell.eta_start)
 
 
 def start_author(cell: Cell) -> None:
@@ -105,7 +136,19 @@ class IncrementalRNN(Cell, name="irnn"):
     inner_steps
         Inner steps K, at least 1.
     rank
-        Rank r of V H in the low-rank form (8), in 1..d; None for a full U and equation 5.
+        Rank r of V H, in 1..d; None for a full U.
+    form
+        Equation 5 or 8; None, the default, for 8 with a rank and 5 with a full U.
+    inner_start
+        What g_0 is: ``zero`` as printed, or ``previous``, the state before.
+    sign
+        1 as printed, or -1.
+    eta
+        Step size at the start, in (0, 1].
+    train_eta
+        ``fixed``, ``one``, ``inner`` or ``time``, see `TRAINED`.
+    length
+        Rounds T that step sizes per round are made for; longer sequences are refused.
     alpha
         Leak, positive.
     phi
@@ -124,6 +167,12 @@ class IncrementalRNN(Cell, name="irnn"):
         *,
         inner_steps: int = 5,
         rank: int | None = None,
+        form: int | None = None,
+        inner_start: str = "zero",
+        sign: int = 1,
+        eta: float = 0.01,
+        train_eta: str = "inner",
+        length: int | None = None,
         alpha: float = 1.0,
         phi: str = "relu",
     ) -> None:
@@ -133,10 +182,35 @@ class IncrementalRNN(Cell, name="irnn"):
                 f"irnn: expected inner_steps >= 1, alpha > 0 and 1 <= rank <= {hidden_size} (or None), "
                 f"got {inner_steps}, {alpha} and {rank}"
             )
+        if (
+            form not in (None, 5, 8)
+            or inner_start not in ("zero", "previous")
+            or sign not in (1, -1)
+        ):
+            raise ValueError(
+                "irnn: expected form 5 or 8 (or None), inner_start zero or previous and sign 1 or -1, "
+                f"got {form!r}, {inner_start!r} and {sign!r}"
+            )
+        if not 0 < eta <= 1 or train_eta not in TRAINED:
+            raise ValueError(
+                f"irnn: expected 0 < eta <= 1 and train_eta among {', '.join(TRAINED)}, got {eta} and {train_eta!r}"
+            )
+        if (train_eta == "time") != (length is not None) or (length is not None and length < 1):
+            raise ValueError(
+                "irnn: expected a length of at least 1 with train_eta='time', which has step sizes for so many "
+                f"rounds, and none otherwise, got train_eta={train_eta!r} and length={length}"
+            )
         self.phi = activation(phi, cell=self.name)
         self.alpha = alpha
         self.rank = rank
-        d = hidden_size
+        self.form = form or (5 if rank is None else 8)
+        self.inner_start = inner_start
+        self.inner_steps = inner_steps
+        self.sign = sign
+        self.eta_start = eta
+        self.length = length
+        self.states = 1 if length is None else 2
+        d, K = hidden_size, inner_steps
         if rank is None:
             self.U = nn.Parameter(torch.empty(d, d))
         else:
@@ -144,13 +218,35 @@ class IncrementalRNN(Cell, name="irnn"):
             self.H = nn.Parameter(torch.empty(rank, d))
         self.W = nn.Parameter(torch.empty(d, input_size))
         self.b = nn.Parameter(torch.empty(d))
-        self.eta = nn.Parameter(torch.empty(inner_steps))
+        if train_eta == "fixed":
+            self.register_buffer("eta", torch.empty(1))
+        else:
+            shape = {"one": (1,), "inner": (K,), "time": (K, length)}[train_eta]
+            self.eta = nn.Parameter(torch.empty(shape))
         self.start("text")
 
     def weights(self) -> Weights:
-        low_rank = self.rank is not None
-        U = self.U if not low_rank else self._identity() + self.V @ self.H
-        return Weights(U, self.W, self.b, self.eta, self.alpha, self.phi, low_rank)
+        U, V, H = (self.U, None, None) if self.rank is None else (None, self.V, self.H)
+        eta = self.eta if len(self.eta) == self.inner_steps else self.eta.expand(self.inner_steps)
+        return Weights(
+            U,
+            V,
+            H,
+            self.W,
+            self.b,
+            eta,
+            self.alpha,
+            self.sign,
+            self.form,
+            self.inner_start == "zero",
+            self.phi,
+        )
 
-    def _identity(self) -> Tensor:
-        return self.alpha * torch.eye(self.hidden_size, dtype=self.V.dtype, device=self.V.device)
+    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
+        """As `Cell.run`; raises `ValueError` where a sequence goes on longer than there are step sizes."""
+        if self.length is not None and (last := int(state[1].max()) + len(u)) > self.length:
+            raise ValueError(
+                f"irnn: expected sequences of at most length={self.length} rounds, for which there are step sizes, "
+                f"got {last}; build the cell with a larger length"
+            )
+        return super().run(u, state, engine=engine)

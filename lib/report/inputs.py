@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv")}
+SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
 RESULT_SETS = {
     "rebuilt": "this run",
@@ -264,7 +264,9 @@ def _load_manifest(path: Path) -> Artefact:
                 "delete the file and run its notebook again"
             )
     if content["kind"] not in SUFFIXES:
-        raise ReportError(f"{path}: kind is {content['kind']!r}, expected table or figure")
+        raise ReportError(
+            f"{path}: kind is {content['kind']!r}, expected one of {', '.join(SUFFIXES)}"
+        )
     found = Artefact(
         **{field: content[field] for field in _FIELDS},
         result_set=path.parts[-3],

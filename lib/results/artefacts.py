@@ -14,17 +14,21 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import xarray as xr
-from IPython.display import display
+from IPython.display import Markdown, display
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from lib.paths import ROOT, resolve
+from lib.results.claims import sentences
 from lib.results.published import artefacts
 from lib.results.schema import attempts_that_ran
 from lib.run.files import write_whole
 
 OWN = "own-"
 """Prefix of artefacts that no text publishes."""
+
+CLAIMS = f"{OWN}claims"
+"""Name of a notebook's judged claims; the report collects them."""
 
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -112,6 +116,14 @@ class Artefacts:
         self.save_figure(figure, artefact, data=data, caption=caption, part=part)
         display(figure)
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
+
+    def show_claims(self, judged: pd.DataFrame) -> None:
+        """Display what `lib.results.claims.Judges` found in one sentence a claim, and keep it for the report."""
+        path = self.tables / f"{CLAIMS}.csv"
+        manifest = self._begin(self.tables, CLAIMS)
+        _write_csv(judged, path)
+        self._finish(manifest, CLAIMS, "", "claims", path, "The text's claims, judged.")
+        display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
 
     def save_table(
         self,

@@ -1,0 +1,98 @@
+"""What the latching experiment (section 3.6) says of the text's claims.
+
+That the states stay bounded (Figure 3.7) is no claim: tanh bounds them whatever the weights.
+"""
+
+import json
+
+import numpy as np
+import xarray as xr
+
+from lib.results.claims import Finding, Judges, Scale, share
+
+STEADY = 3.0
+"""Orders of magnitude within which an adjoint neither vanishes nor explodes."""
+STANDS_OUT = 0.04
+"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds its neighbours."""
+
+judges = Judges("latching")
+
+
+def _settings(ds: xr.Dataset) -> dict:
+    return json.loads(ds.attrs["settings"])
+
+
+def latched(ds: xr.Dataset) -> np.ndarray:
+    """Return which trainings reached the tolerance at the shortest horizon, those the text goes on with."""
+    settings = _settings(ds)
+    return (ds["error"].sel(horizon=settings["horizon"]) < settings["tolerance"]).values
+
+
+def _share(ds: xr.Dataset, fulfilled: np.ndarray, of: np.ndarray) -> Finding:
+    settings = _settings(ds)
+    scale = Scale(
+        sequences=settings["training_steps"] * settings["batch_size"],
+        width=settings["width"],
+        replicates=int(of.sum()),
+        test_size=settings["test_size"],
+    )
+    return share(int((fulfilled & of).sum()), int(of.sum()), scale)
+
+
+def _drawn(rng: np.random.Generator, latch: float, longer: float, steady: float, peak: float):
+    """Draw results of 24 trainings of which the given shares fulfil each claim."""
+    trainings, times, place = 24, np.array([20, 22, 23, 24, 800]), 23
+    chance = lambda p: rng.random(trainings) < p  # noqa: E731
+    short = np.where(chance(latch), 0.001, 0.3)
+    long = np.where(chance(longer), 0.001, 0.3)
+    slope = np.where(chance(steady), 0.0, 10.0)
+    adjoint = -slope[:, None] * (800 - times) / 777
+    adjoint[:, times == place] += np.where(chance(peak), 0.3, 0.0)[:, None]
+    return xr.Dataset(
+        {
+            "error": (("training", "horizon"), np.stack([short, long], 1)),
+            "adjoint_median": (
+                ("training", "horizon", "time"),
+                np.stack([adjoint, adjoint], 1),
+            ),
+        },
+        {"training": range(trainings), "horizon": [40, 800], "time": times},
+        {
+            "settings": json.dumps(
+                {"horizon": 40, "longer": [800], "place": place, "tolerance": 0.01}
+                | {"training_steps": 1, "batch_size": 1, "width": 4, "test_size": 1}
+            )
+        },
+    )
+
+
+@judges.judge("diss-3.6-latch", false=lambda rng: _drawn(rng, rng.uniform(0, 0.5), 1, 1, 1))
+def can_latch(ds: xr.Dataset) -> Finding:
+    return _share(ds, latched(ds), np.ones(ds.sizes["training"], bool))
+
+
+@judges.judge("diss-3.6-longer", false=lambda rng: _drawn(rng, 0.9, rng.uniform(0, 0.5), 1, 1))
+def latch_longer(ds: xr.Dataset) -> Finding:
+    settings = _settings(ds)
+    everywhere = (ds["error"].sel(horizon=settings["longer"]) < settings["tolerance"]).all(
+        "horizon"
+    )
+    return _share(ds, everywhere.values, latched(ds))
+
+
+@judges.judge("diss-3.6-adjoints", false=lambda rng: _drawn(rng, 0.9, 1, rng.uniform(0, 0.5), 1))
+def adjoints_stay(ds: xr.Dataset) -> Finding:
+    settings = _settings(ds)
+    longest = settings["longer"][-1]
+    median = ds["adjoint_median"].sel(horizon=longest).astype(float)
+    change = median.sel(time=settings["place"]) - median.sel(time=longest)
+    return _share(ds, (abs(change) < STEADY).values, latched(ds))
+
+
+@judges.judge("diss-3.6-place", false=lambda rng: _drawn(rng, 0.9, 1, 1, rng.uniform(0, 0.5)))
+def adjoints_mark_the_place(ds: xr.Dataset) -> Finding:
+    settings = _settings(ds)
+    median = ds["adjoint_median"].sel(horizon=settings["longer"][-1]).astype(float)
+    here, *beside = (median.sel(time=settings["place"] + step) for step in (0, -1, 1))
+    stands_out = (here > beside[0] + STANDS_OUT) & (here > beside[1] + STANDS_OUT)
+    return _share(ds, stands_out.values, latched(ds))

@@ -1,0 +1,211 @@
+"""What the padded images (sections 2.7 and 2.8, Table 2.2) say of the text's claims, at the largest width that was run."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from lib.analysis.padding import attempts, sweep_attempts
+from lib.results.claims import (
+    Finding,
+    Judges,
+    Scale,
+    correlation,
+    difference,
+    largest,
+    mean,
+    smallest,
+    unable,
+)
+
+RNN = ("adjoint", "coadjoint", "constrained", "reservoir")
+"""The methods that train a basic RNN; "linear" is a comparison of ours."""
+ALL = (*RNN, "lstm")
+
+judges = Judges("padding")
+
+
+class _Results:
+    """The accuracies of one width, the largest, after the last epoch."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        rows = attempts(ds)
+        self.width = int(rows["width"].max())
+        self.rows = rows[rows["width"] == self.width]
+        self.datasets = list(pd.unique(rows["dataset"]))
+        self.guess = dict(zip(ds["dataset"].values, ds["largest_class"].values, strict=True))
+        self.ds = ds
+
+    def accuracy(self, dataset: str, padding: int, method: str) -> np.ndarray:
+        """Return the accuracies of the replicates; one that diverged has learned nothing."""
+        rows = self.rows
+        rows = rows[(rows["dataset"] == dataset) & (rows["padding"] == padding)]
+        rows = rows[(rows["method"] == method) & (rows["status"] != "missing")]
+        return rows["accuracy"].fillna(self.guess[dataset]).to_numpy()
+
+    @property
+    def scale(self) -> Scale:
+        settings = json.loads(self.ds.attrs["settings"])
+        return Scale(
+            sequences=settings["train_size"],
+            epochs=settings["epochs"],
+            width=self.width,
+            replicates=self.ds.sizes["replicate"],
+            test_size=settings["test_size"],
+        )
+
+    def over_guess(self, dataset: str, padding: int, method: str) -> Finding:
+        return mean(self.accuracy(dataset, padding, method) - self.guess[dataset], self.scale)
+
+    def lead(self, dataset: str, padding: int, method: str, over: str) -> Finding:
+        pair = (self.accuracy(dataset, padding, name) for name in (method, over))
+        return difference(*pair, self.scale)
+
+
+def _drawn(**accuracy: float):
+    """Return how to draw results in which the named methods have these mean accuracies, and 0.5 all others."""
+
+    def draw(rng: np.random.Generator, replicates: int = 4) -> xr.Dataset:
+        datasets, paddings = ["mnist", "fashion_mnist"], [0, 4, 8, 12]
+        levels = np.array([accuracy.get(name, 0.5) for name in ALL])
+        shape = (2, 4, len(ALL), 1, replicates, 2, 1)
+        noise = rng.uniform(0.002, 0.05) * rng.standard_normal(shape)
+        dims = ("dataset", "padding", "method", "width", "replicate")
+        sweep = ("sweep_padding", "initialisation", "kappa", "sweep_replicate")
+        points = rng.standard_normal((2, 2, 6, 2))
+        return xr.Dataset(
+            {
+                "status": (dims, np.zeros(shape[:5], int)),
+                "accuracy": (
+                    (*dims, "split", "epoch"),
+                    levels[None, None, :, None, None, None, None] + noise,
+                ),
+                "adjoint_first": (dims, np.zeros(shape[:5])),
+                "adjoint_last": (dims, np.zeros(shape[:5])),
+                "sweep_status": (sweep, np.zeros(points.shape, int)),
+                "sweep_accuracy": (
+                    (*sweep, "split", "epoch"),
+                    np.stack([points, points], -1)[..., None],
+                ),
+                "sweep_adjoint_first": (sweep, 5 * rng.standard_normal(points.shape)),
+                "sweep_adjoint_last": (sweep, np.zeros(points.shape)),
+                "largest_class": (("dataset",), [0.1, 0.1]),
+            },
+            {"dataset": datasets, "padding": paddings, "method": list(ALL), "width": [100]}
+            | {"replicate": range(replicates), "split": ["train", "test"], "sweep_padding": [0, 3]},
+            {"settings": json.dumps({"train_size": 1, "epochs": 1, "test_size": 1})},
+        )
+
+    return draw
+
+
+def _accuracy_rises(rng: np.random.Generator) -> xr.Dataset:
+    """Draw a sweep whose accuracy rises as the metric comes nearer to zero."""
+    ds = _drawn()(rng)
+    nearness = -abs(ds["sweep_adjoint_first"])
+    return ds.assign(sweep_accuracy=ds["sweep_accuracy"] + nearness)
+
+
+@judges.judge("diss-2.7-pad0-similar", false=_drawn(adjoint=0.6, reservoir=0.58))
+def rnn_methods_alike(ds: xr.Dataset) -> Finding:
+    results = _Results(ds)
+    found = []
+    for dataset in results.datasets:
+        for place, one in enumerate(RNN):
+            for two in RNN[place + 1 :]:
+                lead = results.lead(dataset, 0, one, two)
+                apart = sorted((abs(lead.low), abs(lead.high)))
+                low = 0.0 if lead.low <= 0 <= lead.high else apart[0]
+                found.append(Finding(abs(lead.value), low, apart[1], lead.scale, note=lead.note))
+    return largest(found)
+
+
+@judges.judge("diss-2.7-pad0-lstm", false=_drawn(constrained=0.52))
+def lstm_leads(ds: xr.Dataset) -> Finding:
+    results = _Results(ds)
+    return smallest(results.lead(name, 0, "lstm", m) for name, m in product(results.datasets, RNN))
+
+
+@judges.judge("diss-2.7-padded-lstm", false=_drawn(lstm=0.51))
+def lstm_last(ds: xr.Dataset) -> Finding:
+    """Paddings with a single LSTM give no interval and are left out, and named."""
+    results = _Results(ds)
+    found, left_out = [], set()
+    for name, padding in product(results.datasets, ds["padding"].values[ds["padding"] > 0]):
+        if len(results.accuracy(name, padding, "lstm")) < 2:
+            left_out.add(f"{padding}x")
+            continue
+        found += [results.lead(name, padding, method, "lstm") for method in RNN]
+    note = f"without {', '.join(sorted(left_out))}, where one LSTM was trained" if left_out else ""
+    worst = smallest(found)
+    return Finding(worst.value, worst.low, worst.high, worst.scale, note=worst.note or note)
+
+
+@judges.judge("diss-2.7-pad8-mnist-coadjoint", false=_drawn(coadjoint=0.11))
+def coadjoint_learns(ds: xr.Dataset) -> Finding:
+    return _Results(ds).over_guess("mnist", 8, "coadjoint")
+
+
+def _best_other(ds: xr.Dataset, datasets: list[str], padding: int) -> Finding:
+    results = _Results(ds)
+    others = [name for name in ALL if name != "coadjoint"]
+    several = [
+        (dataset, method)
+        for dataset, method in product(datasets, others)
+        if len(results.accuracy(dataset, padding, method)) > 1
+    ]
+    return largest(results.over_guess(dataset, padding, method) for dataset, method in several)
+
+
+@judges.judge(
+    "diss-2.7-pad8-mnist-only", false=_drawn(adjoint=0.13, constrained=0.1, reservoir=0.1, lstm=0.1)
+)
+def only_coadjoint_at_8(ds: xr.Dataset) -> Finding:
+    return _best_other(ds, ["mnist"], 8)
+
+
+@judges.judge("diss-2.7-pad8-fashion", false=_drawn(reservoir=0.11))
+def all_learn_fashion(ds: xr.Dataset) -> Finding:
+    results = _Results(ds)
+    return smallest(results.over_guess("fashion_mnist", 8, method) for method in RNN)
+
+
+@judges.judge("diss-2.7-pad12-coadjoint", false=_drawn(coadjoint=0.11))
+def coadjoint_learns_at_12(ds: xr.Dataset) -> Finding:
+    results = _Results(ds)
+    return smallest(results.over_guess(name, 12, "coadjoint") for name in results.datasets)
+
+
+@judges.judge(
+    "diss-2.7-pad12-only", false=_drawn(adjoint=0.13, constrained=0.1, reservoir=0.1, lstm=0.1)
+)
+def only_coadjoint_at_12(ds: xr.Dataset) -> Finding:
+    return _best_other(ds, _Results(ds).datasets, 12)
+
+
+@judges.judge("diss-2.7-pad12-lead", false=_drawn(coadjoint=0.49))
+def coadjoint_leads(ds: xr.Dataset) -> Finding:
+    results = _Results(ds)
+    return smallest(results.lead(name, 12, "coadjoint", "adjoint") for name in results.datasets)
+
+
+def _nearness(ds: xr.Dataset, padding: int) -> Finding:
+    rows = sweep_attempts(ds)
+    rows = rows[(rows["padding"] == padding) & np.isfinite(rows["metric"])].dropna(
+        subset=["accuracy"]
+    )
+    if rows.empty:
+        return unable("no attempt of the sweep has a metric")
+    return correlation(rows["accuracy"], -rows["metric"].abs(), _Results(ds).scale)
+
+
+@judges.judge("diss-2.8-no-relation", false=_accuracy_rises)
+def no_relation_without_padding(ds: xr.Dataset) -> Finding:
+    return _nearness(ds, 0)
+
+
+@judges.judge("diss-2.8-relation", false=_drawn())
+def relation_with_padding(ds: xr.Dataset) -> Finding:
+    return _nearness(ds, int(ds["sweep_padding"].max()))

@@ -1,0 +1,154 @@
+"""Claims: the rule, the intervals, and that no judge is persuaded by data in which its claim is false."""
+
+import importlib
+import math
+import pkgutil
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import lib.analysis
+from lib.paths import DATA
+from lib.results import claims
+from lib.results.claims import Finding, Judges, Region
+from lib.results.published import artefacts
+
+for module in pkgutil.iter_modules(lib.analysis.__path__):
+    importlib.import_module(f"lib.analysis.{module.name}")
+
+DRAWS = 40
+JUDGED = [(name, claim) for name, judges in Judges.everywhere.items() for claim in judges.judges]
+REFERENCE = DATA / "reference" / "real"
+
+
+@pytest.mark.parametrize(
+    ("region", "low", "high", "expected"),
+    [
+        ("> 0.5", 0.6, 0.9, claims.AGREES),
+        ("> 0.5", 0.1, 0.5, claims.DIFFERS),
+        ("> 0.5", 0.4, 0.6, claims.UNDECIDED),
+        ("> 0", 0.0, 0.0, claims.DIFFERS),
+        ("< 0.02", -3.0, 0.019, claims.AGREES),
+        ("< 0.02", 0.02, 0.03, claims.DIFFERS),
+        ("0.02 .. 0.13", 0.03, 0.12, claims.AGREES),
+        ("0.02 .. 0.13", 0.01, 0.12, claims.UNDECIDED),
+        ("0.02 .. 0.13", 0.14, 0.2, claims.DIFFERS),
+        ("-0.3 .. 0.3", math.nan, math.nan, claims.UNTESTABLE),
+    ],
+)
+def test_the_interval_decides(region, low, high, expected):
+    finding = Finding((low + high) / 2, low, high)
+    assert claims.verdict(finding, Region.parse(region))[0] == expected
+
+
+def test_an_experiment_that_could_not_have_agreed_is_no_test():
+    region = Region.parse("> 0.5")
+    assert claims.verdict(claims.share(3, 3), region)[0] == claims.UNTESTABLE  # at best 0.29 .. 1
+    assert claims.verdict(claims.share(4, 6), region)[0] == claims.UNDECIDED
+    assert claims.verdict(claims.share(6, 6), region)[0] == claims.AGREES
+    wide = Finding(0.1, -1.0, 1.2)
+    assert claims.verdict(wide, Region.parse("> 0"), 0.2)[0] == claims.UNTESTABLE
+    assert claims.verdict(wide, Region.parse("> 0"), 3.0)[0] == claims.UNDECIDED
+
+
+def test_power_is_how_often_such_an_experiment_agrees():
+    region, published, size = Region.parse("> 0"), 0.5, 30
+    rng = np.random.default_rng(0)
+    draws = [claims.mean(published + rng.standard_normal(size)) for _ in range(2000)]
+    agreed = np.mean([region.holds(found.low, found.high) for found in draws])
+    power = np.mean([claims.verdict(found, region, published)[1] for found in draws])
+    assert abs(agreed - power) < 0.05
+    # What the text's own number contradicts has no power to agree with it.
+    assert math.isnan(claims.verdict(draws[0], region, -1.0)[1])
+
+
+@pytest.mark.parametrize("text", ["", "0.5", "= 3", "> much", "1 .. "])
+def test_a_damaged_region_is_named(text):
+    with pytest.raises(claims.ClaimError, match="expected '> a'"):
+        Region.parse(text)
+
+
+def test_intervals_are_those_of_scipy():
+    values = [0.1, 0.4, 0.2, 0.7]
+    found = claims.mean(values)
+    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert (found.low, found.high) == pytest.approx((low, high))
+    found = claims.share(7, 20)
+    assert (found.low, found.high) == pytest.approx((0.15390, 0.59219), abs=1e-5)
+    found = claims.difference([1.0, 2.0, 3.0], [0.0, 0.5])
+    assert found.value == pytest.approx(1.75)
+    assert (found.low, found.high) == pytest.approx((-0.41865, 3.91865), abs=1e-4)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_intervals_of_correlations_cover(rho):
+    rng = np.random.default_rng(1)
+    inside = 0
+    truth = 6 / math.pi * math.asin(rho / 2)  # Spearman's of a normal pair
+    for _ in range(400):
+        one, noise = rng.standard_normal((2, 24))
+        found = claims.correlation(one, rho * one + math.sqrt(1 - rho**2) * noise)
+        inside += found.low < truth < found.high
+    assert inside / 400 > 0.92
+
+
+def test_one_value_gives_no_interval():
+    for found in (claims.mean([0.3]), claims.difference([1.0], [2.0, 3.0]), claims.share(0, 0)):
+        assert math.isnan(found.low)
+        assert found.note
+
+
+def test_an_extreme_says_nothing_where_one_of_its_parts_does():
+    known, unknown = Finding(1, 0.5, 1.5), claims.unable("not run")
+    assert claims.smallest([known, Finding(2, 0.1, 4)]).low == 0.1
+    assert claims.largest([known, Finding(2, 0.1, 4)]).high == 4
+    # That one of two exceeds a bound could be said of either: its end is farther out than its own interval's.
+    assert claims.largest([known, known]).low < 0.5 == claims.largest([known]).low
+    assert claims.smallest([known, unknown]).note == "not run"
+
+
+def test_the_list_of_claims_is_complete_in_itself():
+    listed = claims.claims()
+    assert listed["id"].is_unique
+    for column in ("text", "section", "said", "quantity", "region", "refuted_by"):
+        assert (listed[column] != "").all(), column
+    assert set(listed["artefact"]) <= set(artefacts()["id"])
+    assert not listed["said"].str.contains("  ").any()
+
+
+def test_an_unknown_or_second_judge_is_refused():
+    judges = Judges("of this test")
+    try:
+        with pytest.raises(claims.ClaimError, match=r"no claim 'nothing'.*claims.csv"):
+            judges.add("nothing", print, false=print)
+        with pytest.raises(claims.ClaimError, match="two judges"):
+            judges.add(JUDGED[0][1], print, false=print)
+    finally:
+        del Judges.everywhere["of this test"]
+
+
+@pytest.mark.parametrize(("experiment", "claim"), JUDGED)
+def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(experiment, claim):
+    judges = Judges.everywhere[experiment]
+    region = Region.parse(claims.claims().loc[claim, "region"])
+    rng = np.random.default_rng(20)
+    said = [
+        claims.verdict(judges.judges[claim](judges.false[claim](rng)), region)[0]
+        for _ in range(DRAWS)
+    ]
+    assert said.count(claims.AGREES) <= 0.05 * DRAWS
+    # The judge did look: false data must not merely be unreadable to it.
+    assert said.count(claims.UNTESTABLE) < DRAWS / 2
+
+
+@pytest.mark.parametrize(
+    "experiment", [n for n in Judges.everywhere if (REFERENCE / f"{n}.nc").exists()]
+)
+def test_stored_results_are_judged(experiment):
+    with xr.open_dataset(REFERENCE / f"{experiment}.nc") as ds:
+        judged = Judges.everywhere[experiment](ds.load())
+    assert list(judged["id"]) == list(Judges.everywhere[experiment].judges)
+    assert set(judged["verdict"]) <= set(claims.VERDICTS)
+    assert len(claims.sentences(judged)) == len(judged)
