@@ -110,7 +110,7 @@ def _validate_measurements(ds: xr.Dataset) -> None:
         raise ResultsError("accuracy: expected values between 0 and 1")
 
 
-_FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
+FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
 
 
 def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
@@ -125,7 +125,7 @@ def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None
     settings
         Everything else that the results depend on; stored as JSON in the attribute ``settings``.
     """
-    return _FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
+    return FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
 
 
 def validate(ds: xr.Dataset) -> xr.Dataset:
@@ -136,12 +136,12 @@ def validate(ds: xr.Dataset) -> xr.Dataset:
     ResultsError
         The first thing that is wrong, what was found and what was expected.
     """
-    return _FACTORIAL.validate(ds)
+    return FACTORIAL.validate(ds)
 
 
 def save(ds: xr.Dataset, path: str | Path) -> Path:
     """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
-    return _FACTORIAL.save(ds, path)
+    return FACTORIAL.save(ds, path)
 
 
 def load(path: str | Path) -> xr.Dataset:
@@ -152,4 +152,4 @@ def load(path: str | Path) -> xr.Dataset:
     ResultsError
         The file is missing, unreadable or of another schema.
     """
-    return _FACTORIAL.load(path)
+    return FACTORIAL.load(path)

@@ -83,7 +83,9 @@ class Recipe:
             )
         for name in {self.optimiser, *(group.optimiser for group in self.groups)}:
             if name not in OPTIMISERS:
-                raise ValueError(f"expected an optimiser among {', '.join(OPTIMISERS)}, got {name!r}")
+                raise ValueError(
+                    f"expected an optimiser among {', '.join(OPTIMISERS)}, got {name!r}"
+                )
 
     def total(self, epoch: int) -> int:
         """Return the number of steps, for epochs of so many batches each."""

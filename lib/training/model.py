@@ -67,7 +67,7 @@ class Model(nn.Module):
         read: str = "last",
         vocabulary_size: int = 0,
         head: str = "library",
-        dropout: Dropout = Dropout(),  # noqa: B008 - frozen
+        dropout: Dropout = Dropout(),
     ) -> None:
         super().__init__()
         if read not in READS:
@@ -129,7 +129,7 @@ def build(
     head: str = "library",
     embedding_width: int = 0,
     train_initial_state: bool = False,
-    dropout: Dropout = Dropout(),  # noqa: B008 - frozen
+    dropout: Dropout = Dropout(),
 ) -> Model:
     """Return a new model for a task, its weights drawn from torch's generator.
 
@@ -189,12 +189,14 @@ def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 @torch.no_grad()
-def evaluate(model: Model, task: Task, part: Part, *, batch_size: int = 500) -> tuple[float, float]:
-    """Return loss and metric of a model on a part: means over its sequences, and steps, in float64.
+def evaluate(
+    model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
+) -> tuple[float, float]:
+    """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
 
     The metric is the share of classes found, or the root of the mean squared error.
     """
-    device = model.output.weight.device
+    device = next(model.parameters()).device
     was_training = model.training
     model.eval()
     loss, right = 0.0, 0

@@ -48,8 +48,8 @@ class Resume:
             return
         self.save(model, moving, batches, done)
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
-        last = {name: value for name, value in done.rows[-1].items()} if done.rows else {}
-        measured = ", ".join(f"{name} {value:.4g}" for name, value in last.items() if name != "step")
+        last = done.rows[-1] if done.rows else {}
+        measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
         print(
             f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}",
             file=sys.stderr,
