@@ -12,7 +12,6 @@ help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	python -m lib.run.pipeline --prune
 	dvc repro
 	@echo "The report is $(REPORT)"
 
@@ -30,7 +29,7 @@ report: $(VENV)/project ## build the report again from what is already there
 	@echo "The report is $(REPORT)"
 
 simulated: $(VENV)/project ## chapters 1 and 3 alone, at full size, on results drawn from the published models
-	dvc repro --glob "*@simulated"
+	dvc repro --glob "analyse_factorial@*" analyse_simulated
 
 # As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
@@ -52,7 +51,7 @@ bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file
 	python -m lib.run notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \
-	  -p out data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
+	  -p out data/tables/time_figure_1.csv -p keep data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
 
 keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
 	python -m lib.results.reference $(NAMES)

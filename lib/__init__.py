@@ -1,1 +1,7 @@
 """Cells, kernels and experiments for recurrent networks that learn long time dependencies."""
+
+import sys
+
+# jsonschema, which nbformat imports, would build a grammar of internet addresses, a second or two for every notebook that
+# is run or read. Nothing here checks an address; without this module it leaves the check out.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -4,29 +4,28 @@ Sizes are odd and small: the simulator takes microseconds for each step of each 
 their lengths lie on both sides of 8 and 16; a dense block has one warp up to 32 units.
 """
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
 from lib import kernels
+from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks, floors, speed
+from lib.bench.gpu import checks, floors
 from lib.cells import make_cell
 from lib.cells._cell import unroll
-from lib.kernels import _cuda, _cuda_engine, cuda_indrnn
+from lib.kernels import _cuda, _cuda_engine, _registry, cuda_indrnn
 from tests.engines import (
     TOLERANCE,
     VARIANTS,
-    a_case,
     assert_bad_numbers_spread,
     assert_engine_agrees,
     assert_frozen_weights_get_no_gradient,
     assert_masks_are_those_of_the_reference,
     assert_second_derivative_is_refused,
+    random_case,
 )
 
 assert _cuda.SIMULATED
@@ -51,13 +50,13 @@ def assert_agrees(case, use=("outputs", "state")):
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("name", "T", "batch", "hidden"), SIZES)
 def test_kernels_equal_the_reference(name, T, batch, hidden, dtype):
-    assert_agrees(a_case(name, T, batch, hidden, dtype))
+    assert_agrees(random_case(name, T, batch, hidden, dtype))
 
 
 @pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
 @pytest.mark.parametrize("name", CHAINS + DENSE)
 def test_gradient_of_outputs_or_final_state_alone(name, use):
-    assert_agrees(a_case(name, 4, 2, 3), use=use)
+    assert_agrees(random_case(name, 4, 2, 3), use=use)
 
 
 @pytest.mark.parametrize("T", [1, 21])
@@ -66,22 +65,22 @@ def test_gradient_of_outputs_or_final_state_alone(name, use):
     [*(case for case in VARIANTS if case[0] in CHAINS + DENSE), *MORE_VARIANTS],
 )
 def test_variants_equal_the_reference(name, variant, T):
-    assert_agrees(a_case(name, min(T, 5) if name in DENSE else T, 2, 3, **variant))
+    assert_agrees(random_case(name, min(T, 5) if name in DENSE else T, 2, 3, **variant))
 
 
 def test_sru_whose_highway_carries_the_input_itself():
-    assert_agrees(a_case("sru", 9, 2, 4, inputs=4, layers=2))
+    assert_agrees(random_case("sru", 9, 2, 4, inputs=4, layers=2))
 
 
 def test_dropout_uses_the_masks_of_the_reference():
-    case = a_case("unicornn", 6, 3, 4, layers=3, dropout=0.4)
+    case = random_case("unicornn", 6, 3, 4, layers=3, dropout=0.4)
     assert_masks_are_those_of_the_reference(case, "numba-cuda")
 
 
 def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
     monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
     for name in DENSE:
-        assert_agrees(a_case(name, 2, 1, 40))
+        assert_agrees(random_case(name, 2, 1, 40))
 
 
 # ---------------------------------------------------------------------------------- many networks
@@ -154,17 +153,17 @@ def test_networks_that_cannot_be_stacked_are_refused():
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("name", CHAINS + DENSE)
 def test_bad_numbers_spread_as_in_the_reference(name, bad):
-    assert_bad_numbers_spread(a_case(name, 4, 2, 3, torch.float32), "numba-cuda", bad)
+    assert_bad_numbers_spread(random_case(name, 4, 2, 3, torch.float32), "numba-cuda", bad)
 
 
 @pytest.mark.parametrize("name", CHAINS + DENSE)
 def test_frozen_weights_get_no_gradient(name):
-    assert_frozen_weights_get_no_gradient(a_case(name, 4, 2, 3), "numba-cuda")
+    assert_frozen_weights_get_no_gradient(random_case(name, 4, 2, 3), "numba-cuda")
 
 
 @pytest.mark.parametrize("name", CHAINS + DENSE)
 def test_second_derivative_is_refused(name):
-    assert_second_derivative_is_refused(a_case(name, 3, 2, 4), "numba-cuda")
+    assert_second_derivative_is_refused(random_case(name, 3, 2, 4), "numba-cuda")
 
 
 def a_call(name="indrnn", runs=2, **changed):
@@ -237,41 +236,24 @@ def test_inputs_that_are_not_contiguous_are_copied():
 @pytest.fixture
 def small(monkeypatch):
     """Let the benchmark run here: small sizes, a clock in place of events, a plain pass in place of a graph."""
-
-    def clock(run):
-        start = time.perf_counter()
-        run()
-        return 1e3 * (time.perf_counter() - start)
-
     monkeypatch.setattr(checks, "SIZES", (4, 2, 3))
     monkeypatch.setattr(checks, "PARITY_SIZES", (9, 2, 3))
-    monkeypatch.setattr(floors, "milliseconds", clock)
+    monkeypatch.setattr(checks, "capture", lambda run: (SimpleNamespace(replay=run), run()))
+    monkeypatch.setattr(floors, "timer", wall)
     monkeypatch.setattr(floors, "bandwidth", lambda: 1e9)
-    monkeypatch.setattr(speed, "capture", lambda run: (SimpleNamespace(replay=run), run()))
-    for name, size in {"BATCH": 2, "HIDDEN": 3}.items():
-        monkeypatch.setattr(speed, name, size)
-    monkeypatch.setattr(bench, "_machine", lambda: {"check": "machine", "case": "simulator"})
+    latency = floors.step_latency
+    monkeypatch.setattr(floors, "step_latency", lambda name: latency(name, steps=3))
 
 
 def test_the_benchmark_finds_right_kernels_right(small, monkeypatch):
     here = [check for check in checks.CHECKS if check.__name__ in HERE]
     assert len(here) == len(HERE)
-    monkeypatch.setattr(checks, "cells", lambda: ["indrnn", "rnn"])
     monkeypatch.setattr(checks, "CHECKS", here)
-    monkeypatch.setattr(bench, "figure_1", lambda steps: speed.figure_1(steps, rounds=1))
-    monkeypatch.setattr(
-        floors, "step_latency", lambda name, latency=floors.step_latency: latency(name, steps=3)
-    )
-    table = bench.table(time_steps=(3,))
-    assert list(table) == bench.COLUMNS
-    right = table[~table["check"].isin(["speed", "machine"])]
-    assert len(right) == 2 * (2 + len(HERE))
-    assert right["passed"].all(), right[right["passed"] != True].to_string()  # noqa: E712
-    times = table[table["check"] == "speed"]
-    assert (times["value"] > 0).all()
-    assert set(times["limit"]) == {"", ">= 10", "<= 3"}
-    # Per way: six times, five ratios to the LSTM, three floors of three cells.
-    assert len(times) == 2 * (6 + 5 + 9)
+    ledger = Ledger()
+    for name in ("indrnn", "rnn"):
+        bench.run_part(f"checks {name}", ledger)
+    assert len(ledger.rows) == 2 * (2 + len(HERE))
+    assert [row for row in ledger.rows if row["passed"] is not True] == []
 
 
 HERE = [
@@ -283,15 +265,33 @@ HERE = [
 
 
 def test_the_benchmark_finds_a_wrong_kernel_wrong(small, monkeypatch):
-    monkeypatch.setattr(checks, "cells", lambda: ["indrnn"])
-    monkeypatch.setattr(bench, "figure_1", lambda steps: pd.DataFrame(columns=bench.COLUMNS))
-    monkeypatch.setattr(
-        cuda_indrnn, "launch_chains", lambda *_: None
-    )  # all results are what was in memory
-    table = bench.table(time_steps=())
-    wrong = table[table["passed"] == False]  # noqa: E712
-    assert {"parity", "survives graph capture"} <= set(wrong["check"])
-    assert wrong["quantity"].str.len().min() > 0
+    # All results are what was in memory.
+    monkeypatch.setattr(cuda_indrnn, "launch_chains", lambda *_: None)
+    ledger = Ledger()
+    bench.run_part("checks indrnn", ledger)
+    wrong = [row for row in ledger.rows if bench.is_wrong(row)]
+    assert any(row["quantity"].startswith("parity in float32: ") for row in wrong)
+    (broken,) = [row for row in wrong if row["quantity"] == "survives graph capture"]
+    assert broken["failure"]
+
+
+def test_figure_1_is_set_beside_cudnn_and_the_floors(small, monkeypatch):
+    # The GPU's way through the figure, on the CPU's tensors: the simulated kernels stand for those of the GPU.
+    monkeypatch.setattr(figure_1, "on_gpu", lambda u: True)
+    monkeypatch.setattr(_registry, "PREFERENCE", ("numba-cuda", "library"))
+    ledger = Ledger()
+    found = figure_1.time_figure_1(Workload(2, 3, 3), ledger, rounds=1, device="cpu")
+    assert [row for row in ledger.rows if row["failure"]] == []
+    names = {row["what"] for row in found}
+    for cell in ("unicornn", "sru", "indrnn"):
+        own = f"{cell}, numba-cuda, 2 layer(s)"
+        assert {own, f"{own}, graph"} <= names
+        assert sum(row["what"] == cell for row in ledger.rows) == 2, "two floors"
+        goals = [row for row in ledger.rows if row["what"] == own and row["limit"]]
+        assert {row["limit"] for row in goals} == {">= 10", "<= 3"}
+        assert not any(bench.is_wrong(row) for row in goals)
+    assert {"nn.LSTM, TF32", "nn.LSTM, graph", "lem, numba-cuda, 1 layer(s)"} <= names
+    assert "cornn, reference, 1 layer(s), graph" not in names
 
 
 def test_chains_of_dependent_steps_are_steps_of_the_cells():

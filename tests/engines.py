@@ -4,12 +4,11 @@ import pytest
 import torch
 
 from lib import kernels
-from lib.bench.parity import a_case, deviations, device_of, doubled, everything, moved
+from lib.bench.parity import deviations, device_of, doubled, everything, moved, random_case
 
 __all__ = [
     "TOLERANCE",
     "VARIANTS",
-    "a_case",
     "assert_bad_numbers_spread",
     "assert_engine_agrees",
     "assert_frozen_weights_get_no_gradient",
@@ -18,6 +17,7 @@ __all__ = [
     "by_engine",
     "deviations",
     "everything",
+    "random_case",
 ]
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
@@ -27,9 +27,19 @@ SLACK = 3
 
 VARIANTS = [
     ("chrono_lstm", {"chrono": 20}),
+    ("cornn", {"implicit": True, "dt": 0.3}),
+    ("dt_lstm", {"version": 1, "dt": 0.4}),
+    ("fastgrnn", {"rank_U": 2, "rank_W": 1}),
+    ("fastrnn", {"phi": "relu"}),
+    ("fastrnn", {"phi": "sigmoid"}),
+    ("gated_antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
     ("indrnn", {"phi": "tanh"}),
     ("indrnn", {"phi": "sigmoid", "layers": 2}),
     ("indrnn", {"layers": 3, "bound": 0.5}),
+    ("irnn", {"form": 8, "inner_start": "previous", "phi": "tanh", "train_eta": "one"}),
+    ("irnn", {"rank": 2, "alpha": 0.8, "eta": 0.3, "train_eta": "fixed"}),
+    ("irnn", {"rank": 3, "form": 5, "sign": -1, "inner_steps": 1, "inner_start": "previous"}),
+    ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2}),
     ("lem", {"clip": 0.6}),
     ("lem", {"clip": 0.6, "dt": 1.7}),
     ("lem", {"single_scale": True, "dt": 0.3}),

@@ -5,8 +5,6 @@ import pytest
 import torch
 
 from lib.analysis.adding import adjoint_curves, chosen_rates
-from lib.bench import Workload
-from lib.bench.training import bench_training
 from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
@@ -88,24 +86,3 @@ def test_a_linear_lu_rnn_balances_what_its_matrix_does_and_a_basic_rnn_does_not(
             assert at[name, scale, 9] == pytest.approx(-3 * np.log10(scale), abs=1e-4)
     for scale in (0.5, 2.0):
         assert at["rnn", scale, 6] == pytest.approx(6 * np.log10(scale), abs=1e-4)
-
-
-def test_training_steps_of_every_engine_are_timed():
-    table = bench_training(["lu_rnn", "lstm"], Workload(2, 5, 3, 2), rounds=1)
-    engines = table.groupby("cell")["engine"].apply(set).to_dict()
-    assert {"reference", "numba-cpu"} <= engines["lu_rnn"]
-    assert {"reference", "library"} <= engines["lstm"]
-    assert (table.query("engine == 'reference'")["ratio"] == 1).all()
-    assert (table["steps_per_second"] > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("workload", "rounds", "complaint"),
-    [
-        (Workload(2, 5, 3, 2), 0, "at least one round"),
-        (Workload(2, 5, 3), 1, "has 2 inputs, got 1"),
-    ],
-)
-def test_a_benchmark_that_makes_no_sense_is_refused(workload, rounds, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        bench_training(["rnn"], workload, rounds=rounds)

@@ -1,13 +1,105 @@
-"""The benchmark of UnICORNN's recurrence: what is timed is the same computation, and the table says what it must."""
+"""Benchmarks: what is timed is the same computation, every measurement is kept at once, and the table says what it must."""
 
 import pytest
 import torch
 
-from lib.bench import Workload, _runs
-from lib.bench import recurrence as bench
+from lib.bench import cells, coadjoint, figure_1, recurrence, training
+from lib.bench.race import COLUMNS, MEASUREMENT, MEDIAN, Ledger, Workload, race, read_rows, wall
 
 
-@pytest.mark.parametrize("backward", bench.STREAMS)
+def entrant(*milliseconds):
+    times = iter(milliseconds)
+    return lambda: next(times)
+
+
+def fails():
+    raise RuntimeError("no device\nand a long story")
+
+
+def test_rounds_are_interleaved_and_ratios_are_of_one_round():
+    order = []
+
+    def logged(name, timer):
+        return lambda: order.append(name) or timer()
+
+    slow, base = entrant(99.0, 10.0, 40.0, 90.0), entrant(99.0, 1.0, 2.0, 3.0)
+    entrants = {"slow": logged("slow", slow), "base": logged("base", base)}
+    found = race(entrants, Ledger(), size="B1", rounds=3, baselines=["base"])
+    assert order == ["slow", "base"] * 4
+    by_name = {row["what"]: row for row in found}
+    assert by_name["slow"]["value"] == 40
+    assert by_name["slow"]["ratio"] == 20  # the median of 10, 20, 30
+    assert by_name["base"]["ratio"] == 1
+    assert {row["size"] for row in found} == {"B1"} and {row["rounds"] for row in found} == {3}
+    assert all(row["machine"] and "torch" in row["versions"] for row in found)
+
+
+def test_the_median_is_of_ratios_and_not_the_ratio_of_medians():
+    entrants = {"one": entrant(1.0, 10.0, 100.0), "two": entrant(2.0, 5.0, 1000.0)}
+    found = race(entrants, Ledger(), size="", rounds=3, baselines={"one": ["two"]}, warm_up=0)
+    assert [row["ratio"] for row in found] == [0.5, None]
+
+
+def test_an_entrant_that_fails_is_a_row_and_the_others_go_on(tmp_path):
+    ledger = Ledger(tmp_path / "times.csv")
+    entrants = {"bad": fails, "good": entrant(1.0, 1.0, 2.0)}
+    found = race(entrants, ledger, size="", rounds=2, baselines=["bad"])
+    assert [(row["what"], row["baseline"], row["ratio"]) for row in found] == [
+        ("good", "bad", None)
+    ]
+    (failure,) = [row for row in read_rows(tmp_path / "times.csv") if row["failure"]]
+    assert (failure["what"], failure["failure"]) == ("bad", "RuntimeError: no device")
+
+
+def test_a_run_that_is_cut_short_keeps_what_it_measured(tmp_path):
+    def cut():
+        if len(ledger.rows) == 4:
+            raise KeyboardInterrupt
+        return 1.0
+
+    path = tmp_path / "new" / "times.csv"
+    ledger = Ledger(path)
+    with pytest.raises(KeyboardInterrupt):
+        race({"one": cut, "two": entrant(5.0, 6.0, 7.0)}, ledger, size="B1", rounds=9)
+    kept = [(row["what"], row["round"], float(row["value"])) for row in read_rows(path)]
+    assert kept == [("one", "1", 1), ("two", "1", 6), ("one", "2", 1), ("two", "2", 7)]
+
+
+def test_rows_are_added_to_a_table_or_begin_it_anew(tmp_path):
+    path = tmp_path / "times.csv"
+    Ledger(path, anew=False, where="here").add("a", "speed", value=1 / 3, passed=False)
+    Ledger(path, anew=False).add("b", "speed")
+    first, second = read_rows(path)
+    assert tuple(first) == COLUMNS
+    assert (first["value"], first["passed"], first["machine"]) == ("0.333333", "False", "here")
+    assert second["what"] == "b" and second["machine"] != "here"
+    Ledger(path)
+    assert read_rows(path) == []
+    path.write_text("workload,ratio\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="has other columns than what, size"):
+        Ledger(path, anew=False)
+    with pytest.raises(ValueError, match="unknown column 'speed'; known: what, size"):
+        Ledger().add("a", "b", speed=1)
+
+
+def test_a_race_of_no_rounds_is_refused():
+    with pytest.raises(ValueError, match="at least one round, got 0"):
+        race({}, Ledger(), size="", rounds=0)
+
+
+def test_a_timer_counts_milliseconds_of_its_clock():
+    ticks = iter([2.0, 2.5])
+    assert wall(lambda: None, lambda: next(ticks))() == 500
+
+
+# ---------------------------------------------------------------------------------- what is timed
+
+
+def medians(rows):
+    return {(row["what"], row["baseline"]): row for row in rows if row["quantity"] == MEDIAN}
+
+
+@pytest.mark.parametrize("backward", recurrence.STREAMS)
 def test_the_loop_and_the_engine_compute_the_same(backward):
     torch.manual_seed(0)
     leaves = [
@@ -15,27 +107,66 @@ def test_the_loop_and_the_engine_compute_the_same(backward):
         for part in (torch.rand(5), 0.1 * torch.rand(5), torch.randn(9, 3, 5))
     ]
     arriving = torch.randn(9, 3, 5, dtype=torch.float64)
-    expected = torch.autograd.grad(bench._loop(*leaves), leaves, arriving)
-    found = torch.autograd.grad(bench._engine(*leaves, backward), leaves, arriving)
+    expected = torch.autograd.grad(recurrence._loop(*leaves), leaves, arriving)
+    found = torch.autograd.grad(recurrence._engine(*leaves, backward), leaves, arriving)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
-def test_the_table_has_a_row_for_each_way_back_and_threads_are_restored():
+def test_each_way_back_is_set_beside_the_loops_and_its_floor_and_threads_are_restored():
     before = torch.get_num_threads()
-    table = bench.bench_recurrence(Workload(2, 8, 4), rounds=2, threads=2)
+    found = recurrence.bench_recurrence(Workload(2, 8, 4), Ledger(), rounds=2, threads=2)
     assert torch.get_num_threads() == before
-    assert list(table["backward"]) == list(bench.STREAMS)
-    assert (table[["median_ms", "loop_median_ms", "floor_median_ms", "speedup"]] > 0).all(axis=None)
-
-
-@pytest.mark.parametrize("wrong", [{"rounds": 0, "threads": 1}, {"rounds": 1, "threads": 0}])
-def test_it_refuses_to_time_nothing(wrong):
-    with pytest.raises(ValueError, match="at least one round and thread"):
-        bench.bench_recurrence(Workload(2, 8, 4), **wrong)
+    beside = {pair for pair in medians(found) if pair[0] in recurrence.STREAMS}
+    assert beside == {
+        (name, baseline)
+        for name in recurrence.STREAMS
+        for baseline in ("loop, 1 thread(s)", "loop, 2 thread(s)", f"floor of {name}")
+    }
+    assert all(row["value"] > 0 for row in found)
+    with pytest.raises(ValueError, match="at least one thread, got 0"):
+        recurrence.bench_recurrence(Workload(2, 8, 4), Ledger(), rounds=1, threads=0)
 
 
 def test_engines_of_another_device_are_not_timed():
-    u = torch.zeros(2, 1, 1)
-    runs = {engine: _runs("rnn", engine, u) for engine in ("reference", "numba-cpu", "numba-cuda")}
-    assert runs == {"reference": True, "numba-cpu": True, "numba-cuda": False}
+    assert cells.engines_here("rnn") == ["reference", "numba-cpu", "library"]
+
+
+def test_training_steps_of_every_engine_are_timed():
+    ledger = Ledger()
+    found = training.bench_training(["lu_rnn", "lstm"], Workload(2, 5, 3, 2), ledger, rounds=1)
+    assert not [row for row in ledger.rows if row["failure"]]
+    pairs = set(medians(found))
+    assert {
+        ("lu_rnn, numba-cpu", "lu_rnn, reference"),
+        ("lstm, library", "lstm, reference"),
+    } <= pairs
+    with pytest.raises(ValueError, match="has 2 inputs, got 1"):
+        training.bench_training(["rnn"], Workload(2, 5, 3), Ledger(), rounds=1)
+
+
+def test_every_method_is_timed_beside_every_baseline():
+    ledger = Ledger()
+    found = coadjoint.bench_coadjoint(Workload(2, 3, 4), ledger, rounds=2)
+    assert set(medians(found)) == {
+        (method, baseline) for method in coadjoint.METHODS for baseline in coadjoint.BASELINES
+    }
+    single = [row for row in ledger.rows if row["quantity"] == MEASUREMENT]
+    assert len(single) == 2 * len(coadjoint.METHODS)
+
+
+def test_every_network_of_figure_1_is_timed():
+    ledger = Ledger()
+    found = figure_1.time_figure_1(Workload(2, 3, 4), ledger, rounds=1, device="cpu")
+    assert {row["what"].split(", ")[0] for row in found} == {figure_1.BASELINE, *figure_1.LAYERS}
+    assert "unicornn, numba-cpu, 2 layer(s)" in {row["what"] for row in found}
+    assert not [row for row in ledger.rows if row["failure"]]
+
+
+def test_all_engines_of_all_cells_are_timed_beside_the_layers_of_the_library():
+    ledger = Ledger()
+    found = cells.bench_cells(Workload(2, 3, 4), ledger, rounds=1)
+    pairs = set(medians(found))
+    assert {("lem, numba-cpu", "nn.GRU"), ("cornn, reference", "nn.RNN")} <= pairs
+    assert {name for name, _ in pairs} >= set(cells.BASELINES)
+    assert not [row for row in ledger.rows if row["failure"]]

@@ -3,10 +3,9 @@
 import sys
 
 import pytest
-import torch
 
 from lib.bench import Workload
-from lib.bench.coadjoint import BASELINES, METHODS, bench_coadjoint, peak_arrays, training_step
+from lib.bench.coadjoint import BASELINES, METHODS, peak_arrays, training_step
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="memory is measured on Linux only")
 
@@ -32,18 +31,6 @@ def test_a_failing_measurement_is_not_a_number():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_step_computes_finite_gradients(method):
-    step = training_step(method, Workload(batch=3, time_steps=4, hidden=5, inputs=2))
-    step()
-    found = [cell.cell_contents for cell in step.__closure__]
-    modules = [part for part in found if isinstance(part, torch.nn.Module)]
-    gradients = [p.grad for module in modules for p in module.parameters() if p.grad is not None]
-    assert gradients and all(gradient.isfinite().all() for gradient in gradients)
-
-
-def test_every_method_is_timed_beside_every_baseline():
-    table = bench_coadjoint(Workload(batch=2, time_steps=3, hidden=4), rounds=2)
-    assert len(table) == len(METHODS) * len(BASELINES)
-    itself = table[table["engine"] == table["baseline"]]
-    assert (itself["ratio"] == 1).all() and (table["median_ms"] > 0).all()
-    with pytest.raises(ValueError, match="at least one round, got 0"):
-        bench_coadjoint(Workload(2, 3, 4), rounds=0)
+    gradients = training_step(method, Workload(batch=3, time_steps=4, hidden=5, inputs=2))()
+    assert len(gradients) >= 5  # W, R, b of the cell, or the layer's four, and the output's two
+    assert all(gradient.isfinite().all() for gradient in gradients.values())

@@ -6,14 +6,13 @@ import time
 import nbformat
 import pytest
 
-from lib.paths import NOTEBOOKS, ROOT
+from lib.paths import ROOT
 from lib.run import fingerprint as module
 from lib.run.fingerprint import (
     FingerprintError,
     fingerprint,
     notebook_fingerprint,
     reached,
-    write_all,
 )
 
 LSTM, GRU = "lib/cells/lstm.py", "lib/cells/gru.py"
@@ -172,24 +171,6 @@ def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
     assert first != write([*cells, "import lib.b"])
     with pytest.raises(FingerprintError, match=r"20_why.ipynb imports lib\.c, which is not in lib"):
         write(["from lib.c import d"])
-
-
-def test_one_file_for_each_notebook_is_written_only_when_it_changes(tmp_path, edit):
-    root = edit("lib/__init__.py")
-    shutil.copytree(NOTEBOOKS, root / "notebooks")
-    folder = tmp_path / "code"
-    names = {path.stem for path in NOTEBOOKS.glob("[!8]*.ipynb")} | {"report"}
-    assert set(write_all(folder, root)) == {path.name for path in folder.iterdir()} == names
-    assert write_all(folder, root) == []
-    edit(GRU, '"""', '"""Said anew. ')
-    assert write_all(folder, root) == []
-    edit(GRU, "return ", "return 0.999 * ")
-    changed = write_all(folder, root)
-    assert "10_train_factorial" in changed
-    assert "22_numerical_errors" not in changed
-    (root / "notebooks" / "22_numerical_errors.ipynb").unlink()
-    write_all(folder, root)
-    assert not (folder / "22_numerical_errors").exists()
 
 
 def test_the_whole_of_lib_takes_less_than_a_second():

@@ -12,11 +12,11 @@ from lib.kernels import _cpu
 from tests.engines import (
     TOLERANCE,
     VARIANTS,
-    a_case,
     assert_engine_agrees,
     assert_masks_are_those_of_the_reference,
     by_engine,
     everything,
+    random_case,
 )
 
 CASES = [(variant, case) for name, variant in VARIANTS for case in by_engine(name, variant)]
@@ -25,7 +25,7 @@ CASES = [(variant, case) for name, variant in VARIANTS for case in by_engine(nam
 @pytest.mark.parametrize(("T", "batch", "hidden"), [(1, 1, 3), (63, 3, 33)])
 @pytest.mark.parametrize(("name", "engine", "variant"), [case for _, case in CASES])
 def test_variants_equal_the_reference(name, engine, variant, T, batch, hidden):
-    assert_engine_agrees(a_case(name, T, batch, hidden, **variant), name, engine)
+    assert_engine_agrees(random_case(name, T, batch, hidden, **variant), name, engine)
 
 
 # What the ways back may lose in float32 is tested by test_reversal.py.
@@ -34,22 +34,31 @@ def test_variants_equal_the_reference(name, engine, variant, T, batch, hidden):
     [case for variant, case in CASES if "backward" not in variant],
 )
 def test_variants_equal_the_reference_in_float32(name, engine, variant):
-    assert_engine_agrees(a_case(name, 30, 3, 33, torch.float32, **variant), name, engine)
+    assert_engine_agrees(random_case(name, 30, 3, 33, torch.float32, **variant), name, engine)
+
+
+@pytest.mark.parametrize("variant", [{}, {"rank": 2, "inner_start": "previous"}])
+def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done(variant):
+    cell, u, (h, _) = a_case("irnn", 9, 3, 5, train_eta="time", length=12, **variant)
+    with torch.no_grad():
+        cell.eta.uniform_(0, 0.5)
+    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone().requires_grad_()
+    assert_engine_agrees((cell, u, (h, done)), "irnn", "numba-cpu")
 
 
 def test_sru_whose_highway_carries_the_input_itself():
-    assert_engine_agrees(a_case("sru", 9, 3, 5, inputs=5, layers=2), "sru", "numba-cpu")
+    assert_engine_agrees(random_case("sru", 9, 3, 5, inputs=5, layers=2), "sru", "numba-cpu")
 
 
 def test_steps_of_lem_are_clipped_on_both_sides_in_the_variants():
-    cell, u, _ = a_case("lem", 63, 3, 33, clip=0.6, dt=1.7)
+    cell, u, _ = random_case("lem", 63, 3, 33, clip=0.6, dt=1.7)
     a = u @ cell.V[:33].T
     steps = 1.7 * torch.sigmoid(a)
     assert (steps < 0.6).any() and (steps > 1).any() and ((steps > 0.6) & (steps < 1)).any()
 
 
 def test_dropout_runs_on_the_engine_with_the_masks_of_the_reference():
-    case = a_case("unicornn", 12, 3, 5, layers=4, skip=2, dropout=0.4)
+    case = random_case("unicornn", 12, 3, 5, layers=4, skip=2, dropout=0.4)
     assert_masks_are_those_of_the_reference(case, "numba-cpu")
 
 
@@ -84,7 +93,7 @@ def threads(monkeypatch):
 @pytest.mark.parametrize("name", ["indrnn", "sru", "unicornn"])
 def test_threads_change_no_bit(threads, name, backward, dtype):
     variant = {"backward": backward} if name == "unicornn" else {}
-    cell, u, state = a_case(name, 20, 5, 67, dtype, **variant)
+    cell, u, state = random_case(name, 20, 5, 67, dtype, **variant)
     found = []
     for count in (1, 3):
         threads(count)

@@ -24,13 +24,13 @@ from lib.paths import ROOT
 from tests.engines import (
     TOLERANCE,
     VARIANTS,
-    a_case,
     assert_bad_numbers_spread,
     assert_engine_agrees,
     assert_frozen_weights_get_no_gradient,
     assert_second_derivative_is_refused,
     by_engine,
     everything,
+    random_case,
 )
 
 ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
@@ -43,25 +43,25 @@ CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_na
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
-    assert_engine_agrees(a_case(name, T, batch, hidden, dtype), name, engine)
+    assert_engine_agrees(random_case(name, T, batch, hidden, dtype), name, engine)
 
 
 @pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
-    assert_engine_agrees(a_case(name, 9, 3, 5), name, engine, use=use)
+    assert_engine_agrees(random_case(name, 9, 3, 5), name, engine, use=use)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_bad_numbers_spread_as_in_the_reference(name, dtype, bad):
-    assert_bad_numbers_spread(a_case(name, 6, 3, 33, dtype), "numba-cpu", bad)
+    assert_bad_numbers_spread(random_case(name, 6, 3, 33, dtype), "numba-cpu", bad)
 
 
 @pytest.mark.parametrize("name", ["exponential", "lipschitz"])
 def test_a_network_that_diverges_does_so_in_the_kernel(name):
-    cell, u, state = a_case(name, 200, 2, 8, torch.float32)
+    cell, u, state = random_case(name, 200, 2, 8, torch.float32)
     weights = cell.weights()
     matrix = weights._fields[0]  # A or B, outside any tanh
     weights = weights._replace(**{matrix: 1e3 * weights[0]})
@@ -71,12 +71,12 @@ def test_a_network_that_diverges_does_so_in_the_kernel(name):
 
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_second_derivative_is_refused(name):
-    assert_second_derivative_is_refused(a_case(name, 3, 2, 4), "numba-cpu")
+    assert_second_derivative_is_refused(random_case(name, 3, 2, 4), "numba-cpu")
 
 
 @pytest.mark.parametrize("name", CPU_KERNELS)
 def test_frozen_weights_get_no_gradient(name):
-    assert_frozen_weights_get_no_gradient(a_case(name, 4, 2, 3), "numba-cpu")
+    assert_frozen_weights_get_no_gradient(random_case(name, 4, 2, 3), "numba-cpu")
 
 
 # ---------------------------------------------------------------------------------- activations
@@ -169,7 +169,7 @@ def cpu_kernels():
 def test_float32_kernels_hold_no_float64_arithmetic():
     for name, variant in [*((name, {}) for name in CPU_KERNELS), *VARIANTS]:
         if name in CPU_KERNELS:
-            everything(*a_case(name, 2, 2, 3, torch.float32, **variant), "numba-cpu")
+            everything(*random_case(name, 2, 2, 3, torch.float32, **variant), "numba-cpu")
     single = [
         (label, function, signature)
         for label, function in cpu_kernels().items()

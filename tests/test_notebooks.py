@@ -13,7 +13,6 @@ from lib.paths import NOTEBOOKS, ROOT
 from lib.results import schema
 from lib.run.notebooks import check_notebook, is_stripped, read_parameters
 from lib.run.params import load_profile
-from lib.run.pipeline.datasets import result_sets, written
 from lib.tasks import load_prepared
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
@@ -65,11 +64,14 @@ class House:
         """Return the dataset that an experiment's notebook writes, None for other notebooks."""
         if not name.startswith("1"):
             return None
-        return self.data.parent / written(NOTEBOOKS / f"{name}.ipynb")
+        # By hand they write where the pipeline does, below data/interactive.
+        out = str(read_parameters(NOTEBOOKS / f"{name}.ipynb")["out"]).replace("interactive/", "")
+        return self.data.parent / out
 
     def _results(self, name: str) -> Path:
-        """Return the dataset that an analysis is run for here: this run's, if there may be several."""
-        return self.data.parent / next(iter(result_sets(NOTEBOOKS / f"{name}.ipynb").values()), "")
+        """Return the dataset that an analysis is run for here: where it may be a stored one, this run's."""
+        default = read_parameters(NOTEBOOKS / f"{name}.ipynb").get("results", "")
+        return self.data.parent / str(default).replace("reference/real", "results")
 
     def _values(self, name: str) -> dict[str, str]:
         """Return a value for every parameter that says where something lies."""
@@ -157,7 +159,7 @@ def _validate_artefacts(house, name):
 
 def _validate_bench(house, name):
     lines = (house.data / "tables" / f"{name}.csv").read_text("utf-8").splitlines()
-    assert {"workload", "engine", "baseline", "ratio"} <= set(lines[0].split(","))
+    assert {"what", "size", "baseline", "ratio", "machine"} <= set(lines[0].split(","))
     assert len(lines) > 1
 
 

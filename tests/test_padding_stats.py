@@ -5,22 +5,29 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.analysis.padding import (
-    attempts,
+from lib.analysis.balance import (
     balance,
     balance_by_padding,
-    constant_answers,
+    count_balanced,
     kappa_effect,
+    plot_balance,
+    plot_kappa,
+)
+from lib.analysis.padding import (
+    METHODS,
+    attempts,
+    coadjoint_gain,
+    constant_answers,
     learners,
     learning_bound,
+    plot_accuracy,
     summarise,
     sweep_attempts,
 )
 from lib.experiments.padding.results import MEASURED, SCHEMA
-from lib.plotting.padding import LABELS, plot_accuracy, plot_balance, plot_kappa
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from lib.run.params.padding import METHODS
+from lib.run.params.padding import METHODS as TRAINED
 
 LEVELS = {
     "dataset": ["mnist"],
@@ -145,7 +152,7 @@ def test_the_published_table_is_whole():
     table = load_published("diss-tab-2.2")
     keys = ["dataset", "padding", "method", "width"]
     assert not table.duplicated(keys).any()
-    assert set(table["method"]) == set(METHODS) - {"linear"}
+    assert set(table["method"]) == set(TRAINED) - {"linear"}
     counts = table.groupby("padding").size().to_dict()
     assert counts == {0: 50, 4: 50, 8: 50, 12: 20}
     assert table["median"].between(9, 100).all()
@@ -172,6 +179,26 @@ def test_balance_takes_further_paddings_from_the_sweep(ds):
     assert table.loc[4, ["balanced", "balanced_not_learned"]].tolist() == [2, 0]
     assert table.loc[3, ["balanced", "balanced_not_learned"]].tolist() == [4, 2]
     assert np.isnan(table.loc[3, "rho"]), "the metric does not vary"
+
+
+def test_balance_is_counted_beside_learning():
+    rows = pd.DataFrame(
+        {
+            "method": ["adjoint"] * 3 + ["lstm"],
+            "metric": [0.5, -0.9, -30.0, -np.inf],
+            "accuracy": [0.9, 0.1, 0.1, 0.9],
+        }
+    )
+    table = count_balanced(rows, 11.0).set_index("method")
+    assert table.loc["adjoint"].tolist() == [3, 2, 1, 0]
+    assert table.loc["lstm"].tolist() == [1, 0, 0, 1]
+
+
+def test_methods_are_compared_start_by_start(ds):
+    table = coadjoint_gain(attempts(ds), 100).set_index("padding")
+    assert table.loc[0, ["median", "pairs", "better"]].tolist() == [0, 3, 0]
+    # The third start diverged by the coadjoint method and is no pair.
+    assert table.loc[4, ["min", "max", "pairs", "better"]].tolist() == pytest.approx([39, 49, 2, 2])
 
 
 def test_the_effect_of_kappa_by_setting(ds):
@@ -215,7 +242,7 @@ def test_figures_draw_failures_and_infinite_ratios(ds):
 
 
 def test_every_method_has_a_name():
-    assert set(LABELS) == set(METHODS)
+    assert set(METHODS) == set(TRAINED)
 
 
 def test_rows_keep_the_text_of_the_status(ds):

@@ -1,4 +1,4 @@
-"""The pipeline: `dvc.yaml` follows the notebooks, hangs together, and gives the same hashes twice."""
+"""The pipeline: `dvc.yaml` names every notebook and what it depends on, and gives the same hashes twice."""
 
 import os
 import re
@@ -8,23 +8,24 @@ import sys
 
 import nbformat
 import pytest
-from ruamel.yaml import YAML
 
-from lib.paths import NOTEBOOKS, ROOT
-from lib.run.notebooks import NotebookError, read_parameters
-from lib.run.params import PROFILES, load_params
-from lib.run.pipeline import __main__ as pipeline
-from lib.run.pipeline import stages as stages_module
-from lib.run.pipeline.datasets import result_sets, written
-from lib.run.pipeline.imports import modules
-from lib.run.pipeline.stages import prune, render
+from lib.paths import ROOT
+from lib.results.reference import RESULTS
+from lib.run import fingerprint
+from lib.run.code import notebooks, prune, write_code
+from lib.run.notebooks import read_parameters
+from lib.run.params import ParameterError
+
+REFERENCE = "data/reference/real"
+_READ_BY = {
+    "lib/results/published.py": "data/published",
+    "lib/results/timings.py": "data/reference/timings",
+}
+"""Folders that a module reads whoever imports it."""
 
 
-def _load(text):
-    return YAML(typ="safe").load(text)
-
-
-def _stages():
+@pytest.fixture(scope="module")
+def stages():
     """Return every stage by name with its templates filled in, as DVC sees them."""
     from dvc.repo import Repo
 
@@ -33,270 +34,238 @@ def _stages():
 
 
 @pytest.fixture(scope="module")
-def stages():
-    return _stages()
+def runs(stages):
+    """Return those that run a notebook, with its name."""
+    found = {
+        name: re.match(r"python -m lib.run (notebooks/\S+)", stage.cmd)
+        for name, stage in stages.items()
+    }
+    return {name: (match[1], stages[name]) for name, match in found.items() if match}
 
 
-@pytest.fixture
-def small(tmp_path):
-    """A tree with the real notebooks and modules, to change."""
-    for name in ("lib", "notebooks"):
-        ignored = shutil.ignore_patterns("__pycache__", ".*")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    return tmp_path
+def _given(stage):
+    """Return the parameters that a stage passes, and the results of each set."""
+    return dict(re.findall(r"-p (\S+) (\S+)", stage.cmd)), dict(
+        re.findall(r"-s (\S+) (\S+)", stage.cmd)
+    )
 
 
-def test_dvc_yaml_is_in_step_with_the_notebooks():
-    text = (ROOT / "dvc.yaml").read_text("utf-8")
-    assert render(text) == text, "run `python -m lib.run.pipeline`"
+def _deps(stage):
+    return {dep.def_path for dep in stage.deps}
 
 
-def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_named(stages):
-    for name, stage in stages.items():
-        found = re.match(r"python -m lib.run (\S+) (\S+)", stage.cmd)
-        if found is None:
-            assert stage.cmd == "python -m lib.report", name
-            continue
-        notebook, executed = found.groups()
-        given = dict(re.findall(r"-p (\S+) (\S+)", stage.cmd))
+def _outs(stage):
+    return {out.def_path for out in stage.outs}
+
+
+# ---- dvc.yaml and the notebooks ---------------------------------------------------------------------------------
+
+
+def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, runs):
+    run = {notebook for notebook, _ in runs.values()}
+    missing = sorted({f"notebooks/{path.name}" for path in notebooks()} - run)
+    assert not missing, f"add a line for {missing} to the list of its kind in dvc.yaml"
+    assert run <= {f"notebooks/{path.name}" for path in notebooks()}, "there is no such notebook"
+    assert all(stage.desc for stage in stages.values())
+    assert {stages[name].cmd for name in set(stages) - set(runs)} == {
+        "python -m lib.run code",
+        "python -m lib.report",
+    }
+
+
+def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_named(runs):
+    for name, (notebook, stage) in runs.items():
+        given, sets = _given(stage)
+        given |= {"results": "", "result_set": ""} if sets else {}
         assert set(given) <= set(read_parameters(ROOT / notebook)), name
-        outs = {out.def_path for out in stage.outs}
-        deps = {dep.def_path for dep in stage.deps}
-        assert notebook in deps
-        assert executed in outs
-        for parameter in ("results", "prepared"):
-            if parameter in given:
-                assert given[parameter] in deps, name
+        read = {given.get("prepared"), *sets.values()} - {None}
+        assert {notebook, f"data/code/{notebook[10:-6]}", *read} <= _deps(stage), name
+        executed = re.match(r"python -m lib.run \S+ (\S+)", stage.cmd)[1]
+        assert {executed.replace("{set}", label) for label in sets or [""]} <= _outs(stage), name
+        if str(given["out"]) != "data":
+            assert given["out"] in _outs(stage), name
+        else:
+            for label in sets or [given["result_set"]]:
+                for kind in ("figures", "tables"):
+                    assert f"data/{kind}/{label}/{notebook[10:-6]}" in _outs(stage), name
 
 
 def test_every_path_exists_or_is_produced(stages):
-    outs = {out.def_path for stage in stages.values() for out in stage.outs}
+    outs = {out for stage in stages.values() for out in _outs(stage)}
     for name, stage in stages.items():
-        for dep in stage.deps:
-            path = dep.def_path
-            produced = any(out == path or out.startswith(f"{path}/") for out in outs)
+        for path in _deps(stage):
+            produced = any(
+                out == path or out.startswith(f"{path}/") or path.startswith(f"{out}/")
+                for out in outs
+            )
             assert produced or (ROOT / path).exists(), f"{name} needs {path}, which nothing makes"
             if not produced and path.startswith("data/"):
                 assert path.startswith(("data/published", "data/reference")), f"{name}: {path}"
 
 
-def test_every_notebook_is_a_stage_and_every_stage_says_what_it_does(stages):
-    run = {name for stage in stages.values() for name in re.findall(r"notebooks/\S+", stage.cmd)}
-    # The benchmarks are none: times never repeat.
-    expected = {f"notebooks/{path.name}" for path in NOTEBOOKS.glob("[!8]*.ipynb")}
-    assert run == expected
-    assert all(stage.desc for stage in stages.values())
+def test_every_file_of_code_and_settings_that_a_stage_needs_is_written(stages, tmp_path):
+    written = {f"data/code/{name}" for name in write_code(tmp_path / "code")}
+    needed = {path for stage in stages.values() for path in _deps(stage) if "data/code" in path}
+    assert needed <= written
+
+
+def test_what_a_module_reads_whoever_imports_it_is_named(runs):
+    for name, (notebook, stage) in runs.items():
+        for module in fingerprint.notebook_reached(ROOT / notebook):
+            folder = _READ_BY.get(module)
+            assert folder is None or folder in _deps(stage), f"{name} reads {folder}"
+
+
+def test_training_depends_on_its_settings_alone(runs):
+    for name, (notebook, stage) in runs.items():
+        settings = {path for path in _deps(stage) if path.startswith("data/code/settings/")}
+        if "profile" in read_parameters(ROOT / notebook):
+            assert settings, f"{name} takes a profile"
+        assert len(settings) <= 2, name
+
+
+def test_every_stored_reference_is_analysed(runs):
+    """A dataset that is kept for the first time needs its line among those with a reference."""
+    stored = {path.relative_to(ROOT).as_posix() for path in (ROOT / REFERENCE).glob("*.nc")}
+    for name, (_, stage) in runs.items():
+        sets = _given(stage)[1]
+        if "rebuilt" in sets:
+            reference = sets["rebuilt"].replace(RESULTS, REFERENCE)
+            assert (reference in stored) == ("reference" in sets), f"{name} and {reference}"
 
 
 def test_outputs_are_cached_so_that_a_reverted_parameter_costs_nothing(stages):
-    assert all(out.use_cache for stage in stages.values() for out in stage.outs)
+    for name, stage in stages.items():
+        assert all(out.use_cache for out in stage.outs) == (name != "code")
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_only_the_section_of_the_chosen_profile_counts(stages, profile):
-    chosen = _load((ROOT / "params.yaml").read_text("utf-8"))["profile"]
-    sections = {"prepare": {"data"}, "train": {"data", "study"}}
-    for name, expected in sections.items():
-        keys = {key for dep in stages[name].params for key in getattr(dep, "params", [])}
-        mine = {key.split(".")[2] for key in keys if key.startswith(f"profiles.{profile}.")}
-        assert mine == (expected if profile == chosen else set()), (name, keys)
+def test_it_stays_short():
+    assert len((ROOT / "dvc.yaml").read_text("utf-8").splitlines()) <= 300
 
 
-def test_no_stage_depends_on_where_jobs_run(stages):
-    keys = {key for stage in stages.values() for dep in stage.params for key in dep.params}
-    assert any(key.endswith(".study") for key in keys)
-    assert not any(key.endswith(".jobs") for key in keys)
+# ---- data/code --------------------------------------------------------------------------------------------------
 
 
-def test_a_plot_does_not_train_again_and_a_cell_does(stages):
-    deps = {name: {dep.def_path for dep in stage.deps} for name, stage in stages.items()}
-    assert {
-        "lib/cells",
-        "lib/kernels",
-        "lib/experiments/factorial/training.py",
-        "lib/probes/adjoint.py",
-    } <= deps["train"]
-    assert (
-        not {
-            "lib/plotting",
-            "lib/plotting/__init__.py",
-            "lib/results/artefacts.py",
-            "lib/run/notebook.py",
-        }
-        & deps["train"]
+@pytest.fixture
+def small(tmp_path):
+    """A tree with the real notebooks, modules and parameters, to change."""
+    for name in ("lib", "notebooks"):
+        ignored = shutil.ignore_patterns("__pycache__", ".*")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    return tmp_path
+
+
+def _edit(path, before, after):
+    text = path.read_text("utf-8")
+    assert before in text, f"{path.name} no longer holds {before!r}"
+    path.write_text(text.replace(before, after, 1), "utf-8")
+    fingerprint._read.cache_clear()
+
+
+def test_files_are_written_only_when_they_change(small):
+    code = small / "data" / "code"
+    assert set(write_code(code, small)) >= {"10_train_factorial", "report", "settings/data"}
+    assert write_code(code, small) == []
+    gru = small / "lib" / "cells" / "gru.py"
+    _edit(gru, '"""', '"""Said anew. ')
+    assert write_code(code, small) == []
+    _edit(gru, "return ", "return 0.999 * ")
+    changed = write_code(code, small)
+    assert "10_train_factorial" in changed
+    assert "22_numerical_errors" not in changed
+    (small / "notebooks" / "22_numerical_errors.ipynb").unlink()
+    write_code(code, small)
+    assert not (code / "22_numerical_errors").exists()
+
+
+def test_a_plot_does_not_train_again_and_a_cell_does(small):
+    read = {path.stem: set(fingerprint.notebook_reached(path)) for path in notebooks()}
+    assert {"lib/cells/gru.py", "lib/probes/adjoint.py"} <= read["10_train_factorial"]
+    assert "lib/plotting/__init__.py" not in read["10_train_factorial"]
+    assert "lib/plotting/__init__.py" in read["22_numerical_errors"]
+
+
+def test_only_the_chosen_profile_counts(small):
+    code = small / "data" / "code"
+    write_code(code, small)
+    params = small / "params.yaml"
+    _edit(params, "profile: quick", "profile: smoke")
+    assert "settings/study" in write_code(code, small)
+    assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
+
+
+def test_a_misspelled_parameter_is_told_before_anything_runs(small):
+    _edit(small / "params.yaml", "replicates:", "replicate:")
+    with pytest.raises(
+        ParameterError, match=r"unknown parameter .*replicate; remove it or correct"
+    ):
+        write_code(small / "data" / "code", small)
+
+
+def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):
+    tables = small / "data" / "tables"
+    gone, kept, unknown = (
+        tables / "rebuilt" / "29_gone",
+        tables / "rebuilt" / "22_numerical_errors",
+        tables / "drawn" / "22_numerical_errors",
     )
-    for name, files in deps.items():
-        assert "lib" not in files, f"{name} depends on the whole of lib"
-        assert "lib/__init__.py" not in files
-
-
-def test_a_new_analysis_is_one_new_file(small):
-    text = (ROOT / "dvc.yaml").read_text("utf-8")
-    source = NOTEBOOKS / "22_numerical_errors.ipynb"
-    shutil.copy(source, small / "notebooks" / "29_anew.ipynb")
-    content = _load(render(text, small))["stages"]
-    later = [name for name in content if "29_anew" < name < "8"]
-    assert list(content).index("29_anew") == list(content).index("coverage") - 1 - len(later)
-    assert "data/tables/${key}/29_anew" in content["29_anew"]["do"]["outs"]
-    # And one that is gone takes its stage and its outputs along.
-    old = small / "data" / "tables" / "rebuilt" / "29_anew"
-    kept = old.with_name("22_numerical_errors")
-    for folder in (old, kept):
+    for folder in (gone, kept, unknown):
         folder.mkdir(parents=True)
-    (small / "notebooks" / "29_anew.ipynb").unlink()
-    again = render(render(text, small), small)
-    assert "29_anew" not in _load(again)["stages"]
-    # What a run in flight is writing is no leftover.
-    flying = small / "data" / "executed" / "rebuilt" / ".22_numerical_errors.partial.ipynb"
+    flying = small / "data" / "executed" / "rebuilt" / ".29_gone.partial7.ipynb"
     flying.parent.mkdir(parents=True)
     flying.touch()
-    assert [path.as_posix() for path in prune(small)] == ["data/tables/rebuilt/29_anew"]
-    assert kept.exists()
-    assert flying.exists()
-
-
-def test_refreshing_alone_removes_nothing(monkeypatch):
-    def fail():
-        pytest.fail("outputs are removed only with --prune")
-
-    monkeypatch.setattr(pipeline, "prune", fail)
-    monkeypatch.setattr(pipeline, "render", lambda text: text)
-    assert pipeline.main([]) == 0
-    monkeypatch.setattr(pipeline, "prune", list)
-    assert pipeline.main(["--prune"]) == 0
-
-
-def test_stored_results_are_analysed_as_soon_as_there_are_some(small):
-    text = (ROOT / "dvc.yaml").read_text("utf-8")
-    notebook = small / "notebooks" / "22_numerical_errors.ipynb"
-    assert list(result_sets(notebook, small)) == ["rebuilt"]
-    without = _load(render(text, small))["stages"]
-    assert list(without["22_numerical_errors"]["foreach"]) == ["rebuilt"]
-    assert not any("reference" in dep for dep in without["report"]["deps"])
-    (small / "data/reference/real").mkdir(parents=True)
-    (small / "data/reference/real/factorial.nc").touch()
-    with_reference = _load(render(text, small))["stages"]
-    assert list(with_reference["22_numerical_errors"]["foreach"]) == ["rebuilt", "reference"]
-    assert {"data/reference", "data/tables/reference"} <= set(with_reference["report"]["deps"])
-    assert "data/figures/reference" in with_reference["coverage"]["deps"]
-    # A notebook that reads no results has nothing to show twice.
-    assert "foreach" not in with_reference["21_parameter_counts"]
-
-
-def _notebook(path, **parameters):
-    lines = "\n".join(f"{name} = {value!r}  # what it is" for name, value in parameters.items())
-    cells = [
-        nbformat.v4.new_markdown_cell("# Why?", id="title"),
-        nbformat.v4.new_code_cell(lines, id="parameters", metadata={"tags": ["parameters"]}),
-        nbformat.v4.new_code_cell("from lib.paths import ROOT", id="imports"),
-    ]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-
-
-def test_a_new_experiment_is_one_new_notebook(small, monkeypatch):
-    folder = small / "notebooks"
-    for path in folder.glob("1[1-9]*.ipynb"):
-        path.unlink()
-    where = {"out": "data/results/gaps.nc", "prepared": "data/prepared", "cache": "data/cache"}
-    _notebook(folder / "19_train_gaps.ipynb", profile="smoke", **where)
-    _notebook(folder / "18_simulate_factorial.ipynb", out="x.nc")
-    _notebook(folder / "49_gaps.ipynb", results="data/reference/real/gaps.nc", out="data")
-    _notebook(folder / "39_recovery.ipynb", results="data/results/simulated/factorial.nc", out="d")
-    fields = {**stages_module.Profile.model_fields, "gaps": None}
-    monkeypatch.setattr(stages_module.Profile, "model_fields", fields, raising=False)
-    found = _load(render((ROOT / "dvc.yaml").read_text("utf-8"), small))["stages"]
-    gaps = found["19_train_gaps"]
-    assert gaps["outs"] == ["data/executed/19_train_gaps.ipynb", "data/results/gaps.nc"]
-    assert gaps["params"] == ["profile", "profiles.${profile}.data", "profiles.${profile}.gaps"]
-    assert "data/prepared" in gaps["deps"]
-    assert "-p cache" not in gaps["cmd"], "shards are no business of the pipeline"
-    assert found["49_gaps"]["foreach"] == {"rebuilt": "data/results/gaps.nc"}
-    # What is simulated feeds the statistics of the same dataset, and those that read nothing else.
-    simulated = "data/results/simulated/factorial.nc"
-    assert found["18_simulate_factorial"]["outs"][1] == simulated
-    assert found["39_recovery"]["foreach"] == {"simulated": simulated}
-    assert "simulated" not in found["22_numerical_errors"]["foreach"]
-    assert {"data/tables/simulated", "data/figures/simulated"} <= set(found["coverage"]["deps"])
-    assert "data/executed/19_train_gaps.ipynb" in found["report"]["deps"]
-
-
-def test_an_experiment_without_a_name_is_refused():
-    with pytest.raises(NotebookError, match=r"19_train.ipynb: expected a name such as 12_train"):
-        written(NOTEBOOKS / "19_train.ipynb")
-
-
-def test_a_misspelled_parameter_is_told_before_anything_runs(monkeypatch, capsys, tmp_path):
-    path = tmp_path / "params.yaml"
-    path.write_text((ROOT / "params.yaml").read_text("utf-8").replace("replicates:", "replicate:"))
-    monkeypatch.setattr(pipeline, "load_params", lambda: load_params(path))
-    assert pipeline.main([]) == 2
-    told = capsys.readouterr().err
-    assert "unknown parameter profiles.smoke.study.replicate; remove it or correct" in told
-
-
-def test_what_is_written_by_hand_is_left_alone(small):
-    text = (
-        (ROOT / "dvc.yaml").read_text("utf-8").replace("  train:\n", "  train:\n    frozen: true\n")
-    )
-    assert render(text, small).splitlines()[:5] == text.splitlines()[:5]
-    assert _load(render(text, small))["stages"]["train"]["frozen"] is True
-
-
-def test_modules_are_followed_through_imports(tmp_path):
-    files = {
-        "lib/__init__.py": "",
-        "lib/a.py": "from lib.b import thing",
-        "lib/b.py": "def thing():\n    from lib import c",
-        "lib/c.py": "import numpy",
-        "lib/unused.py": "",
-        "lib/reg/__init__.py": "fill(__name__, __path__)",
-        "lib/reg/one.py": "import lib.d",
-        "lib/d.py": "",
-        "lib/part/__init__.py": "",
-        "lib/part/used.py": "",
-        "lib/part/idle.py": "",
-        "lib/outer/__init__.py": "",
-        "lib/outer/inner/__init__.py": "fill(__name__, __path__)",
-        "lib/outer/inner/one.py": "",
-    }
-    for name, source in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(source)
-    assert modules(["from lib.a import thing"], tmp_path) == ["lib/a.py", "lib/b.py", "lib/c.py"]
-    assert modules(["import lib.outer.inner"], tmp_path) == ["lib/outer"]
-    assert modules(["import lib.reg"], tmp_path) == ["lib/d.py", "lib/reg"]
-    assert modules(["from lib.part.used import x"], tmp_path) == [
-        "lib/part/__init__.py",
-        "lib/part/used.py",
-    ]
+    coverage = tables / "coverage.csv"
+    coverage.touch()
+    removed = {path.as_posix() for path in prune(["rebuilt"], small)}
+    assert removed == {path.relative_to(small).as_posix() for path in (gone, unknown)}
+    assert kept.exists() and flying.exists() and coverage.exists()
 
 
 # ---- a small repository of its own ------------------------------------------------------------------------------
 
-_PARAMS = "profile: quick\nprofiles:\n  quick: {data: {n: 3}, study: {m: 1}}\n  real: {data: {n: 5}, study: {m: 2}}\n"
+_PARAMS = "profile: smoke\n"
 _DVC = f"""
 stages:
+  code:
+    cmd: {sys.executable} -m code_of_this
+    always_changed: true
+    outs:
+      - data/code:
+          cache: false
+          persist: true
   double:
-    cmd: {sys.executable} -m lib.run HERE/double.ipynb HERE/executed.ipynb -p n 3 -p out HERE/out.csv
+    cmd: {sys.executable} -m lib.run HERE/double.ipynb HERE/{{set}}.ipynb -p out HERE -s one 3 -s two 4
     deps:
       - double.ipynb
-    params:
-      - profile
-      - profiles.${{profile}}.data
+      - data/code/double
+      - data/code/settings/one
     outs:
-      - executed.ipynb
-      - out.csv
+      - one.ipynb
+      - two.ipynb
+      - one.csv
+      - two.csv
+"""
+_CODE = """
+import json
+from pathlib import Path
+from lib.run.code import _write
+from lib.run.fingerprint import as_lines, reached
+here = Path.cwd()
+_write(here / "data/code/double", as_lines(reached(["lib.formula"], root=here)))
+for name, value in json.loads((here / "settings.json").read_text()).items():
+    _write(here / f"data/code/settings/{name}", str(value))
 """
 
 
 @pytest.fixture
 def repository(tmp_path):
-    """A DVC repository with one stage that runs a notebook through the real `lib.run`."""
-    parameters = "n = 1  # how many\nout = 'out.csv'  # table"
+    """A DVC repository in which the real `lib.run` runs a notebook for two sets of results."""
+    parameters = "results = '1'  # how many\nresult_set = ''  # whose\nout = '.'  # where"
     code = (
         "import numpy as np, pandas as pd, xarray as xr\n"
-        "pd.DataFrame({'a': 2 * np.arange(n)}).to_csv(out)",
-        "xr.Dataset({'a': ('x', np.arange(n))})",
+        "pd.DataFrame({'a': 2 * np.arange(int(results))}).to_csv(f'{out}/{result_set}.csv')",
+        "xr.Dataset({'a': ('x', np.arange(int(results)))})",
     )
     cells = [
         nbformat.v4.new_markdown_cell("# Twice?", id="title"),
@@ -304,8 +273,14 @@ def repository(tmp_path):
         *(nbformat.v4.new_code_cell(source, id=f"c{i}") for i, source in enumerate(code)),
     ]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "double.ipynb")
-    (tmp_path / "params.yaml").write_text(_PARAMS)
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "formula.py").write_text(
+        '"""Old words."""\n\ndef f(x):\n    return 2 * x\n'
+    )
+    (tmp_path / "code_of_this.py").write_text(_CODE)
+    (tmp_path / "settings.json").write_text('{"one": 1, "other": 1}')
     (tmp_path / "dvc.yaml").write_text(_DVC.replace("HERE", str(tmp_path)))
+    (tmp_path / ".gitignore").write_text("/data\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     _dvc(tmp_path, "init", "-q")
     return tmp_path
@@ -315,7 +290,7 @@ def _dvc(folder, *arguments):
     done = subprocess.run(
         [sys.executable, "-m", "dvc", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True,
         text=True,
         check=False,
@@ -326,22 +301,30 @@ def _dvc(folder, *arguments):
 
 
 @pytest.mark.notebook
-def test_a_second_run_gives_the_same_hashes_and_other_profiles_do_not_matter(repository):
-    _dvc(repository, "repro")
+def test_a_second_run_gives_the_same_hashes_and_only_what_counts_runs_again(repository):
+    def runs_again():
+        told = _dvc(repository, "repro")
+        return "Running stage 'double'" in told or "'double' is cached" in told
+
+    assert runs_again()
+    assert (repository / "two.csv").read_text().splitlines()[-1] == "3,6"
     lock = (repository / "dvc.lock").read_bytes()
-    assert b"profiles.quick.data" in lock
     _dvc(repository, "repro", "--force")
     assert (repository / "dvc.lock").read_bytes() == lock
-    # Another profile's settings, and another section of this one, leave the stage fresh.
-    for before, after in (("n: 5", "n: 6"), ("m: 1", "m: 9")):
-        params = (repository / "params.yaml").read_text()
-        (repository / "params.yaml").write_text(params.replace(before, after))
-        assert "up to date" in _dvc(repository, "repro")
-    # Its own section makes it stale.
-    params = (repository / "params.yaml").read_text()
-    (repository / "params.yaml").write_text(params.replace("n: 3", "n: 4"))
-    assert "Running stage" in _dvc(repository, "repro")
-    # A parameter that is set back is answered from the run cache.
-    (repository / "params.yaml").write_text(params)
-    assert "is cached" in _dvc(repository, "repro")
+    # Words and another experiment's settings leave it fresh, a formula and its own settings do not.
+    formula, settings = repository / "lib" / "formula.py", repository / "settings.json"
+    _edit(formula, "Old words", "New words")
+    assert not runs_again()
+    _edit(settings, '"other": 1', '"other": 2')
+    assert not runs_again()
+    assert "up to date" in _dvc(repository, "status", "double")
+    _edit(settings, '"one": 1', '"one": 3')
+    assert runs_again()
+    _edit(settings, '"one": 3', '"one": 1')
+    # What is set back is answered from DVC's cache of runs.
+    assert "'double' is cached" in _dvc(repository, "repro")
+    _edit(settings, '"other": 2', '"other": 1')
+    assert not runs_again()
     assert (repository / "dvc.lock").read_bytes() == lock
+    _edit(formula, "2 * x", "1.999 * x")
+    assert runs_again()

@@ -92,7 +92,7 @@ def test_every_file_is_a_data_set_and_every_profile_finds_its_own():
 
 
 def test_an_unknown_data_set_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: cifar10, digits, "):
+    with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits", tmp_path)
 
 

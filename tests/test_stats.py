@@ -7,6 +7,7 @@ from synthetic_results import LEVELS, make_results
 
 from lib.analysis import attempts, quartiles, ranks, regimes, selection, tables
 from lib.analysis.errors import error_rates
+from lib.analysis.regimes import Border
 from lib.results.factorial import empty
 from lib.results.published import load_published
 
@@ -69,12 +70,12 @@ def test_terminal_iterates_are_completed_attempts_at_their_own_last_epoch(ds, ev
     assert set(evaluation["epoch"]) == {2, 3}
 
 
-def test_planned_rows_count_an_attempt_that_diverged_with_all_its_epochs(ds):
+def test_planned_rows_count_every_attempt_of_the_design_with_all_its_epochs(ds):
     planned = attempts.planned_rows(ds)
     frame = attempts.attempts(ds)
-    entered = frame[frame["status"] != "missing"]
-    assert planned["attempts"].sum() == len(entered)
-    assert planned["epochs"].sum() == entered["training_length"].sum()
+    assert (frame["status"] != "completed").any()
+    assert planned["attempts"].sum() == len(frame)
+    assert planned["epochs"].sum() == frame["training_length"].sum()
 
 
 # errors
@@ -150,13 +151,15 @@ def test_the_own_border_is_the_largest_finite_metric_of_completed_attempts():
         }
     )
     assert regimes.own_border(frame) == 7.5
-    assert regimes.borders(frame) == {"text": regimes.published_border(), "own": 7.5}
+    found = regimes.borders(frame)
+    assert found["text"] == (regimes.published_border(), "metric") and found["own"].value == 7.5
+    assert found["float32"] == (regimes.published_border(), "metric_float32")
 
 
 def test_results_without_a_growing_gradient_have_no_own_border():
     frame = pd.DataFrame({"status": ["completed"], "metric": [-np.inf]})
     assert np.isnan(regimes.own_border(frame))
-    assert list(regimes.borders(frame)) == ["text"]
+    assert list(regimes.borders(frame)) == ["text", "float32"]
 
 
 # quartiles
@@ -220,14 +223,14 @@ def test_count_keeps_empty_combinations_and_can_count_attempts():
 @pytest.mark.parametrize("which", ["training", "evaluation"])
 def test_tables_count_every_observation_once(which, ds, request):
     frame = request.getfixturevalue(which)
-    borders = {"text": 40.35, "own": 10.0}
+    borders = {"text": Border(40.35), "own": Border(10.0)}
     levels = tables.task_levels(ds)
     cells = ds.sizes["dataset"] * ds.sizes["order"] * ds.sizes["noise"] * ds.sizes["architecture"]
     vanished = tables.vanished_by_quartile(frame, levels, borders)
     top = tables.top_quartile_by_regime(frame, levels, borders)
     assert len(vanished) == cells * 4 and len(top) == cells * 4
     for name, border in borders.items():
-        expected = (frame["metric"] <= -border).sum()
+        expected = (frame["metric"] <= -border.value).sum()
         assert vanished[f"rows_{name}"].sum() == expected > 0
         assert top[f"rows_{name}"].sum() == (quartiles.quartiles(frame) == quartiles.TOP).sum()
     fewer = vanished["attempts_text"] <= vanished["rows_text"]
@@ -249,7 +252,7 @@ def test_the_design_of_the_text_has_1400_attempts_a_task():
 
 def test_compare_gives_shares_of_each_design(ds, evaluation):
     levels = tables.task_levels(ds)
-    counted = tables.vanished_by_quartile(evaluation, levels, {"text": 40.35})
+    counted = tables.vanished_by_quartile(evaluation, levels, {"text": Border(40.35)})
     table = tables.compare(
         counted, load_published("diss-tab-A5"), attempts.planned_rows(ds), "attempts"
     )
@@ -264,16 +267,17 @@ def test_compare_gives_shares_of_each_design(ds, evaluation):
 def test_table_3_4_sums_table_a5_and_is_published_for_the_five_data_sets_alone(ds, evaluation):
     planned = attempts.planned_rows(ds)
     counted = tables.vanished_by_quartile(
-        evaluation, tables.task_levels(ds), {"text": 40.35, "own": 5.0}
+        evaluation, tables.task_levels(ds), {"text": Border(40.35), "own": Border(5.0)}
     )
     compared = tables.compare(counted, load_published("diss-tab-A5"), planned, "attempts")
-    table = tables.by_task_type(compared, planned)
+    table = tables.by_task_type(compared, planned, evaluation)
     assert table["quartile"].tolist() == [
         name for name in quartiles.QUARTILES[::-1] for _ in range(6)
     ]
     assert table["ours"].sum() == counted["rows_text"].sum()
     assert table["rows_own"].sum() == counted["rows_own"].sum()
-    assert table["entered"].sum() == planned["attempts"].sum() * 4
+    assert table["planned"].sum() == planned["attempts"].sum() * 4
+    assert table["evaluated"].sum() == len(evaluation) * 4
     assert table["published"].isna().all()
     imdb = load_published("diss-tab-A5").query(
         "dataset == 'imdb' and architecture in ('rnn', 'lstm')"
@@ -285,11 +289,13 @@ def test_table_3_4_of_the_text_s_data_sets_has_the_published_counts():
     five = load_published("diss-tab-A5")["dataset"].unique().tolist()
     ds = make_results(dataset=five, replicate=[0])
     planned = attempts.planned_rows(ds)
+    evaluation = attempts.terminal(ds)
     counted = tables.vanished_by_quartile(
-        attempts.terminal(ds), tables.task_levels(ds), {"text": 40.35}
+        evaluation, tables.task_levels(ds), {"text": Border(40.35)}
     )
     compared = tables.compare(counted, load_published("diss-tab-A5"), planned, "attempts")
-    table = tables.by_task_type(compared, planned)
+    table = tables.by_task_type(compared, planned, evaluation)
+    assert table["published_evaluated"].drop_duplicates().sum() == 29632
     assert table["published"].sum() == load_published("diss-tab-3.4")["count"].sum()
     first = table.iloc[0]
     assert first["published_share"] == pytest.approx(first["published"] / 7000)
@@ -311,13 +317,22 @@ def test_sentences_about_tables():
 
 
 def test_regime_shares_add_up_for_every_architecture(training):
-    table = regimes.regime_shares(training, {"text": 40.35, "own": 5.0})
+    table = regimes.regime_shares(training, {"text": Border(40.35), "own": Border(5.0)})
     sums = table.groupby(["border", "architecture"])[["epochs", "share"]].sum()
     assert len(sums) == 2 * training["architecture"].nunique()
     assert sums["share"].to_numpy() == pytest.approx(1)
     assert sums.loc["own", "epochs"].sum() == len(training)
     vanished = table.query("border == 'text' and regime == 'vanished'")["epochs"].sum()
     assert vanished == (training["metric"] <= -40.35).sum()
+
+
+def test_both_views_of_the_metric_have_every_row(training):
+    table = regimes.compare_views(training).set_index("view")
+    assert (table["rows"] == len(training)).all()
+    assert table.loc["float32", "zero"] == 0 == table.loc["true", "clamped"]
+    # A zero whose last norm is no zero is clamped.
+    assert 0 < table.loc["true", "zero"] <= table.loc["float32", "clamped"]
+    assert table.loc["float32", "smallest"] > table.loc["true", "smallest"]
 
 
 # selection

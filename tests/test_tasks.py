@@ -338,7 +338,10 @@ def _attribute(name, value):
     ("spoil", "sentence"),
     [
         (_attribute("schema", "prepared/0"), "expected prepared data of schema 'prepared/2'"),
-        (_attribute("kind", "sounds"), "expected the kind 'pixels', 'tokens' or 'series', got 'sounds'"),
+        (
+            _attribute("kind", "sounds"),
+            "expected the kind 'pixels', 'tokens' or 'series', got 'sounds'",
+        ),
         (_attribute("outputs", 1), "expected classes 0..0, got 0..1"),
         (_without("target"), "the variable 'target' is missing"),
         (_with("inputs", lambda v: v.astype("f8")), "expected inputs as uint8 .* got float64"),

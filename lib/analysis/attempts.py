@@ -91,16 +91,12 @@ def count_status(frame: pd.DataFrame) -> dict[str, int]:
 
 
 def planned_rows(ds: xr.Dataset) -> pd.DataFrame:
-    """Return what the design asks of the attempts that entered: ``attempts`` and ``epochs``.
+    """Return what the design asks of each task and architecture: ``attempts`` and ``epochs``.
 
-    One row per task and architecture. These are the denominators of shares: an attempt that diverged
-    counts with all the epochs it should have had.
+    These are the denominators of shares: an attempt that diverged or never ran counts, with all the epochs it should have had.
     """
-    frame = attempts(ds)
-    frame["entered"] = frame["status"] != "missing"
-    frame["epochs"] = frame["training_length"] * frame["entered"]
-    grouped = frame.groupby([*TASK, "architecture"], sort=False)
-    return grouped.agg(attempts=("entered", "sum"), epochs=("epochs", "sum")).reset_index()
+    grouped = attempts(ds).groupby([*TASK, "architecture"], sort=False)["training_length"]
+    return grouped.agg(attempts="size", epochs="sum").reset_index()
 
 
 def _factors(ds: xr.Dataset, dims: tuple[str, ...]) -> pd.DataFrame:

@@ -1,14 +1,37 @@
-"""Padded images (experiment 2.3): medians and spreads, who learned, and failures that look like results."""
+"""Padded images (experiment 2.3): medians and spreads, who learned, and failures that look like results (Table 2.2)."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import binom, median_abs_deviation, spearmanr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import binom, median_abs_deviation
 
+from lib.plotting import legend_below
 from lib.results.schema import NOT_PLANNED
 
+
+class Look(NamedTuple):
+    """How a method appears in tables and figures."""
+
+    label: str
+    colour: str
+    marker: str
+
+
+METHODS = {
+    "adjoint": Look("RNN adjoint", "#000000", "o"),
+    "coadjoint": Look("RNN coadjoint", "#0072B2", "s"),
+    "constrained": Look("RNN constrained", "#009E73", "^"),
+    "lstm": Look("LSTM", "#E69F00", "D"),
+    "reservoir": Look("RNN RC", "#CC79A7", "v"),
+    "linear": Look("Linear RNN adjoint", "#56B4E9", "P"),
+}
+"""The methods as Table 2.2 calls them; the last is not in it."""
 STATUS = ("completed", "diverged", "missing")
 
 CONFIDENCE = 0.999
@@ -27,7 +50,7 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     Parameters
     ----------
     ds
-        Schema of `lib.experiments.padding.results`.
+        Results of the experiment `padding`.
 
     Returns
     -------
@@ -181,113 +204,131 @@ def learners(
     return table
 
 
-def balance(ds: xr.Dataset, dataset: str, width: int, kappa: float) -> pd.DataFrame:
-    """Return the completed attempts of one data set and width, those of the sweep with them.
+def method_label(method: str) -> str:
+    """Return how Table 2.2 calls a method."""
+    return METHODS[method].label
 
-    The sweep adds paddings that the table has not: its networks at weight 0 were trained by the adjoint
-    method, those at the table's own `kappa` by the coadjoint method.
+
+def table_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Return Table 2.2 for the eye: ours, failures in brackets, and the published cell behind a bar.
+
+    Parameters
+    ----------
+    table
+        Our medians with ``ours``, ``mad``, ``completed``, ``diverged``, ``published`` and ``published_mad``.
 
     Returns
     -------
     pandas.DataFrame
-        ``padding``, ``method``, ``replicate``, ``metric``, ``accuracy``.
+        Text, by ``dataset``, ``padding`` and ``method``, a column a width.
     """
-    rows = attempts(ds)
-    rows = rows[(rows["dataset"] == dataset) & (rows["width"] == width)]
-    more = sweep_attempts(ds)
-    more = more[(more["initialisation"] == "orthogonal") & ~more["padding"].isin(rows["padding"])]
-    more = more.assign(method=more["kappa"].map({0.0: "adjoint", kappa: "coadjoint"}))
-    columns = ["padding", "method", "replicate", "status", "metric", "accuracy"]
-    both = pd.concat([rows[columns], more[columns].dropna(subset="method")], ignore_index=True)
-    done = both[both["status"] == "completed"].drop(columns="status")
-    return done.sort_values("padding", kind="stable").reset_index(drop=True)
+
+    def cell(row: tuple) -> str:
+        spread = f"± {row.mad:.1f}" if row.completed > 1 else "(one)"
+        ours = "–" if pd.isna(row.ours) else f"{row.ours:.1f} {spread}"
+        failed = f" ({row.diverged} failed)" if row.diverged else ""
+        theirs = "–" if pd.isna(row.published) else f"{row.published:.1f} ± {row.published_mad:.1f}"
+        return f"{ours}{failed} | {theirs}"
+
+    shown = table.assign(
+        text=[cell(row) for row in table.itertuples()], method=table["method"].map(method_label)
+    )
+    keys = ["dataset", "padding", "method"]
+    order = pd.MultiIndex.from_frame(shown[keys].drop_duplicates())
+    return shown.pivot(index=keys, columns="width", values="text").reindex(order).fillna("–")
 
 
-def balance_by_padding(rows: pd.DataFrame, bound: float) -> pd.DataFrame:
-    """Say for each padding how balanced adjoints go with accuracy.
+def coadjoint_gain(rows: pd.DataFrame, width: int) -> pd.DataFrame:
+    """Compare the coadjoint RNN with the adjoint one start by start: both share noise, batches and initial weights.
 
     Parameters
     ----------
     rows
-        As `balance` returns them, of the methods to be compared.
-    bound
-        Accuracy, in percent, beyond which a network learned (`learning_bound`).
+        As `attempts` returns them.
+    width
+        Recurrent dimension.
 
     Returns
     -------
     pandas.DataFrame
-        ``padding``; ``networks``; for each method the median ``metric``; ``rho``, Spearman's rank correlation of accuracy
-        with the distance of the metric from 0, and its probability ``p`` (empty where either does not vary); how many
-        networks are balanced, within a factor of ten, and of those how many did not learn.
+        ``dataset``, ``padding``; ``median``, ``min`` and ``max`` of the gain in accuracy, in points; ``pairs``, and in how many of
+        them the coadjoint RNN is ``better``.
     """
-    lines = []
-    for padding, part in rows.groupby("padding", sort=True):
-        distance = part["metric"].abs()
-        varies = distance.nunique() > 1 and part["accuracy"].nunique() > 1
-        rho, p = spearmanr(distance, part["accuracy"]) if varies else (np.nan, np.nan)
-        even = distance < 1
-        lines.append(
-            {
-                "padding": padding,
-                "networks": len(part),
-                **{
-                    f"metric_{name}": group.median()
-                    for name, group in part.groupby("method")["metric"]
-                },
-                "rho": rho,
-                "p": p,
-                "balanced": int(even.sum()),
-                "balanced_not_learned": int((even & (100 * part["accuracy"] <= bound)).sum()),
-            }
-        )
-    return pd.DataFrame(lines)
+    both = rows[(rows["width"] == width) & rows["method"].isin(("adjoint", "coadjoint"))]
+    keys = ["dataset", "padding", "replicate"]
+    pairs = both.pivot(index=keys, columns="method", values="accuracy").dropna()
+    gain = 100 * (pairs["coadjoint"] - pairs["adjoint"])
+    groups = gain.groupby(keys[:2])
+    table = groups.agg(["median", "min", "max", "count"]).rename(columns={"count": "pairs"})
+    table["better"] = (gain > 0).groupby(keys[:2]).sum()
+    return table.reindex(rows["dataset"].unique(), level="dataset").reset_index()
 
 
-def kappa_effect(summary: pd.DataFrame, bound: float, examples: int | None = None) -> pd.DataFrame:
-    """Compare each weight of the penalty with none, for each padding and initialisation.
+def ceiling(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the medians without padding of trained, linear and fixed networks, ours and published.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``dataset``, ``width``, and ``ours_<method>`` and ``published_<method>`` where there are any.
+    """
+    kept = table[(table["padding"] == 0) & table["method"].isin(("adjoint", "linear", "reservoir"))]
+    wide = kept.pivot(index=["dataset", "width"], columns="method", values=["ours", "published"])
+    wide.columns = [f"{whose}_{method}" for whose, method in wide.columns]
+    return wide.dropna(how="all", axis=1).reset_index()
+
+
+def plot_accuracy(
+    curves: xr.DataArray, published: pd.DataFrame | None, guess: float
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the median test accuracy after every epoch, one panel a padding (Figures 2.4 and 2.5).
 
     Parameters
     ----------
-    summary
-        The sweep's medians by ``padding``, ``initialisation`` and ``kappa``, as `summarise` returns them.
-    bound
-        Accuracy, in percent, beyond which a network learned.
-    examples
-        Test sequences. A weight is no worse than none if it falls short by at most two standard errors of an accuracy
-        measured on so many; if None, if it does not fall short at all.
+    curves : (padding, method, replicate, epoch)
+        Test accuracy; undefined where there was no attempt, or where it had ended.
+    published
+        Final medians in percent with ``padding``, ``method``, ``median``: short lines at the right edge; None, or no rows,
+        where there are none.
+    guess
+        Accuracy of a network that always names the largest class.
 
     Returns
     -------
-    pandas.DataFrame
-        ``padding``, ``initialisation``; ``without``, the median at weight 0; ``best_kappa`` among the positive weights and its
-        median ``best``; ``no_worse``, how many of the ``weights`` positive ones are no worse than none, and
-        ``harmless_to``, the largest of them below which all are (0 if there is none); whether backpropagation
-        ``learned``, and ``learned_with``, how many positive weights did.
+    figure : Figure
+    data : pandas.DataFrame
+        ``padding``, ``method``, ``epoch``, ``median``, ``lowest``, ``highest`` in percent, what is drawn.
     """
-    lines = []
-    for (padding, initialisation), part in summary.groupby(
-        ["padding", "initialisation"], sort=False
-    ):
-        median = part.set_index("kappa")["median"]
-        without, others = median.get(0.0, np.nan), median[median.index > 0]
-        known = others.dropna()
-        share = without / 100
-        slack = 200 * np.sqrt(share * (1 - share) / examples) if examples else 0.0
-        no_worse = (others >= without - slack).sort_index()
-        lines.append(
-            {
-                "padding": padding,
-                "initialisation": initialisation,
-                "without": without,
-                "best_kappa": known.idxmax() if len(known) else np.nan,
-                "best": known.max() if len(known) else np.nan,
-                "weights": len(others),
-                "no_worse": int(no_worse.sum()),
-                "harmless_to": float(no_worse.index[no_worse.cummin()].max())
-                if len(no_worse) and no_worse.iloc[0]
-                else 0.0,
-                "learned": bool(without > bound),
-                "learned_with": int((others > bound).sum()),
-            }
-        )
-    return pd.DataFrame(lines)
+    groups = (100 * curves).to_series().dropna()
+    data = groups.groupby(["padding", "method", "epoch"], sort=False).agg(["median", "min", "max"])
+    data = data.set_axis(["median", "lowest", "highest"], axis=1).reset_index()
+    paddings, epochs = curves["padding"].values.tolist(), curves["epoch"].values
+    size = (2.6 * len(paddings) + 1.2, 4.2)
+    figure, axes = plt.subplots(1, len(paddings), figsize=size, sharey=True, squeeze=False)
+    for ax, padding in zip(axes[0], paddings, strict=True):
+        for method, rows in data[data["padding"] == padding].groupby("method", sort=False):
+            name, tint, shape = METHODS[method]
+            low, high = rows["lowest"], rows["highest"]
+            ax.fill_between(rows["epoch"], low, high, color=tint, alpha=0.15, linewidth=0)
+            line = {"color": tint, "marker": shape, "markersize": 5, "label": name}
+            ax.plot(rows["epoch"], rows["median"], **line)
+        _mark_published(ax, published, padding, epochs)
+        ax.axhline(100 * guess, color="0.4", linestyle=":", linewidth=1.2, label="largest class")
+        ax.set(title=f"padding {padding}x", xlabel="epoch", ylim=(0, 100))
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[0, 0].set_ylabel("test accuracy (%)")
+    legend_below(figure)
+    return figure, data
+
+
+def _mark_published(
+    ax: Axes, published: pd.DataFrame | None, padding: int, epochs: np.ndarray
+) -> None:
+    if published is None or published.empty:
+        return
+    reach = max(np.ptp(epochs), 1)
+    ends = epochs.max() + 0.08 * reach, epochs.max() + 0.2 * reach
+    for row in published[published["padding"] == padding].itertuples():
+        style = {"color": METHODS[row.method].colour, "solid_capstyle": "butt"}
+        ax.plot(ends, [row.median] * 2, linewidth=3, **style)
+    ax.plot([], [], color="0.4", linewidth=3, label="published, at the right")

@@ -1,5 +1,7 @@
 """Whether two measurements order attempts the same way."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
@@ -24,3 +26,18 @@ def rank_correlation(
     # Ranks first: a difference of infinities inside the correlation would be undefined.
     ranks = pairs.rank()
     return float(spearmanr(np.asarray(ranks[x]), np.asarray(ranks[y])).statistic), len(pairs)
+
+
+def rank_correlations(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the rank correlation of metric and accuracy in each group of rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `by`, ``rho`` and ``n`` as `rank_correlation` returns them, and ``median_metric``.
+    """
+    rows = [
+        (*levels, *rank_correlation(part), part["metric"].median())
+        for levels, part in frame.groupby(list(by))
+    ]
+    return pd.DataFrame(rows, columns=[*by, "rho", "n", "median_metric"])

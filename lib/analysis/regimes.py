@@ -12,9 +12,16 @@ r"""The adjoint metric and its regimes (dissertation, Section 3.4).
 The text takes for the border :math:`b` the largest metric it observed in attempts without numerical error.
 """
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
+from lib.analysis.units import BATCH
+from lib.plotting import ADJOINT_METRIC, histogram, legend_below
 from lib.results.published import load_published
 
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
@@ -43,7 +50,7 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
 
 
 def float32_metric(
-    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = 32
+    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = BATCH
 ) -> np.ndarray:
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
@@ -66,7 +73,8 @@ def float32_metric(
         The same shape. At least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero, -inf where
         lambda_T alone overflows, nan where both do.
     """
-    unit = np.log10(np.multiply(examples, batch_size))
+    # Simulated results count no examples: their norms are those of one.
+    unit = np.log10(np.maximum(examples, 1) * batch_size)
 
     def stored(norm: np.ndarray) -> np.ndarray:
         norm = np.subtract(norm, unit, dtype=float)
@@ -126,13 +134,32 @@ def own_border(frame: pd.DataFrame) -> float:
     return float(metric.max()) if len(metric) else float("nan")
 
 
-def borders(frame: pd.DataFrame) -> dict[str, float]:
-    """Return the borders to report: ``text``, and ``own`` where these results have one."""
-    found = {"text": published_border(), "own": own_border(frame)}
-    return {name: border for name, border in found.items() if border > 0}
+class Border(NamedTuple):
+    """A border b of (3.7), and which column of a table of epochs it divides."""
+
+    value: float
+    metric: str = "metric"
+
+    def regimes(self, frame: pd.DataFrame) -> np.ndarray:
+        """Return the regime of each row of `frame`."""
+        return regimes(frame[self.metric], self.value)
 
 
-def regime_shares(frame: pd.DataFrame, borders: dict[str, float]) -> pd.DataFrame:
+def borders(frame: pd.DataFrame) -> dict[str, Border]:
+    """Return the borders to report.
+
+    Returns
+    -------
+    dict
+        ``text``; ``own``, by the text's recipe, where these results have one; and ``float32``, the text's border for the
+        metric as single precision would have stored it.
+    """
+    found = {"text": Border(published_border()), "own": Border(own_border(frame))}
+    found["float32"] = Border(published_border(), "metric_float32")
+    return {name: border for name, border in found.items() if border.value > 0}
+
+
+def regime_shares(frame: pd.DataFrame, borders: Mapping[str, Border]) -> pd.DataFrame:
     """Return the share of each architecture's rows in each regime, by each border.
 
     Returns
@@ -144,9 +171,69 @@ def regime_shares(frame: pd.DataFrame, borders: dict[str, float]) -> pd.DataFram
     index = pd.MultiIndex.from_product([names, REGIMES], names=["architecture", "regime"])
     tables = {}
     for name, border in borders.items():
-        marked = frame.assign(regime=regimes(frame["metric"], border))
+        marked = frame.assign(regime=border.regimes(frame))
         found = marked.groupby(["architecture", "regime"]).size().reindex(index, fill_value=0)
         tables[name] = found.rename("epochs")
     table = pd.concat(tables, names=["border"]).reset_index()
     total = table.groupby(["border", "architecture"])["epochs"].transform("sum")
     return table.assign(share=table["epochs"] / total)
+
+
+def compare_views(frame: pd.DataFrame) -> pd.DataFrame:
+    """Describe the metric as it is and as single precision would have stored it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row a view, ``true`` and ``float32``: ``rows``, those whose first norm is ``zero`` (-inf) or ``clamped`` to the
+        smallest number, ``infinite`` and ``undefined`` ones, ``mean``, ``deviation`` and ``smallest`` of the finite ones, and the
+        ``vanished`` share by the text's border.
+    """
+    rows = []
+    for view, column in (("true", "metric"), ("float32", "metric_float32")):
+        metric = frame[column].to_numpy()
+        finite = metric[np.isfinite(metric)]
+        # Both metrics have the same last norm: they differ where the first one was clamped, or overflowed.
+        apart = np.isfinite(metric) & (metric > frame["metric"] + 1e-9)
+        rows.append(
+            {
+                "view": view,
+                "rows": len(metric),
+                "zero": int(np.isneginf(metric).sum()),
+                "clamped": int(apart.sum()),
+                "infinite": int(np.isposinf(metric).sum()),
+                "undefined": int(np.isnan(metric).sum()),
+                "mean": finite.mean() if finite.size else np.nan,
+                "deviation": finite.std() if finite.size else np.nan,
+                "smallest": finite.min() if finite.size else np.nan,
+                "vanished": float((metric <= -published_border()).mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def plot_regimes(frame: pd.DataFrame, borders: Mapping[str, Border]) -> tuple[Figure, pd.DataFrame]:
+    """Draw Figure 3.3: the metric as single precision would have stored it, and as it is around the borders.
+
+    Returns
+    -------
+    figure : Figure
+    data : pandas.DataFrame
+        What `lib.plotting.histogram` returns, and the ``panel``: ``float32`` or ``true``.
+    """
+    lines = [
+        (sign * borders[name].value, tint, f"±{borders[name].value:.2f} ({name})")
+        for name, tint in (("text", "#D55E00"), ("own", "#000000"))
+        if name in borders
+        for sign in (1, -1)
+    ]
+    window = 1.5 * max(position for position, *_ in lines)
+    panels = {"float32": ("metric_float32", None), "true": ("metric", window)}
+    figure, axes = plt.subplots(2, 1, figsize=(7.5, 7))
+    drawn = []
+    for ax, (name, (column, half)) in zip(axes, panels.items(), strict=True):
+        part = histogram(ax, frame[column], lines=lines, window=half)
+        drawn.append(part.assign(panel=name))
+        ax.set(ylabel=f"{name}\nattempts × epochs (count)", xlabel=ADJOINT_METRIC)
+    legend_below(figure)
+    return figure, pd.concat(drawn, ignore_index=True)

@@ -1,7 +1,7 @@
 """Counts of attempts by task, architecture, learning quartile and adjoint regime (Tables 3.4, A4 to A7).
 
-Every count is made twice: with the border of the text and with the border that its recipe gives on these
-results (`lib.analysis.regimes.borders`).
+Every count is made with several borders (`lib.analysis.regimes.borders`): that of the text, that which its recipe gives on
+these results, and that of the text for the metric as single precision would have stored it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import xarray as xr
 
 from lib.analysis.attempts import TASK
 from lib.analysis.quartiles import QUARTILES, TOP, count, quartiles
-from lib.analysis.regimes import REGIMES, VANISHED, regimes
+from lib.analysis.regimes import REGIMES, VANISHED, Border
 from lib.results.published import beside, load_published
 
 TASK_TYPE = ["order", "noise", "quartile"]
@@ -25,7 +25,7 @@ def task_levels(ds: xr.Dataset) -> dict[str, list]:
 
 
 def vanished_by_quartile(
-    frame: pd.DataFrame, levels: Levels, borders: Mapping[str, float]
+    frame: pd.DataFrame, levels: Levels, borders: Mapping[str, Border]
 ) -> pd.DataFrame:
     """Count vanished rows by task, architecture and learning quartile: Tables A4 and A5.
 
@@ -36,7 +36,7 @@ def vanished_by_quartile(
     levels
         What to count by: data set, order, noise, architecture.
     borders
-        Name and value of each border of the vanishing regime.
+        The borders of the vanishing regime, by name.
 
     Returns
     -------
@@ -46,14 +46,13 @@ def vanished_by_quartile(
     """
     marked = frame.assign(quartile=quartiles(frame))
     selected = {
-        name: marked[regimes(marked["metric"], border) == VANISHED]
-        for name, border in borders.items()
+        name: marked[border.regimes(marked) == VANISHED] for name, border in borders.items()
     }
     return _count(selected, {**levels, "quartile": QUARTILES})
 
 
 def top_quartile_by_regime(
-    frame: pd.DataFrame, levels: Levels, borders: Mapping[str, float]
+    frame: pd.DataFrame, levels: Levels, borders: Mapping[str, Border]
 ) -> pd.DataFrame:
     """Count the rows of the top learning quartile by regime: Tables A6 and A7.
 
@@ -61,9 +60,7 @@ def top_quartile_by_regime(
     prints the regimes stable and vanished alone.
     """
     top = frame[quartiles(frame) == TOP]
-    selected = {
-        name: top.assign(regime=regimes(top["metric"], border)) for name, border in borders.items()
-    }
+    selected = {name: top.assign(regime=border.regimes(top)) for name, border in borders.items()}
     return _count(selected, {**levels, "regime": REGIMES})
 
 
@@ -110,7 +107,9 @@ def compare(
     return counted
 
 
-def by_task_type(table: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
+def by_task_type(
+    table: pd.DataFrame, planned: pd.DataFrame, evaluated: pd.DataFrame
+) -> pd.DataFrame:
     """Sum Table A5 over data sets and architectures: Table 3.4.
 
     Parameters
@@ -119,24 +118,34 @@ def by_task_type(table: pd.DataFrame, planned: pd.DataFrame) -> pd.DataFrame:
         Table A5 made by `compare`.
     planned
         Attempts of our design, from `lib.analysis.attempts.planned_rows`.
+    evaluated
+        Terminal iterates, from `lib.analysis.attempts.terminal`.
 
     Returns
     -------
     pandas.DataFrame
         Best quartile first: ``order``, ``noise``, ``quartile``, ``ours``, ``published`` (Table 3.4),
         ``difference``, ``rows_<border>`` for further borders, ``published_A5`` (sums of the published Table A5
-        over the data sets that both have), ``entered``, ``ours_share`` and ``published_share``. Table 3.4 is a
-        sum over the text's five data sets, so ``published`` is empty where ours are others.
+        over the data sets that both have), ``planned`` and ``evaluated`` attempts of the task type, and the shares of the
+        planned ones, ``ours_share`` and ``published_share``; ``published_evaluated`` is four times what Table A7 counts in the
+        top quartile. Table 3.4 is a sum over the text's five data sets, so what is published is empty where ours are others.
     """
+    kind = TASK_TYPE[:2]
     own = [name for name in table if name.startswith("rows_")]
     sums = table.groupby(TASK_TYPE, sort=False)[["ours", "published", *own]].sum(min_count=1)
     sums = sums.rename(columns={"ours": "count", "published": "published_A5"}).reset_index()
-    same_data = set(table["dataset"]) == set(load_published("diss-tab-A5")["dataset"])
+    a7 = load_published("diss-tab-A7")
+    same_data = set(table["dataset"]) == set(a7["dataset"])
     theirs = load_published("diss-tab-3.4") if same_data else None
     sums = beside(sums, theirs, on=TASK_TYPE, value="count")
-    entered = planned.groupby(["order", "noise"], sort=False)["attempts"].sum().rename("entered")
-    sums = sums.merge(entered.reset_index(), on=["order", "noise"], how="left")
-    sums["ours_share"] = sums["ours"] / sums["entered"].where(sums["entered"] > 0)
+    counts = {
+        "planned": planned.groupby(kind)["attempts"].sum(),
+        "evaluated": evaluated.groupby(kind).size(),
+        "published_evaluated": 4 * a7.groupby(kind)["count"].sum(),
+    }
+    sums = sums.merge(pd.DataFrame(counts).reset_index(), on=kind, how="left")
+    sums["published_evaluated"] = sums["published_evaluated"].where(sums["published"].notna())
+    sums["ours_share"] = sums["ours"] / sums["planned"].where(sums["planned"] > 0)
     levels = load_published("diss-tab-3.2").groupby("factor").size()
     attempts = text_design()["attempts"] * levels["dataset"] * levels["architecture"]
     sums["published_share"] = sums["published"] / attempts

@@ -6,27 +6,26 @@ process of its own, whose largest size Linux knows.
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import astuple, replace
-from functools import partial
 from pathlib import Path
 
-import pandas as pd
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lib.bench import Workload
+from lib.bench.race import Ledger, Workload, race, wall
 from lib.cells import make_cell
 from lib.paths import ROOT
 from lib.probes.coadjoint.loss import coadjoint_loss
 
 METHODS = {
-    "backpropagation": ("plain", "auto"),
-    "backpropagation, nn.RNN": ("layer", ""),
-    "Algorithm 2": ("coadjoint", "auto"),
-    "double backward": ("coadjoint", "reference"),
+    "backpropagation": lambda cell, layer, u, losses: losses(cell(u)[1][0]).mean(),
+    "backpropagation, nn.RNN": lambda cell, layer, u, losses: losses(layer(u)[1][0]).mean(),
+    "Algorithm 2": lambda cell, layer, u, losses: coadjoint_loss(cell, u, losses, kappa=1.0),
+    "double backward": lambda cell, layer, u, losses: coadjoint_loss(
+        cell, u, losses, kappa=1.0, engine="reference"
+    ),
 }
 """Ways to the gradient of one mini-batch: the first two without, the others with the penalty (2.20)."""
 
@@ -38,76 +37,33 @@ _WARM_UP = 3
 """Time steps of a run that compiles and allocates what every run needs."""
 
 
-def training_step(method: str, workload: Workload) -> Callable[[], None]:
-    """Return a function that computes loss and gradients of one mini-batch, all random and float32."""
-    kind, engine = METHODS[method]
+def training_step(method: str, workload: Workload) -> Callable[[], dict[str, torch.Tensor]]:
+    """Return a function that computes the gradients of one mini-batch by name, all random and float32."""
     torch.manual_seed(0)
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs)
     labels = torch.randint(0, _CLASSES, (workload.batch,))
-    cell, layer = (
-        make(workload.inputs, workload.hidden) for make in (partial(make_cell, "rnn"), nn.RNN)
+    sizes = workload.inputs, workload.hidden
+    cell, layer, output = (
+        make_cell("rnn", *sizes),
+        nn.RNN(*sizes),
+        nn.Linear(workload.hidden, _CLASSES),
     )
-    output = nn.Linear(workload.hidden, _CLASSES)
+    loss = METHODS[method]
 
-    def losses(x):
-        return F.cross_entropy(output(x), labels, reduction="none")
+    def step() -> dict[str, torch.Tensor]:
+        loss(
+            cell, layer, u, lambda x: F.cross_entropy(output(x), labels, reduction="none")
+        ).backward()
+        named = nn.ModuleList([cell, layer, output]).named_parameters()
+        return {name: part.grad for name, part in named if part.grad is not None}
 
-    def plain():
-        losses(cell(u)[1][0]).mean().backward()
-
-    def by_layer():
-        losses(layer(u)[1][0]).mean().backward()
-
-    def coadjoint():
-        coadjoint_loss(cell, u, losses, kappa=1.0, engine=engine).backward()
-
-    return {"plain": plain, "layer": by_layer, "coadjoint": coadjoint}[kind]
+    return step
 
 
-def bench_coadjoint(workload: Workload, *, rounds: int) -> pd.DataFrame:
-    """Time one training step of every method beside the two ways of backpropagation.
-
-    Parameters
-    ----------
-    workload
-        The sizes.
-    rounds
-        Rounds after one warm-up; every round runs all methods in turn.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As `lib.bench.bench_cells` returns it: one row for each pair of method (``engine``) and ``baseline``.
-    """
-    if rounds < 1:
-        raise ValueError(f"expected at least one round, got {rounds}")
-    steps = {name: training_step(name, workload) for name in METHODS}
-    # Times on a shared machine drift: every round runs all methods, ratios are taken within a round.
-    times = pd.DataFrame(
-        [{name: _seconds(step) for name, step in steps.items()} for _ in range(rounds + 1)][1:]
-    )
-    return pd.DataFrame(
-        [
-            {
-                "workload": str(workload),
-                "cell": "rnn",
-                "engine": method,
-                "baseline": baseline,
-                "median_ms": times[method].median() * 1e3,
-                "baseline_median_ms": times[baseline].median() * 1e3,
-                "ratio": (times[method] / times[baseline]).median(),
-                "rounds": rounds,
-            }
-            for method in METHODS
-            for baseline in BASELINES
-        ]
-    )
-
-
-def _seconds(step: Callable[[], None]) -> float:
-    start = time.perf_counter()
-    step()
-    return time.perf_counter() - start
+def bench_coadjoint(workload: Workload, ledger: Ledger, *, rounds: int) -> list[dict]:
+    """Time one training step of every method beside the two ways of backpropagation; rows of `race`."""
+    entrants = {name: wall(training_step(name, workload)) for name in METHODS}
+    return race(entrants, ledger, size=workload, rounds=rounds, baselines=BASELINES)
 
 
 def peak_arrays(method: str, workload: Workload) -> float:

@@ -1,78 +1,161 @@
-"""Time the workload of the report's Figure 1 (Figure 2 of the ICML text), on a processor or a GPU.
+"""The workload of the UnICORNN report's Figure 1 (Figure 2 of the ICML text), on a processor or a GPU.
 
 Forward plus backward of UnICORNN, SRU and IndRNN with two layers, of the library's LSTM with one, and of the exponential RNN and
-coRNN, which the text compares with in words. Each is run by the engine that ``auto`` takes on the device.
+coRNN, which the text compares with in words. Each is run by the engine that ``auto`` takes on the device. On a GPU also what
+that engine takes when replayed from a graph, cuDNN with its own ten bits (TF32), the two cells with dense kernels, and the
+time below which no kernel can come. The texts train SRU and IndRNN with batch normalisation between layers; ours have none.
 """
 
 from collections.abc import Callable
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from lib import kernels
-from lib.bench import Workload, machine, seconds
+from lib.bench.race import Ledger, Timer, Workload, race, training_pass, wall
 from lib.cells import make_cell
 
 LAYERS = {"unicornn": 2, "sru": 2, "indrnn": 2, "exponential": 1, "cornn": 1}
 BASELINE = "nn.LSTM"
+DENSE = ("lem", "rnn")
+"""Cells outside of the figure that have kernels for the GPU."""
+
+FASTER, FLOOR = 10, 3
+"""How many times faster than cuDNN's LSTM UnICORNN, SRU and IndRNN are to be, and within how many times the larger floor."""
 
 
-def time_figure_1(workload: Workload, *, rounds: int, device: str) -> pd.DataFrame:
-    """Time every network of the figure, in turn in each round.
+def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: str) -> list[dict]:
+    """Time every network of the figure.
 
     Parameters
     ----------
     workload
         The sizes. The text gives batch 128 and 1000 or 2000 steps, and neither the width nor the features.
-    rounds
-        Rounds after one warm-up.
+    ledger, rounds
+        As in `race`.
     device
         ``cpu`` or ``cuda``.
 
     Returns
     -------
-    pandas.DataFrame
-        A row for each network, with the columns `lib.results.timings.COLUMNS`.
-
-    Raises
-    ------
-    ValueError
-        There is no round to time.
+    list of dict
+        Rows of `race`; ``what`` is `BASELINE` or "cell, engine, n layer(s)", on a GPU also with ", graph" and ", TF32".
     """
-    if rounds < 1:
-        raise ValueError(f"expected at least one round, got {rounds}")
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
-    lstm = nn.LSTM(workload.inputs, workload.hidden).to(device)
-    runs: dict[str, Callable[[], Tensor]] = {BASELINE: lambda: lstm(u)[0]}
-    runs |= {name: _pass(name, workload, u) for name in LAYERS}
-    times = pd.DataFrame(
-        [{name: seconds(run, u) for name, run in runs.items()} for _ in range(rounds + 1)][1:]
-    )
-    where = torch.cuda.get_device_name() if device == "cuda" else machine()
-    rows = [
-        {
-            "workload": str(workload),
-            "time_steps": workload.time_steps,
-            "cell": "lstm" if name == BASELINE else name,
-            "engine": "library" if name == BASELINE else _engine(name, u),
-            "layers": LAYERS.get(name, 1),
-            "baseline": BASELINE,
-            "median_ms": times[name].median() * 1e3,
-            "ratio": (times[name] / times[BASELINE]).median(),
-            "rounds": rounds,
-            "machine": where,
+    passes = {BASELINE: training_pass(nn.LSTM(workload.inputs, workload.hidden).to(device), u)}
+    names = {name: _name(name, u) for name in (*LAYERS, *(DENSE if on_gpu(u) else ()))}
+    passes |= {what: _pass(name, u, workload.hidden) for name, what in names.items()}
+    if not on_gpu(u):
+        entrants = {what: wall(run) for what, run in passes.items()}
+        return race(entrants, ledger, size=workload, rounds=rounds, baselines=[BASELINE])
+    from lib.bench.gpu import floors  # a machine without a GPU need not load its kernels
+
+    entrants = {what: floors.timer(run) for what, run in passes.items()}
+    entrants[f"{BASELINE}, TF32"] = _with_tf32(entrants[BASELINE])
+    entrants |= {
+        f"{what}, graph": floors.timer(_replayed(run))
+        for what, run in passes.items()
+        if "reference"
+        not in what  # its loop is thousands of nodes, and the exponential waits for the host
+    }
+    found = race(entrants, ledger, size=workload, rounds=rounds, baselines=[BASELINE], warm_up=3)
+    for name in floors.ARRAYS:
+        of_cell = [row for row in found if row["what"].startswith(names[name])]
+        try:
+            _beside_floors(name, of_cell, workload, ledger)
+        except Exception as error:
+            ledger.add(names[name], "floors", size=workload, failure=f"{error}")
+    return found
+
+
+def as_timings(rows: list[dict], workload: Workload) -> pd.DataFrame:
+    """Return plain passes as `lib.results.timings` keeps them: its columns, and the versions."""
+    layers = {BASELINE: 1} | LAYERS
+    found = []
+    for row in rows:
+        cell, *rest = row["what"].split(", ")
+        if cell in layers and len(rest) in (0, 2):
+            found.append(
+                {
+                    "workload": row["size"],
+                    "time_steps": workload.time_steps,
+                    "cell": "lstm" if cell == BASELINE else cell,
+                    "engine": rest[0] if rest else "library",
+                    "layers": layers[cell],
+                    "baseline": row["baseline"],
+                    "median_ms": row["value"],
+                }
+                | {key: row[key] for key in ("ratio", "rounds", "machine", "versions")}
+            )
+    return pd.DataFrame(found)
+
+
+def on_gpu(u: torch.Tensor) -> bool:
+    """Return whether the workload runs on a GPU."""
+    return u.is_cuda
+
+
+def _name(cell: str, u: torch.Tensor) -> str:
+    engine = kernels.choose(cell, u.device.type, u.dtype)
+    return f"{cell}, {engine}, {LAYERS.get(cell, 1)} layer(s)"
+
+
+def _pass(name: str, u: torch.Tensor, hidden: int) -> Callable[[], object]:
+    hyper_parameters = {"layers": LAYERS[name]} if LAYERS.get(name, 1) > 1 else {}
+    return training_pass(make_cell(name, u.shape[2], hidden, **hyper_parameters).to(u.device), u)
+
+
+def _with_tf32(timer: Timer) -> Timer:
+    def run() -> float:
+        torch.backends.cudnn.allow_tf32 = True
+        try:
+            return timer()
+        finally:
+            torch.backends.cudnn.allow_tf32 = False
+
+    return run
+
+
+def _replayed(run: Callable[[], object]) -> Callable[[], object]:
+    """Return a function that captures `run` when first called, so that a failure is that entrant's, and replays it."""
+    from lib.bench.gpu import checks
+
+    graphs = []
+
+    def replay() -> None:
+        if not graphs:
+            graphs.append(checks.capture(run)[0])
+        graphs[0].replay()
+
+    return replay
+
+
+def _beside_floors(name: str, found: list[dict], workload: Workload, ledger: Ledger) -> None:
+    """Add what no kernel can undercut, and whether the goals were reached."""
+    from lib.bench.gpu import floors
+
+    T, layers = workload.time_steps, LAYERS[name]
+    size = floors.ARRAYS[name] * layers * T * workload.batch * workload.hidden * 4
+    limits = {
+        "floor: bytes over bandwidth": 1e3 * size / floors.bandwidth(),
+        "floor: dependent steps": 1e3 * T * layers * floors.step_latency(name),
+    }
+    for quantity, value in limits.items():
+        ledger.add(name, quantity, size=workload, value=value, unit="ms")
+    for row in found:
+        faster, over = 1 / row["ratio"], row["value"] / max(limits.values())
+        goals = {
+            f"{BASELINE} / this": (faster, f">= {FASTER}", faster >= FASTER),
+            "this / larger floor": (over, f"<= {FLOOR}", over <= FLOOR),
         }
-        for name in runs
-    ]
-    return pd.DataFrame(rows)
-
-
-def _engine(name: str, u: Tensor) -> str:
-    return kernels.choose(name, u.device.type, u.dtype)
-
-
-def _pass(name: str, workload: Workload, u: Tensor) -> Callable[[], Tensor]:
-    hyper_parameters = {"layers": LAYERS[name]} if LAYERS[name] > 1 else {}
-    cell = make_cell(name, workload.inputs, workload.hidden, **hyper_parameters).to(u.device)
-    return lambda: cell(u)[0]
+        for quantity, (value, limit, passed) in goals.items():
+            ledger.add(
+                row["what"],
+                quantity,
+                size=workload,
+                value=value,
+                unit="ratio",
+                limit=limit,
+                passed=passed,
+            )

@@ -13,7 +13,7 @@ Case = tuple[Cell, Tensor, State]
 """A cell, an input and an initial state, all asking for gradients."""
 
 
-def a_case(
+def random_case(
     name: str,
     time_steps: int,
     batch: int,
@@ -129,7 +129,7 @@ def deviation_table(name: str, *, time_steps: int, batch: int, hidden: int) -> p
     """
     rows = []
     for dtype in (torch.float32, torch.float64):
-        case = a_case(name, time_steps, batch, hidden, dtype)
+        case = random_case(name, time_steps, batch, hidden, dtype)
         expected = everything(*doubled(*case), "reference")
         for engine in kernels.engine_names(name):
             device = device_of(name, engine, dtype)

@@ -7,7 +7,6 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -15,10 +14,11 @@ import pandas as pd
 from lib.analysis.tenet.fits import fit
 from lib.analysis.tenet.models import INTERCEPT, Model
 from lib.analysis.tenet.rows import Rows
-from lib.bench import machine
+from lib.bench.race import Ledger, race, wall
 
 _SCRIPT = Path(__file__).with_name("lme4.R")
-_BASELINE = "lme4"
+BASELINE = "lme4"
+DIFFERENCE = "largest relative difference of the estimates"
 
 
 class BaselineError(RuntimeError):
@@ -36,50 +36,26 @@ def lme4_version() -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def bench(model: Model, rows: Rows, *, rounds: int) -> pd.DataFrame:
-    """Time `model` on `rows`.
-
-    Parameters
-    ----------
-    model
-        One with a random intercept.
-    rows
-        Observations during training.
-    rounds
-        Rounds of our fit, of which the median counts; lme4 is run once.
+def bench(model: Model, rows: Rows, ledger: Ledger, *, rounds: int) -> list[dict]:
+    """Time `model`, one with a random intercept, on `rows` by processor time, so that a busy machine does not count.
 
     Returns
     -------
-    pandas.DataFrame
-        One line: ``workload``, ``engine``, ``seconds`` (of processor time, so that a busy machine does not count),
-        ``baseline``, ``baseline_seconds`` (likewise), ``ratio`` (ours over lme4's; nan without it), ``difference`` (largest relative difference of the estimates) and ``machine``.
+    list of dict
+        Rows of `race` for our engine and, where it is installed, for lme4, which is run once; and the largest relative
+        difference between their estimates.
     """
-    seconds = []
-    for _ in range(rounds):
-        start = time.process_time()
-        ours = fit(model, rows)
-        seconds.append(time.process_time() - start)
-    line = {
-        "workload": f"{model.name}, {len(ours.coefficients)} coefficients, {len(rows):,} rows, {len(rows.attempts):,} attempts",
-        "engine": ours.engine,
-        "seconds": median(seconds),
-        "baseline": _BASELINE,
-        "baseline_seconds": np.nan,
-        "ratio": np.nan,
-        "difference": np.nan,
-        "machine": machine(),
-    }
-    if lme4_version():
-        theirs = _lme4(model, rows)
-        names = ours.coefficients["term"].map(_name_in_r)
-        estimates = names.map(theirs["estimates"]).astype(float)
-        gap = (ours.coefficients["estimate"] / estimates - 1).abs().max()
-        line |= {
-            "baseline_seconds": theirs["seconds"],
-            "ratio": line["seconds"] / theirs["seconds"],
-            "difference": float(gap),
-        }
-    return pd.DataFrame([line])
+    ours = fit(model, rows)
+    size = f"{model.name}, {len(ours.coefficients)} coefficients, {len(rows):,} rows, {len(rows.attempts):,} attempts"
+    entrants = {ours.engine: wall(lambda: fit(model, rows), time.process_time)}
+    if not lme4_version():
+        return race(entrants, ledger, size=size, rounds=rounds, warm_up=0)
+    theirs = _lme4(model, rows)
+    entrants[BASELINE] = lambda: 1e3 * theirs["seconds"]
+    found = race(entrants, ledger, size=size, rounds=rounds, baselines=[BASELINE], warm_up=0)
+    estimates = ours.coefficients["term"].map(_name_in_r).map(theirs["estimates"]).astype(float)
+    gap = float((ours.coefficients["estimate"] / estimates - 1).abs().max())
+    return [*found, ledger.add(ours.engine, DIFFERENCE, size=size, value=gap, baseline=BASELINE)]
 
 
 def _lme4(model: Model, rows: Rows) -> dict:

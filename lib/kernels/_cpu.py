@@ -251,3 +251,39 @@ def _sigmoid(x):
     if x == types.float32:
         return lambda x: _sigmoid32(x)
     return lambda x: _sigmoid64(x)
+
+
+RELU, TANH, SIGMOID = range(3)
+PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
+"""The activations that a cell may choose, by the number that the kernels know them by."""
+
+
+@scalar
+def activate(phi, a, g):
+    """Replace a by phi(a + g), both one-dimensional."""
+    zero = a.dtype.type(0)
+    if phi == RELU:
+        for i in range(a.size):
+            b = a[i] + g[i]
+            a[i] = zero if b <= zero else b  # not max: NaN must pass
+    elif phi == TANH:
+        for i in range(a.size):
+            a[i] = tanh(a[i] + g[i])
+    else:
+        for i in range(a.size):
+            a[i] = sigmoid(a[i] + g[i])
+
+
+@scalar
+def times_slope(phi, delta, y):
+    """Multiply delta by the slope of phi where its value is y, both one-dimensional."""
+    zero, one = y.dtype.type(0), y.dtype.type(1)
+    if phi == RELU:
+        for i in range(y.size):
+            delta[i] = zero if y[i] <= zero else delta[i]
+    elif phi == TANH:
+        for i in range(y.size):
+            delta[i] *= one - y[i] * y[i]
+    else:
+        for i in range(y.size):
+            delta[i] *= y[i] * (one - y[i])

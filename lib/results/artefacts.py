@@ -104,8 +104,9 @@ class Artefacts:
         self.save_table(frame, artefact, caption=caption, part=part, explore=explore)
         shown = frame if shown is None else shown
         if isinstance(shown, pd.DataFrame):
+            numbered = all(name is None for name in shown.index.names)
             shown = shown.style.format(precision=precision, na_rep="–", thousands=",")
-            if all(name is None for name in frame.index.names):
+            if numbered:
                 shown = shown.hide(axis="index")
         display(shown.set_uuid(_stem(artefact, part)).set_caption(caption))
 

@@ -22,8 +22,9 @@ from ruamel.yaml import YAML
 
 from lib.paths import ROOT
 from lib.results.schema import ResultsError, count_ends
-from lib.run.pipeline.datasets import ANALYSES, EXPERIMENTS, RESULTS, read, written
+from lib.run.notebooks import read_parameters
 
+RESULTS = "data/results"
 TABLES = "data/tables/rebuilt"
 FIGURES = "data/figures/rebuilt"
 PACKAGES = (
@@ -40,9 +41,8 @@ PACKAGES = (
 
 
 def names(root: Path = ROOT) -> list[str]:
-    """Return the names of the datasets that the experiments below `root` write."""
-    found = [written(path) for path in sorted((root / "notebooks").glob(EXPERIMENTS))]
-    return ["factorial", *(Path(path).stem for path in found if Path(path).parent == Path(RESULTS))]
+    """Return the names of the datasets that this run's experiments have written below `root`."""
+    return sorted(path.stem for path in (root / RESULTS).glob("*.nc"))
 
 
 def keep(name: str, root: Path = ROOT) -> Path:
@@ -54,10 +54,6 @@ def keep(name: str, root: Path = ROOT) -> Path:
         The results are missing, lack attempts, or are not those of the last complete run; the reference kept
         before stays as it was.
     """
-    if name not in names(root):
-        raise ResultsError(
-            f"no experiment makes {name!r}; expected one of {', '.join(names(root))}"
-        )
     source = root / RESULTS / f"{name}.nc"
     results = _open(source)
     if missing := sum(ended["missing"] for ended in _ends(results).values()):
@@ -65,7 +61,11 @@ def keep(name: str, root: Path = ROOT) -> Path:
             f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
             "finish the experiment with `make repro`"
         )
-    notebooks = [path.stem for path in (root / "notebooks").glob(ANALYSES) if read(path) == name]
+    notebooks = [
+        path.stem
+        for path in (root / "notebooks").glob("*.ipynb")
+        if Path(str(read_parameters(path).get("results", ""))).stem == name
+    ]
     made = {
         "tables": _made(root / TABLES, notebooks, "*.csv"),
         "figures": _made(root / FIGURES, notebooks, "*.png"),
@@ -124,7 +124,8 @@ def provenance(results: xr.Dataset, md5: str) -> dict:
 def _open(path: Path) -> xr.Dataset:
     """Read any experiment's dataset; its own stage has validated it, and `dvc.lock` has its hash."""
     if not path.exists():
-        raise ResultsError(f"no results at {path}; build them with `make repro`")
+        known = ", ".join(sorted(other.stem for other in path.parent.glob("*.nc"))) or "none"
+        raise ResultsError(f"no results at {path}, there are {known}; build them with `make repro`")
     with xr.open_dataset(path, engine="netcdf4") as ds:
         return ds.load()
 

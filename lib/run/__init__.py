@@ -1,1 +1,1 @@
-"""Run one notebook and keep a clean executed copy: ``python -m lib.run NOTEBOOK OUTPUT [-p name value]...``."""
+"""Run notebooks, and say what they depend on: parameters, code, and what is left behind when they are killed."""

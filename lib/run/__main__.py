@@ -1,7 +1,29 @@
-"""Run one notebook from the command line, see `lib.run.execute`."""
+"""The commands of `dvc.yaml`: run a notebook (`lib.run.execute`), or write what stages depend on (``code``, `lib.run.code`).
+
+Plain enough for the Python of any system: ``dvc`` may be typed where another one answers.
+"""
 
 import sys
+from importlib.util import find_spec
 
-from lib.run.execute import main
+_NEEDED = ("papermill", "psutil", "pydantic", "ruamel")
 
-sys.exit(main())
+
+def _main(arguments):
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing or sys.version_info < (3, 11):
+        sys.exit(
+            f"lib.run: {sys.executable} {'lacks ' + missing[0] if missing else 'is older than Python 3.11'}; this "
+            "project's packages are in the environment .venv: activate it with `. .venv/bin/activate`, "
+            "or type `make repro`, which makes it and uses it"
+        )
+    if arguments == ["code"]:
+        from lib.run.code import main
+
+        return main()
+    from lib.run.execute import main
+
+    return main(arguments)
+
+
+sys.exit(_main(sys.argv[1:]))

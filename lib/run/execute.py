@@ -2,12 +2,15 @@
 
 ::
 
-    python -m lib.run NOTEBOOK OUTPUT [-p name value]...
+    python -m lib.run NOTEBOOK OUTPUT [-p name value]... [-s set results]... [-q]
 
 A thin layer around papermill. It refuses parameters that the notebook does not have or whose values do not fit
 the type of the default (papermill warns and goes on), and makes the copy reproducible (`lib.run.cleaning`): the same
-inputs give the same bytes. Everything printed is shown live; the copy keeps stdout, which must not vary, and drops
-stderr, the place for progress with times.
+inputs give the same bytes. The copy keeps stdout, which must not vary, and drops stderr, the place for
+progress with times.
+
+With ``-s`` the notebook is run for several sets of results at once, and ``{set}`` in OUTPUT is the name of each. What cells
+print is shown live, but for ``-q``, ``-s``, and stages of DVC, where progress and warnings are enough.
 
 Exit status: 0 done; 1 a cell failed, and what was executed is in ``OUTPUT`` with the suffix ``.failed.ipynb``;
 2 the call itself was wrong and nothing ran; 130 interrupted. OUTPUT exists only whole. When this process, or the DVC
@@ -17,13 +20,20 @@ that started it, is killed, the kernel goes too (`lib.run.guard`).
 import argparse
 import contextlib
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
 
-from lib.paths import ROOT
+from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard
-from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters
+from lib.run.notebooks import NotebookError, Scalar, as_text, convert, read_parameters
+
+SET = "{set}"
+"""What stands for the name of a set of results in the path of the executed copy."""
+
+_POLL = 0.05
 
 
 def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, Scalar]:
@@ -46,7 +56,9 @@ def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, 
     return values
 
 
-def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) -> None:
+def run_notebook(
+    notebook: Path, output: Path, parameters: dict[str, Scalar], *, quiet: bool = False
+) -> None:
     """Execute `notebook` with `parameters` and write its clean copy to `output`.
 
     Raises
@@ -59,7 +71,7 @@ def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) ->
 
     output.parent.mkdir(parents=True, exist_ok=True)
     failed = output.with_suffix(".failed.ipynb")
-    partial = output.with_name(f".{output.stem}.partial.ipynb")
+    partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
     failed.unlink(missing_ok=True)
     try:
         try:
@@ -71,7 +83,7 @@ def run_notebook(notebook: Path, output: Path, parameters: dict[str, Scalar]) ->
                 language="python",
                 cwd=ROOT,
                 progress_bar=False,
-                stdout_file=sys.stdout,
+                stdout_file=None if quiet or "DVC_STAGE" in os.environ else sys.stdout,
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
@@ -96,11 +108,9 @@ def _write_clean(executed: Path, target: Path) -> None:
     executed.replace(target)
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str]) -> int:
     """Run a notebook from the command line and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.run", description="Run one notebook and keep a clean executed copy."
-    )
+    parser = argparse.ArgumentParser(prog="python -m lib.run", description=main.__doc__)
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
     parser.add_argument(
@@ -112,31 +122,96 @@ def main(arguments: list[str] | None = None) -> int:
         metavar=("NAME", "VALUE"),
         help="a parameter of the notebook; may be repeated",
     )
+    parser.add_argument(
+        "-s",
+        dest="sets",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("SET", "RESULTS"),
+        help="run once for these results: parameters result_set and results, and {set} in the output; may be repeated",
+    )
+    parser.add_argument(
+        "-q", dest="quiet", action="store_true", help="do not show what the cells print"
+    )
     options = parser.parse_args(arguments)
-    notebook, output = options.notebook, options.output
     os.chdir(ROOT)
     try:
-        if output == notebook or output.suffix != ".ipynb":
-            raise NotebookError(
-                f"the output is {output}; expected another .ipynb file than the notebook"
-            )
-        parameters = check_parameters(notebook, options.parameters)
+        runs = _runs(options)
         guard.start(guard.pipeline_ancestors())
     except (NotebookError, ProcessLookupError) as error:
         return _tell(error, 2)
-    return _execute(notebook, output, parameters)
+    # Sets of strings print in one order.
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    begin = time.monotonic()
+    if options.sets:
+        status = _at_once(options.notebook, runs)
+    else:
+        [(output, parameters)] = runs.values()
+        status = _execute(options.notebook, output, parameters, quiet=options.quiet)
+    if status == 0 and not options.quiet:
+        names = f" ({', '.join(runs)})" if options.sets else ""
+        _tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
+    return status
 
 
-def _execute(notebook: Path, output: Path, parameters: dict[str, Scalar]) -> int:
+def _runs(options: argparse.Namespace) -> dict[str, tuple[Path, dict[str, Scalar]]]:
+    """Return output and parameters of each run that is asked for, by its set of results."""
+    runs = {}
+    for label, results in options.sets or [("", "")]:
+        given = [["results", results], ["result_set", label]] if label else []
+        if label and SET not in str(options.output):
+            raise NotebookError(
+                f"the output is {options.output}; expected {SET} in it, as there is one for each set"
+            )
+        if label in runs:
+            raise NotebookError(f"the set of results {label} is given twice; give it once")
+        output = Path(str(options.output).replace(SET, label))
+        inside = output.resolve().is_relative_to(NOTEBOOKS)
+        if inside or output.resolve() == options.notebook.resolve() or output.suffix != ".ipynb":
+            raise NotebookError(
+                f"the output is {output}; expected an .ipynb file that is not a source, outside {NOTEBOOKS}"
+            )
+        runs[label] = output, check_parameters(options.notebook, [*options.parameters, *given])
+    return runs
+
+
+def _at_once(notebook: Path, runs: dict[str, tuple[Path, dict[str, Scalar]]]) -> int:
+    """Run a notebook for all sets of results at once, each in a process with one thread; all of them succeed or none."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    processes = []
+    for output, parameters in runs.values():
+        given = [
+            text for name, value in parameters.items() for text in ("-p", name, as_text(value))
+        ]
+        command = [sys.executable, "-m", "lib.run", str(notebook), str(output), "-q", *given]
+        processes.append(subprocess.Popen(command))
+    try:
+        while not any(process.poll() for process in processes):  # the first that failed ends all
+            if all(process.poll() == 0 for process in processes):
+                return 0
+            time.sleep(_POLL)
+        status = next(process.returncode for process in processes if process.poll())
+    except KeyboardInterrupt:  # which a terminal has sent to all of them
+        status = 130
+    for process in processes:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    for output, _ in runs.values():
+        output.unlink(missing_ok=True)
+    return status
+
+
+def _execute(
+    notebook: Path, output: Path, parameters: dict[str, Scalar], *, quiet: bool = False
+) -> int:
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    # Sets of strings print in one order.
-    os.environ.setdefault("PYTHONHASHSEED", "0")
     failed = f"executed so far: {output.with_suffix('.failed.ipynb')}"
-    begin = time.monotonic()
     try:
-        run_notebook(notebook, output, parameters)
+        run_notebook(notebook, output, parameters, quiet=quiet)
     except PapermillExecutionError as error:
         print("\n".join(error.traceback), file=sys.stderr)
         return _tell(f"a cell of {notebook.name} failed with {error.ename}; {failed}", 1)
@@ -146,7 +221,6 @@ def _execute(notebook: Path, output: Path, parameters: dict[str, Scalar]) -> int
         return _tell(f"cannot write {output} ({error}); nothing was left in its place", 1)
     except KeyboardInterrupt:
         return _tell(f"{notebook.name} was interrupted; {failed}", 130)
-    print(f"lib.run: {notebook.name} in {time.monotonic() - begin:.1f} s", file=sys.stderr)
     return 0
 
 

@@ -5,26 +5,18 @@ sign costs exactly what used it. Reached is what the code imports, inside functi
 each module of `lib` that a piece of text names in full (``"lib.run.guard"``, for ``python -m``). Files that are no
 Python and lie beside a module belong to it if its text names them. The fingerprint is the same under every version of
 Python that reads the same tree from the code.
-
-``python -m lib.run.fingerprint FOLDER`` writes one file for each notebook, and one for the report: a line for each
-module that it reaches. DVC's stages depend on these files; a file is written only when its content changes.
 """
 
 import ast
 import hashlib
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from lib.paths import ROOT
-from lib.run.files import write_whole
-from lib.run.notebooks import NotebookError, read_cells
-
-PAGES = ("lib.report.__main__",)
-"""What a stage runs that is no notebook."""
+from lib.run.notebooks import read_cells
 
 _LOADER = ("lib", "registry.py")
 """The one file that imports by a computed name; a package that calls it imports its own folder."""
@@ -143,10 +135,11 @@ def _targets(module: _Module, file: Path, root: Path) -> list[Path]:
 
 
 def _hash(digests: dict[str, str]) -> str:
-    return hashlib.sha256(_lines(digests).encode()).hexdigest()[:16]
+    return hashlib.sha256(as_lines(digests).encode()).hexdigest()[:16]
 
 
-def _lines(digests: dict[str, str]) -> str:
+def as_lines(digests: dict[str, str]) -> str:
+    """Return what `reached` gives as text, one module a line."""
     return "".join(f"{digest} {path}\n" for path, digest in digests.items())
 
 
@@ -286,40 +279,3 @@ def _is_prose(node: ast.AST) -> bool:
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     )
-
-
-def write_all(folder: Path, root: Path = ROOT) -> list[str]:
-    """Write the lines of every notebook and of the pages into `folder`; return the names that changed.
-
-    Files of notebooks that are gone are removed.
-    """
-    found = {path.stem: notebook_reached(path, root=root) for path in _notebooks(root)}
-    found |= {name.split(".")[1]: reached([name], whole=True, root=root) for name in PAGES}
-    changed = []
-    for name, digests in found.items():
-        path, text = folder / name, _lines(digests)
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            write_whole(path, lambda partial, text=text: partial.write_text(text, encoding="utf-8"))
-            changed.append(name)
-    for path in folder.iterdir():
-        if path.name not in found:
-            path.unlink()
-    return changed
-
-
-def _notebooks(root: Path) -> list[Path]:
-    return sorted((root / "notebooks").glob("[!8]*.ipynb"))  # the benchmarks are no stages
-
-
-def main(arguments: list[str]) -> int:
-    """Write the files that stages depend on, and return the exit status."""
-    try:
-        write_all(Path(arguments[0]))
-    except (FingerprintError, NotebookError) as error:
-        print(f"lib.run.fingerprint: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -68,16 +68,21 @@ def _read(path: Path) -> dict:
         raise NotebookError(f"no notebook at {path}; check the name and the folder")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        whole = content["nbformat"] == 4 and all(
-            {"cell_type", "source", "metadata"} <= set(cell) for cell in content["cells"]
-        )
-    except (ValueError, KeyError, TypeError):
+        whole = content["nbformat"] == 4 and all(map(_is_cell, content["cells"]))
+    except (ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
         raise NotebookError(
             f"{path} is not a whole Jupyter notebook of format 4; save it again from JupyterLab"
         )
     return content
+
+
+def _is_cell(cell: dict) -> bool:
+    """Return whether a cell has what every cell has; raises TypeError or KeyError at the latest where it is none."""
+    tags = cell["metadata"].get("tags", [])
+    texts = [cell["cell_type"], *tags, "".join(cell["source"])]
+    return all(isinstance(text, str) for text in texts)
 
 
 def read_parameters(path: str | Path) -> dict[str, Scalar]:
@@ -122,6 +127,11 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
     raise NotebookError(
         f"parameter {name} is {text!r}; expected {_EXPECTED[kind]}, as its default {default!r}"
     )
+
+
+def as_text(value: Scalar) -> str:
+    """Return `value` as `convert` reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_notebook(path: str | Path) -> list[str]:

@@ -1,5 +1,4 @@
-"""Every check that needs a GPU, and what its kernels cost there, in one table.
+"""What can only be known on a GPU: whether the kernels are right there, and what they cost.
 
-``make bench-gpu``, or ``python -m lib.bench.gpu`` where the notebooks' packages are missing: it needs PyTorch, pandas, Numba and
-numba-cuda alone.
+``make bench-gpu``, or ``python -m lib.bench.gpu`` on a box without the notebooks' packages.
 """

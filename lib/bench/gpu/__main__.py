@@ -1,22 +1,61 @@
-"""Run every GPU check and write one table: ``python -m lib.bench.gpu --out data/tables/bench_gpu.csv``.
+"""Check and time every GPU kernel: ``python -m lib.bench.gpu --out data/tables/bench_gpu.csv``.
 
-Exit status: 0 where every kernel is right, 1 where one is not (speed is reported, not judged), 2 where there is no GPU to use.
+Every part runs in a process of its own, so that a kernel that breaks the device breaks no other part, and every
+measurement is a row of the table as soon as it is known. Rows are added to a table that is already there.
+
+Exit status: 0 where every kernel is right, 1 where one is not or a part failed (speed is reported, not judged), 2 where there is no
+GPU to use.
 """
 
 import argparse
+import subprocess
 import sys
+import time
 import traceback
-from importlib.metadata import version
 from pathlib import Path
 
-import pandas as pd
 import torch
 
+from lib.bench.figure_1 import time_figure_1
 from lib.bench.gpu import checks
-from lib.bench.gpu.speed import figure_1
+from lib.bench.race import Ledger, Workload, read_rows, sentence
 from lib.kernels import _cuda
 
-COLUMNS = ["check", "case", "quantity", "value", "unit", "limit", "passed"]
+BATCH, HIDDEN = 128, 128
+"""Of Figure 1's workload. The texts give no number of units; 128 is that of their smallest psMNIST network."""
+LENGTHS = (1000, 2000)
+ROUNDS = 30
+PATIENCE = 600.0
+"""Seconds that a part may take."""
+
+_SMI = (
+    "driver_version",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.limit",
+    "temperature.gpu",
+)
+
+
+def parts() -> list[str]:
+    """Return what there is to do, the surest first."""
+    lengths = [f"figure-1 {length}" for length in LENGTHS]
+    return ["machine", *(f"checks {name}" for name in checks.cells()), *lengths, "machine"]
+
+
+def run_part(part: str, ledger: Ledger) -> None:
+    """Do one of `parts` here; what fails inside it is a row."""
+    kind, _, name = part.partition(" ")
+    if kind == "machine":
+        _machine(ledger)
+    elif kind == "checks":
+        for dtype in checks.TOLERANCE:
+            _parity(name, dtype, ledger)
+        for check in checks.CHECKS:
+            _outcome(check, name, ledger)
+    else:
+        time_figure_1(Workload(BATCH, int(name), HIDDEN), ledger, rounds=ROUNDS, device="cuda")
 
 
 def what_is_missing() -> str:
@@ -28,102 +67,100 @@ def what_is_missing() -> str:
     return _cuda.obstacle()
 
 
-def table(*, time_steps: tuple[int, ...] = (1000, 2000)) -> pd.DataFrame:
-    """Run all checks and benchmarks; a check that fails is a row, not an end.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``check``, ``case``, ``quantity``, ``value``, ``unit``, ``limit`` and ``passed``, which is empty where nothing is
-        promised.
-    """
-    rows = [_machine()]
-    for name in checks.cells():
-        rows += [_parity(name, dtype) for dtype in checks.TOLERANCE]
-        rows += [_outcome(check, name) for check in checks.CHECKS]
-    _say("speed")
-    parts = [pd.DataFrame(rows), *(figure_1(steps) for steps in time_steps)]
-    return pd.concat(parts, ignore_index=True)[COLUMNS]
-
-
-def _machine() -> dict:
-    versions = f"torch {torch.__version__}, numba-cuda {version('numba-cuda')}"
-    count = torch.cuda.get_device_properties(0).multi_processor_count
-    case = f"{torch.cuda.get_device_name(0)}, {versions}"
-    return {
-        "check": "machine",
-        "case": case,
-        "quantity": "multiprocessors",
-        "value": count,
-        "passed": "",
+def _machine(ledger: Ledger) -> None:
+    """Add what times depend on: it is asked before and after them, since clocks change under load."""
+    device = torch.cuda.get_device_properties(0)
+    facts = {
+        "multiprocessors": device.multi_processor_count,
+        "memory": f"{device.total_memory / 2**30:.1f} GiB",
+        "compute capability": f"{device.major}.{device.minor}",
+        "CUDA of PyTorch": torch.version.cuda,
+        "cuDNN": torch.backends.cudnn.version(),
+        "TF32 in cuDNN": torch.backends.cudnn.allow_tf32,
+        "TF32 in products": torch.backends.cuda.matmul.allow_tf32,
     }
+    for quantity, value in facts.items():
+        ledger.add("machine", quantity, value=value)
+    try:
+        command = ["nvidia-smi", f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader", "--id=0"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        for quantity, value in zip(_SMI, done.stdout.strip().split(", "), strict=True):
+            ledger.add("machine", quantity, value=value)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        ledger.add("machine", "nvidia-smi", failure=sentence(error))
 
 
-def _parity(name: str, dtype: torch.dtype) -> dict:
-    _say(f"{name}: parity in {dtype}")
-    row = {
-        "check": "parity",
-        "case": f"{name}, {str(dtype).removeprefix('torch.')}",
-        "unit": "relative",
-    }
+def _parity(name: str, dtype: torch.dtype, ledger: Ledger) -> None:
+    label = f"parity in {str(dtype).removeprefix('torch.')}"
     try:
         worst, deviation, allowed = checks.parity(name, dtype)
-    except Exception:  # a kernel that fails is a result; the others are still wanted
+    except Exception as error:  # a kernel that fails is a result; the others are still wanted
         traceback.print_exc()
-        return row | {"quantity": _last_error(), "passed": False}
-    passed = deviation <= allowed
-    return row | {
-        "quantity": worst,
-        "value": deviation,
-        "limit": f"<= {allowed:.1e}",
-        "passed": passed,
-    }
+        ledger.add(name, label, passed=False, failure=sentence(error))
+        return
+    limit = {"limit": f"<= {allowed:.1e}", "passed": deviation <= allowed}
+    ledger.add(name, f"{label}: {worst}", value=deviation, unit="relative", **limit)
 
 
-def _outcome(check, name: str) -> dict:
+def _outcome(check, name: str, ledger: Ledger) -> None:
     label = check.__name__.replace("_", " ")
-    _say(f"{name}: {label}")
-    row = {"check": label, "case": name, "quantity": "", "passed": True}
+    start = time.perf_counter()
     try:
         check(name)
-    except Exception:  # as above
+    except Exception as error:  # as above
         traceback.print_exc()
-        return row | {"quantity": _last_error(), "passed": False}
-    return row
+        ledger.add(name, label, passed=False, failure=sentence(error))
+    else:
+        ledger.add(name, label, value=time.perf_counter() - start, unit="s", passed=True)
 
 
-def _last_error() -> str:
-    kind, error, _ = sys.exc_info()
-    return f"{kind.__name__}: {error}".split("\n")[0]
+def is_wrong(row: dict) -> bool:
+    """Return whether a row says that a kernel is wrong; a goal of speed that was missed is none such."""
+    return str(row["passed"]) == "False" and row["unit"] != "ratio"
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _in_its_own_process(part: str, out: Path, where: str) -> None:
+    print(part, file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "lib.bench.gpu", "--out", str(out), "--part", part]
+    try:
+        status = subprocess.run(command, check=False, timeout=PATIENCE).returncode
+        failure = f"its process ended with status {status}" if status else ""
+    except subprocess.TimeoutExpired:
+        failure = f"it took more than {PATIENCE:.0f} s"
+    if failure:
+        Ledger(out, anew=False, where=where).add(part, "process", passed=False, failure=failure)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m lib.bench.gpu", description=__doc__.split("\n")[0]
     )
-    parser.add_argument("--out", type=Path, help="where the table is written (CSV)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
+    )
     parser.add_argument("--look", action="store_true", help="only say whether there is a GPU")
+    parser.add_argument("--part", help=f"do this alone: {', '.join(dict.fromkeys(parts()))}")
     arguments = parser.parse_args()
     if arguments.look and torch.cuda.is_available():
         print(torch.cuda.get_device_name(0))
         return 0
     if missing := what_is_missing():
-        _say(missing)
+        print(missing, file=sys.stderr)
         return 2
-    found = table()
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        partial = arguments.out.with_suffix(".partial")
-        found.to_csv(partial, index=False, float_format="%.6g")
-        partial.replace(arguments.out)
-    print(found.to_string(index=False, na_rep=""))
-    wrong = found[(found["passed"] == False) & (found["check"] != "speed")]  # noqa: E712 - "" is neither
-    print(f"{len(wrong)} of {(found['check'] != 'speed').sum()} checks failed")
-    return 1 if len(wrong) else 0
+    where = torch.cuda.get_device_name(0)
+    if arguments.part:
+        run_part(arguments.part, Ledger(arguments.out, anew=False, where=where))
+        return 0
+    before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
+    for part in parts():
+        _in_its_own_process(part, arguments.out, where)
+    found = read_rows(arguments.out)[before:]
+    for row in found:
+        if row["quantity"] != "time":
+            print("  ".join(row[c] for c in row if c not in ("machine", "versions") and row[c]))
+    wrong = [row for row in found if row["failure"] or is_wrong(row)]
+    print(f"{len(wrong)} rows say that something is wrong, of {len(found)} in {arguments.out}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

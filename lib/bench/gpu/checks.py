@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lib import kernels
-from lib.bench.parity import a_case, deviations, doubled, everything, moved
+from lib.bench.parity import deviations, doubled, everything, moved, random_case
 from lib.cells import Cell, State, cell_names, make_cell
 from lib.kernels._cuda import DEVICES
 
@@ -32,7 +32,7 @@ def cells() -> list[str]:
 
 def parity(name: str, dtype: torch.dtype) -> tuple[str, float, float]:
     """Return the quantity that deviates most from what it may, its deviation, and what it may."""
-    case = a_case(name, *PARITY_SIZES, dtype)
+    case = random_case(name, *PARITY_SIZES, dtype)
     expected = everything(*doubled(*case), "reference")
     own = deviations(everything(*case, "reference"), expected)
     found = deviations(everything(*moved(DEVICE, *case), ENGINE), expected)
@@ -110,18 +110,14 @@ def spreads_bad_numbers(name: str) -> None:
     assert torch.equal(found, expected), "NaN spreads otherwise than in the reference"
 
 
-def refuses_tensors_on_the_cpu(name: str) -> None:
-    """A cell, or its weights alone, on the CPU are refused in one sentence."""
-    cell, u, state = a_case(name, *SIZES, torch.float32)
-    _refused(lambda: cell(u, state, engine=ENGINE), "it runs on cuda")
-    run = kernels.select(name, ENGINE, u.cuda())
-    _refused(lambda: run(cell.weights(), state, u.cuda()), "expected weights and states of")
-
-
 def refuses_bad_input(name: str) -> None:
-    """Tensors of the wrong type, size or length are refused in one sentence."""
+    """Tensors of the wrong type, size, length or, on a GPU, place are refused in one sentence."""
     cell, u, state = _case(name)
     weights, run = cell.weights(), kernels.select(name, ENGINE, u)
+    if u.is_cuda:
+        here = random_case(name, *SIZES, torch.float32)
+        _refused(lambda: here[0](*here[1:], engine=ENGINE), "it runs on cuda")
+        _refused(lambda: run(here[0].weights(), here[2], u), "expected weights and states of")
     _refused(lambda: run(weights, state, u.double()), "expected weights and states of")
     _refused(lambda: run(weights, state, u[..., :1]), "2 features")
     _refused(lambda: run(weights, state, u[:0]), "no size of 0")
@@ -144,7 +140,6 @@ CHECKS: list[Callable[[str], None]] = [
     trains_many_in_one_launch,
     spreads_bad_numbers,
     refuses_bad_input,
-    refuses_tensors_on_the_cpu,
     refuses_what_does_not_fit,
 ]
 
@@ -164,7 +159,7 @@ def capture(run: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, object]:
 
 
 def _case(name: str) -> tuple[Cell, Tensor, State]:
-    return moved(DEVICE, *a_case(name, *SIZES, torch.float32))
+    return moved(DEVICE, *random_case(name, *SIZES, torch.float32))
 
 
 def _run(cell: Cell, u: Tensor, state: State) -> list[Tensor]:

@@ -5,10 +5,12 @@ that one step must wait for. The second is measured on one warp with everything 
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 
 from lib.bench.gpu.checks import DEVICE
+from lib.bench.race import Timer
 from lib.kernels._cuda import Kernel, cuda, device, kernel, launch
 from lib.kernels._cuda_device import ONE, ZERO, sigmoid, tanh
 
@@ -77,11 +79,13 @@ CHAINS = {
 """The steps that wait for each other, there and back."""
 
 
+@cache
 def bandwidth(*, rounds: int = 20) -> float:
     """Return bytes a second, read and written, of the best of `rounds` copies of a gibibyte."""
     source = torch.empty(2**28, device=DEVICE)
     target = torch.empty_like(source)
-    seconds = min(milliseconds(lambda: target.copy_(source)) / 1e3 for _ in range(rounds + 1))
+    copy = timer(lambda: target.copy_(source))
+    seconds = min(copy() for _ in range(rounds + 1)) / 1e3
     return 2 * source.numel() * source.element_size() / seconds
 
 
@@ -91,19 +95,20 @@ def step_latency(name: str, *, steps: int = 200_000, rounds: int = 5) -> float:
     result = torch.empty(32, device=DEVICE)
     total = 0.0
     for run in CHAINS[name]:
-        times = [
-            milliseconds(lambda run=run: launch(run, 1, 32, numbers, result, steps))
-            for _ in range(rounds + 1)
-        ]
-        total += min(times) / 1e3 / steps
+        chain = timer(lambda run=run: launch(run, 1, 32, numbers, result, steps))
+        total += min(chain() for _ in range(rounds + 1)) / 1e3 / steps
     return total
 
 
-def milliseconds(run: Callable[[], object]) -> float:
-    """Return the time between two events around `run` on the current stream."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    run()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end)
+def timer(run: Callable[[], object]) -> Timer:
+    """Return a timer of `run` by two events around it on the current stream."""
+
+    def between_events() -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end)
+
+    return between_events

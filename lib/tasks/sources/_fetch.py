@@ -6,10 +6,12 @@ import os
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pooch
 from requests import RequestException
 
 from lib.paths import DATA, resolve
+from lib.run.files import write_whole
 
 MIRROR = "LTD_DATA_MIRROR"
 
@@ -61,8 +63,13 @@ def from_mirror(path: str, sha256: str | None) -> Path:
     if not file.is_file():
         raise FileNotFoundError(f"the mirror has no {path}; unset {MIRROR} to download instead")
     if sha256 is not None:
-        check(file.read_bytes(), sha256, path)
+        check_file(file, sha256, path)
     return file
+
+
+def in_mirror(path: str) -> bool:
+    """Return whether a mirror is set and holds the file."""
+    return mirror() is not None and (mirror() / path).is_file()
 
 
 def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
@@ -90,7 +97,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     def download(address: str, partial: Path, pooch_: object) -> None:
         pooch.HTTPDownloader(timeout=60)(address, partial, pooch_)
         if sha256 is not None:  # here and not by pooch, so that the sentence is the mirror's
-            check(Path(partial).read_bytes(), sha256, name)
+            check_file(Path(partial), sha256, name)
 
     try:
         # pooch hands over a temporary name and moves the file only after the function above.
@@ -113,9 +120,40 @@ def fetch(path: str, sha256: str, url: str) -> Path:
     return from_publisher(url, sha256, path.rsplit("/", 1)[0])
 
 
+def fetch_pinned(path: str, url: str) -> Path:
+    """Return a file whose publisher states no checksum: the first one seen counts from then on.
+
+    Its SHA-256 is kept in ``data/raw/<folder>/<file>.sha256``; a file that differs later raises `ChecksumError`. To accept
+    another one, remove the record.
+    """
+    if in_mirror(path):
+        file = from_mirror(path, None)
+    else:
+        file = from_publisher(url, None, path.rsplit("/", 1)[0])
+    record = DATA / "raw" / f"{path}.sha256"
+    if record.exists():
+        check_file(file, record.read_text().strip(), path)
+    else:
+        write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
+    return file
+
+
 def check(content: bytes, sha256: str, name: str) -> None:
     """Raise `ChecksumError`, naming the file and both hashes, unless the content has the SHA-256."""
-    found = hashlib.sha256(content).hexdigest()
+    _compare(hashlib.sha256(content).hexdigest(), sha256, name)
+
+
+def check_file(file: Path, sha256: str, name: str) -> None:
+    """Raise `ChecksumError` unless the file has the SHA-256; files larger than the memory are no trouble."""
+    _compare(_sha256(file), sha256, name)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _compare(found: str, sha256: str, name: str) -> None:
     if found != sha256:
         raise ChecksumError(
             f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
@@ -131,3 +169,9 @@ def unpacked(path: Path) -> bytes:
         raise ChecksumError(
             f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
         ) from None
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an ``.npz`` file; a pickled object in it raises `ValueError`."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file}

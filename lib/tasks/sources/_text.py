@@ -20,31 +20,46 @@ def words(text: str) -> list[str]:
     return text.lower().translate(_SEPARATORS).split()
 
 
-def encode(train: list[str], test: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return both splits as tokens, (n, 500) each.
+def encode(
+    train: list[str],
+    *others: list[str],
+    vocabulary_size: int = VOCABULARY_SIZE,
+    length: int = LENGTH,
+) -> tuple[np.ndarray, ...]:
+    """Return all parts as tokens, (n, 500) each.
 
     Parameters
     ----------
-    train, test
+    train, others
         Texts. The vocabulary comes from the training part alone.
+    vocabulary_size
+        Number of ids, at most 32,767.
+    length
+        Tokens of a text.
 
     Returns
     -------
     tuple of int16 arrays
-        Ids below 10,000: filling, start, unknown word, then words by frequency (ties by spelling). A
-        text keeps its last 500 tokens, a shorter one is filled in front, so that what is read last is
-        always text. This is the convention of the widely used Keras encodings of these two data sets,
-        except that Keras leaves the id 3 unused.
+        Ids: filling, start, unknown word, then words by frequency (ties by spelling). A text keeps its last
+        tokens, a shorter one is filled in front, so that what is read last is always text. This is the
+        convention of the widely used Keras encodings of these two data sets, except that Keras leaves the
+        id 3 unused.
     """
-    tokenised = [[words(text) for text in part] for part in (train, test)]
-    counts = Counter(word for text in tokenised[0] for word in text)
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))
-    ids = {word: i for i, word in enumerate(frequent[: VOCABULARY_SIZE - FIRST_WORD], FIRST_WORD)}
-    return tuple(np.stack([_sequence(text, ids) for text in part]) for part in tokenised)
+    ids = {word: i for i, word in enumerate(vocabulary(train, vocabulary_size), FIRST_WORD)}
+    return tuple(
+        np.stack([_sequence(words(text), ids, length) for text in part])
+        for part in (train, *others)
+    )
 
 
-def _sequence(text: list[str], ids: dict[str, int]) -> np.ndarray:
-    tokens = [START, *(ids.get(word, UNKNOWN) for word in text)][-LENGTH:]
-    sequence = np.full(LENGTH, PAD, np.int16)
-    sequence[LENGTH - len(tokens) :] = tokens
+def vocabulary(texts: list[str], size: int = VOCABULARY_SIZE) -> list[str]:
+    """Return the words that have ids, from the first, `FIRST_WORD`, on."""
+    counts = Counter(word for text in texts for word in words(text))
+    return sorted(counts, key=lambda word: (-counts[word], word))[: size - FIRST_WORD]
+
+
+def _sequence(text: list[str], ids: dict[str, int], length: int) -> np.ndarray:
+    tokens = [START, *(ids.get(word, UNKNOWN) for word in text)][-length:]
+    sequence = np.full(length, PAD, np.int16)
+    sequence[length - len(tokens) :] = tokens
     return sequence

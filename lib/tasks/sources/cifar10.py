@@ -41,7 +41,7 @@ def cifar10() -> xr.Dataset:
         substitute = "decoded from JPEG copies of the images (mean absolute error 5.8 of 255), sorted by class"
     else:
         archive = from_publisher(URL, ARCHIVE, "cifar10")
-        train, test = _from_binary(archive, TRAIN), _from_binary(archive, TEST)
+        train, test = from_binary(archive, TRAIN), from_binary(archive, TEST)
         substitute = ""
     return prepared_dataset(
         "cifar10",
@@ -55,7 +55,7 @@ def cifar10() -> xr.Dataset:
     )
 
 
-def _from_binary(archive: Path, members: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def from_binary(archive: Path, members: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Read records of a label and three colour planes, straight from the archive, unextracted."""
     with tarfile.open(archive) as tar:
         content = b"".join(tar.extractfile(tar.getmember(name)).read() for name in members)

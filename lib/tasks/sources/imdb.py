@@ -35,23 +35,27 @@ Reviews = list[tuple[str, str]]
 @source
 def imdb() -> xr.Dataset:
     """Return the reviews as 500 tokens, the official split; class 1 is favourable."""
-    if mirror() is not None:
-        train, test = (_from_lines(from_mirror(*item)) for item in MIRRORED.items())
-    else:
-        train, test = _from_archive(from_publisher(URL, ARCHIVE, "imdb"))
-    # One order whatever the container: by class, then by number.
-    train, test = (sorted(part, key=_class_and_number) for part in (train, test))
+    train, test = read_reviews()
     tokens = encode([text for _, text in train], [text for _, text in test])
     return prepared_dataset(
         "imdb",
-        (tokens[0], _labels(train)),
-        (tokens[1], _labels(test)),
+        (tokens[0], labels(train)),
+        (tokens[1], labels(test)),
         kind="tokens",
         source="Maas et al.: Learning word vectors for sentiment analysis, ACL 2011",
         outputs=len(CLASSES),
         valid_max=VOCABULARY_SIZE - 1,
         vocabulary_size=VOCABULARY_SIZE,
     )
+
+
+def read_reviews() -> tuple[Reviews, Reviews]:
+    """Return the reviews for training and testing, in one order whatever the container: by class, then by number."""
+    if mirror() is not None:
+        train, test = (_from_lines(from_mirror(*item)) for item in MIRRORED.items())
+    else:
+        train, test = _from_archive(from_publisher(URL, ARCHIVE, "imdb"))
+    return sorted(train, key=_class_and_number), sorted(test, key=_class_and_number)
 
 
 def _from_lines(path: Path) -> Reviews:
@@ -80,5 +84,6 @@ def _class_and_number(review: tuple[str, str]) -> tuple[str, int]:
     return label, int(rest.split("_")[0])
 
 
-def _labels(reviews: Reviews) -> np.ndarray:
+def labels(reviews: Reviews) -> np.ndarray:
+    """Return 1 for a favourable review and 0 for another."""
     return np.array([CLASSES.index(name.split("/")[0]) for name, _ in reviews])

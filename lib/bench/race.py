@@ -1,0 +1,215 @@
+"""The one way in which anything is timed here.
+
+Times on a shared machine drift, so nothing is timed alone: every round runs all entrants in turn, a ratio compares two times of
+one round, and medians over rounds are reported. A time says little without its baseline, size, machine and versions: every row has
+them. Rows are appended to a file one by one, so that a run that is cut short keeps what it has measured; an entrant that fails
+is a row as well, and the others go on.
+"""
+
+import csv
+import os
+import platform
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+
+import torch
+from torch import nn
+
+COLUMNS = ("what", "size", "quantity", "round", "value", "unit", "baseline", "ratio")
+COLUMNS += ("rounds", "limit", "passed", "failure", "machine", "versions")
+"""Of every benchmark. One measurement has its ``round``, a median the number of ``rounds`` and its ``baseline``; ``ratio`` is the
+median over rounds of the time by the baseline's, below 1 where it is faster. ``limit`` and ``passed`` belong to what is promised."""
+
+MEASUREMENT, MEDIAN = "time", "median time"
+"""Quantities of the rows of a race."""
+
+_PACKAGES = ("torch", "numba", "numba-cuda", "numpy", "scipy", "statsmodels")
+
+Timer = Callable[[], float]
+"""Does something once and returns the milliseconds that it took."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Sizes of one benchmark: forward plus backward of one recurrent layer."""
+
+    batch: int
+    time_steps: int
+    hidden: int
+    inputs: int = 1
+
+    def __str__(self) -> str:
+        return f"B{self.batch} T{self.time_steps} d{self.hidden}"
+
+
+class Ledger:
+    """Rows of measurements, each appended to a CSV file at once.
+
+    Parameters
+    ----------
+    path
+        The file; without one the rows are kept in memory alone.
+    anew
+        Begin the file anew. Otherwise rows are added to those that are there.
+    where
+        The machine in words; by default its processor.
+
+    Raises
+    ------
+    ValueError
+        Rows are to be added to a file with other columns.
+    """
+
+    def __init__(self, path: Path | None = None, *, anew: bool = True, where: str = "") -> None:
+        self.rows: list[dict] = []
+        self._path = path
+        self._about = {"machine": where or machine(), "versions": versions()}
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if anew or not path.exists():
+            self._append(COLUMNS, "w")
+        elif tuple(read_rows(path, header=True)) != COLUMNS:
+            raise ValueError(
+                f"{path} has other columns than {', '.join(COLUMNS)}; name another file"
+            )
+
+    def add(self, what: str, quantity: str, **more) -> dict:
+        """Append a row and return it; `more` are columns."""
+        if unknown := more.keys() - set(COLUMNS):
+            raise ValueError(f"unknown column {min(unknown)!r}; known: {', '.join(COLUMNS)}")
+        given = {"what": what, "quantity": quantity, **self._about, **more}
+        row = {column: given.get(column) for column in COLUMNS} | {
+            "size": str(more.get("size", ""))
+        }
+        self.rows.append(row)
+        if self._path is not None:
+            self._append(row.values(), "a")
+        return row
+
+    def _append(self, values: Collection, mode: str) -> None:
+        with self._path.open(mode, encoding="utf-8", newline="") as file:
+            texts = (f"{value:.6g}" if isinstance(value, float) else value for value in values)
+            csv.writer(file, lineterminator="\n").writerow(texts)
+
+
+def read_rows(path: Path, *, header: bool = False) -> list:
+    """Return the rows of a ledger's file as texts by column, or the names of its columns."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        return list(reader.fieldnames or []) if header else list(reader)
+
+
+def race(
+    entrants: Mapping[str, Timer],
+    ledger: Ledger,
+    *,
+    size: object,
+    rounds: int,
+    baselines: Collection[str] | Mapping[str, Collection[str]] = (),
+    warm_up: int = 1,
+) -> list[dict]:
+    """Run all entrants in turn, round after round.
+
+    Parameters
+    ----------
+    entrants
+        What is timed, by name.
+    ledger
+        Where every measurement goes, and every failure.
+    size
+        Of the workload, for the rows.
+    rounds, warm_up
+        Rounds that count, and rounds before them, in which kernels compile.
+    baselines
+        Names of entrants that all others are set beside, or such names for each entrant.
+
+    Returns
+    -------
+    list of dict
+        A row of medians for each entrant and baseline, with the columns `COLUMNS`; they are in the ledger too. None for an
+        entrant that failed, which takes no further part.
+
+    Raises
+    ------
+    ValueError
+        There is no round to time.
+    """
+    if rounds < 1:
+        raise ValueError(f"expected at least one round, got {rounds}")
+    times: dict[str, list[float]] = {what: [] for what in entrants}
+    for k in range(-warm_up, rounds):
+        for what in list(times):
+            try:
+                milliseconds = entrants[what]()
+            except Exception as error:  # a result: the others are still wanted
+                ledger.add(what, MEASUREMENT, size=size, round=k + 1, failure=sentence(error))
+                del times[what]
+                continue
+            if k >= 0:
+                times[what].append(milliseconds)
+                ledger.add(what, MEASUREMENT, size=size, round=k + 1, value=milliseconds, unit="ms")
+    found = []
+    for what, own in times.items():
+        row = {"size": size, "value": median(own), "unit": "ms", "rounds": rounds}
+        beside = baselines.get(what, ()) if isinstance(baselines, Mapping) else baselines
+        for name in beside or ("",):
+            if name in times:
+                ratio = median(a / b for a, b in zip(own, times[name], strict=True))
+                row |= {"baseline": name, "ratio": ratio}
+            elif name:
+                row |= {"baseline": name, "ratio": None}
+            found.append(ledger.add(what, MEDIAN, **row))
+    return found
+
+
+def wall(run: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> Timer:
+    """Return a timer of `run` by a clock in seconds."""
+
+    def timer() -> float:
+        start = clock()
+        run()
+        return 1e3 * (clock() - start)
+
+    return timer
+
+
+def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], object]:
+    """Return a forward and backward pass of a recurrent layer from its last output, as training does."""
+    parameters = list(module.parameters())
+
+    def run() -> object:
+        last = module(u, **more)[0][-1].sum()
+        return torch.autograd.grad(last, parameters, allow_unused=True)
+
+    return run
+
+
+def machine() -> str:
+    """Return what a reader needs to place the times: processor, cores, threads used."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [row.split(":")[1] for row in info.read_text().splitlines() if "model name" in row]
+        model = names[0].strip() if names else model
+    return f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used"
+
+
+def versions() -> str:
+    """Return the installed packages that times depend on."""
+    found = []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def sentence(error: BaseException) -> str:
+    """Return an error in one line."""
+    return f"{type(error).__name__}: {error}".split("\n")[0]

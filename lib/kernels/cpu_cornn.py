@@ -1,0 +1,120 @@
+r"""coRNN on one CPU core.
+
+Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W and script W side by side:
+
+.. math::
+    f_n &= \tanh(M (y_{n-1}, z_{n-1}) + g_n) \\
+    z_n &= s \, (r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1})), \qquad y_n = y_{n-1} + \Delta t \, z_n
+
+where :math:`s = 1, r = 1 - \Delta t \, \epsilon` for explicit damping and :math:`s = 1 / (1 + \Delta t \, \epsilon), r = 1` for implicit.
+
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, that of
+:math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
+recurrence). With :math:`m_n = s \mu_n`:
+
+.. math::
+    \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma m_{n+1} + W^\top \delta_{n+1} \\
+    \mu_n &= \Delta t \, \lambda_n + r m_{n+1} + \mathcal{W}^\top \delta_{n+1}, \qquad
+    \delta_n = \Delta t \, m_n \odot (1 - f_n^2)
+
+Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial M = \sum_n \delta_n (y_{n-1}, z_{n-1})^\top`, a product over
+the whole sequence for each half.
+
+Stored: y (the output), z and f. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu_engine import engine
+
+
+@kernel
+def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
+    batch, d = y0.shape
+    both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
+    for k in range(batch):
+        for i in range(d):
+            both[k, i], both[k, d + i] = y0[k, i], z0[k, i]
+    for n in range(len(g)):
+        np.dot(both, M.T, f[n])
+        for k in range(batch):
+            f_n, g_n, y_n, z_n = f[n, k], g[n, k], y[n, k], z[n, k]
+            y_before, z_before = both[k, :d], both[k, d:]
+            for i in range(d):
+                f_n[i] = tanh(f_n[i] + g_n[i])
+                moved = s * (r * z_before[i] + dt * (f_n[i] - gamma * y_before[i]))
+                z_n[i] = z_before[i] = moved
+                y_n[i] = y_before[i] = y_before[i] + dt * moved
+
+
+@kernel
+def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    one = M.dtype.type(1)
+    batch, d = y_carried.shape
+    products = np.empty((batch, 2 * d), M.dtype)
+    for n in range(len(f) - 1, -1, -1):
+        for k in range(batch):
+            lambda_, mu, o_n, f_n, d_n = (
+                y_carried[k],
+                z_carried[k],
+                from_y[n, k],
+                f[n, k],
+                delta[n, k],
+            )
+            for i in range(d):
+                lambda_[i] += o_n[i]
+                m = s * (mu[i] + dt * lambda_[i])
+                d_n[i] = dt * m * (one - f_n[i] * f_n[i])
+                lambda_[i] -= dt * gamma * m
+                mu[i] = r * m
+        np.dot(delta[n], M, products)
+        for k in range(batch):
+            for i in range(d):
+                y_carried[k, i] += products[k, i]
+                z_carried[k, i] += products[k, d + i]
+
+
+class _CoRNN(torch.autograd.Function):
+    @staticmethod
+    def forward(scalars: tuple[float, ...], M, g, y0, z0) -> tuple[Tensor, ...]:
+        M, g, y0, z0 = (array(part) for part in (M, g, y0, z0))
+        y, z, f = (np.empty_like(g) for _ in range(3))
+        _forward(*map(M.dtype.type, scalars), M, g, y0, z0, y, z, f)
+        return tuple(torch.from_numpy(part) for part in (y, y[-1].copy(), z[-1].copy(), z, f))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.scalars, M, _, y0, z0 = inputs
+        y, _, _, z, f = output
+        ctx.mark_non_differentiable(z, f)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(M, y0, z0, y, z, f)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
+        M, y0, z0, y, z, f = (array(saved) for saved in ctx.saved_tensors)
+        carried = [gradient_array(part, y0).copy() for part in from_final[:2]]
+        delta = np.empty_like(y)
+        scalars = map(M.dtype.type, ctx.scalars)
+        _backward(*scalars, M, f, gradient_array(from_y, y), *carried, delta)
+        M_gradient = None
+        if ctx.needs_input_grad[1]:
+            halves = [recurrent_gradient(delta, y0, y), recurrent_gradient(delta, z0, z)]
+            M_gradient = torch.from_numpy(np.concatenate(halves, axis=1))
+        return None, M_gradient, *(torch.from_numpy(part) for part in (delta, *carried))
+
+
+@engine("cornn")
+def cornn(weights, state, u):
+    """coRNN, (3) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`."""
+    W, W_z, V, b, dt, gamma, epsilon, implicit = weights
+    s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
+    M = torch.cat([W, W_z], dim=1)
+    y, y_final, z_final, *_ = _CoRNN.apply((dt, gamma, s, r), M, drive(u, V, b), *state)
+    return y, (y_final, z_final)

@@ -1,0 +1,138 @@
+r"""The dt-LSTM, versions 1 and 2, on one CPU core.
+
+Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order i f g o, and the factors
+:math:`\iota, \varphi` of the input and the forget gate:
+
+.. math::
+    i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
+    c_n &= \varphi f_n \odot c_{n-1} + \iota \, i_n \odot c'_n, \qquad h_n = o_n \odot \tanh(c_n)
+
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h_n, c_n` through everything that follows, and
+:math:`o^L_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+
+.. math::
+    \lambda_n &= o^L_n + W^\top \delta_{n+1} \\
+    \mu_n &= \varphi f_{n+1} \odot \mu_{n+1} + \lambda_n \odot o_n \odot (1 - \tanh^2 c_n) \\
+    \delta^i_n &= \iota \, \mu_n \odot c'_n \odot i_n (1 - i_n), \qquad
+    \delta^f_n = \varphi \mu_n \odot c_{n-1} \odot f_n (1 - f_n) \\
+    \delta^g_n &= \iota \, \mu_n \odot i_n \odot (1 - c'^2_n), \qquad
+    \delta^o_n = \lambda_n \odot \tanh(c_n) \odot o_n (1 - o_n)
+
+Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial W = \sum_n \delta_n h_{n-1}^\top`, one product over the whole
+sequence.
+
+Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh(c).
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import (
+    array,
+    drive,
+    gradient_array,
+    kernel,
+    recurrent_gradient,
+    sigmoid,
+    tanh,
+)
+from lib.kernels._cpu_engine import engine
+
+
+@kernel
+def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
+    """`gates` (time, batch, 4 hidden) receives i f g o."""
+    batch, d = h0.shape
+    h_before, c_before = h0, c0
+    for n in range(len(g)):
+        np.dot(h_before, W.T, gates[n])
+        for k in range(batch):
+            all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
+            for j in range(
+                2 * d
+            ):  # short loops: with many arrays in one the compiler does not vectorise it
+                all_[j] = sigmoid(all_[j] + g_n[j])
+            for j in range(2 * d, 3 * d):
+                all_[j] = tanh(all_[j] + g_n[j])
+            for j in range(3 * d, 4 * d):
+                all_[j] = sigmoid(all_[j] + g_n[j])
+            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
+            for j in range(d):
+                c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
+            for j in range(d):
+                h[j] = o[j] * tanh(c[j])
+        h_before, c_before = outputs[n], cells[n]
+
+
+@kernel
+def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    one = W.dtype.type(1)
+    batch, d = c0.shape
+    squashed = np.empty(d, W.dtype)
+    for n in range(len(cells) - 1, -1, -1):
+        for k in range(batch):
+            all_, d_all, c, o_n = gates[n, k], delta[n, k], cells[n, k], from_outputs[n, k]
+            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
+            d_i, d_f, d_new, d_o = d_all[:d], d_all[d : 2 * d], d_all[2 * d : 3 * d], d_all[3 * d :]
+            before = c0[k] if n == 0 else cells[n - 1, k]
+            back, mu = h_carried[k], c_carried[k]
+            for j in range(d):
+                back[j] += o_n[j]
+                squashed[j] = tanh(c[j])
+            for j in range(d):
+                mu[j] += back[j] * o[j] * (one - squashed[j] * squashed[j])
+            for j in range(d):
+                d_o[j] = back[j] * squashed[j] * o[j] * (one - o[j])
+            for j in range(d):
+                d_i[j] = iota * mu[j] * new[j] * i[j] * (one - i[j])
+            for j in range(d):
+                d_new[j] = iota * mu[j] * i[j] * (one - new[j] * new[j])
+            for j in range(d):
+                d_f[j] = phi * mu[j] * before[j] * f[j] * (one - f[j])
+            for j in range(d):
+                mu[j] *= phi * f[j]
+        np.dot(delta[n], W, h_carried)
+
+
+class _DtLSTM(torch.autograd.Function):
+    @staticmethod
+    def forward(scales: tuple[float, float], W, g, h0, c0) -> tuple[Tensor, ...]:
+        W, g, h0, c0 = (array(part) for part in (W, g, h0, c0))
+        gates = np.empty_like(g)
+        outputs, cells = (np.empty((*g.shape[:2], h0.shape[1]), g.dtype) for _ in range(2))
+        _forward(*map(W.dtype.type, scales), W, g, h0, c0, outputs, cells, gates)
+        results = (outputs, outputs[-1].copy(), cells[-1].copy(), cells, gates)
+        return tuple(torch.from_numpy(part) for part in results)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.scales, W, _, h0, c0 = inputs
+        outputs, _, _, *stored = output
+        ctx.mark_non_differentiable(*stored)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(W, h0, c0, outputs, *stored)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
+        W, h0, c0, outputs, cells, gates = (array(saved) for saved in ctx.saved_tensors)
+        from_outputs = gradient_array(from_outputs, outputs)
+        carried = [gradient_array(part, h0).copy() for part in from_final[:2]]
+        delta = np.empty_like(gates)
+        scales = map(W.dtype.type, ctx.scales)
+        _backward(*scales, W, c0, cells, gates, from_outputs, *carried, delta)
+        W_gradient = None
+        if ctx.needs_input_grad[1]:
+            W_gradient = torch.from_numpy(recurrent_gradient(delta, h0, outputs))
+        return None, W_gradient, *(torch.from_numpy(part) for part in (delta, *carried))
+
+
+@engine("dt_lstm")
+def dt_lstm(weights, state, u):
+    """The dt-LSTM, appendix D of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
+    W, R, b, *scales = weights
+    outputs, h, c, *_ = _DtLSTM.apply(tuple(scales), W, drive(u, R, b), *state)
+    return outputs, (h, c)

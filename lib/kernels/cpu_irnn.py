@@ -1,0 +1,251 @@
+r"""The incremental RNN on one CPU core: all K inner steps of a round in one go, products of low rank kept so.
+
+Forward of one round, with the drive :math:`r_k = W x_k + b` of all rounds computed before; form (8) multiplies twice:
+
+.. math::
+    s_i = g_{i-1} + \sigma h_{k-1}, \qquad a_i = U s_i + r_k \;\; (\text{then } U a_i), \qquad z_i = \phi(a_i), \qquad
+    g_i = g_{i-1} + \eta_i (z_i - \alpha s_i)
+
+from :math:`g_0 = 0` or :math:`h_{k-1}`. With :math:`U = \alpha I + V H` a product is :math:`\alpha s + V (H s)`, 2 d r numbers instead
+of d^2.
+
+Adjoint. Let :math:`\gamma_i` be the derivative of the loss by :math:`g_i`; it starts from :math:`\gamma_K = \lambda_k`, the derivative by
+:math:`h_k` through everything that follows and through the output. For i = K..1:
+
+.. math::
+    \delta_i = \eta_i \gamma_i \odot \phi'_i, \qquad \rho_i = \delta_i \;\; (\text{in form (8) } U^\top \delta_i), \qquad
+    \varsigma_i = U^\top \rho_i - \alpha \eta_i \gamma_i, \qquad \gamma_{i-1} = \gamma_i + \varsigma_i
+
+Then :math:`\lambda_{k-1} = o_{k-1} + \sigma \sum_i \varsigma_i` (and :math:`\gamma_0`, where :math:`g_0 = h_{k-1}`),
+:math:`\partial L / \partial r_k = \sum_i \rho_i`, :math:`\partial L / \partial \eta_i = \gamma_i \cdot (z_i - \alpha s_i)`, and U gets
+:math:`\rho_i s_i^\top` (in form (8) :math:`\delta_i a_i^\top` too) of all inner steps in one product; of low rank, V gets
+:math:`\rho_i (H s_i)^\top` and H :math:`(V^\top \rho_i) s_i^\top`.
+
+Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round, which stay in the processor's cache.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lib.kernels._cpu import (
+    PHI,
+    activate,
+    array,
+    drive,
+    gradient_array,
+    kernel,
+    scalar,
+    times_slope,
+)
+from lib.kernels._cpu_engine import engine
+
+
+@scalar
+def _multiply(U, V, H, alpha, s, inner, product):
+    """Let `product` be U s for the rows s; of low rank through `inner`, which is H s."""
+    if U is not None:  # decided when compiling
+        np.dot(s, U.T, product)
+    if V is not None:
+        np.dot(s, H.T, inner)
+        np.dot(inner, V.T, product)
+        product_, s_ = product.ravel(), s.ravel()
+        for j in range(s_.size):
+            product_[j] += alpha * s_[j]
+
+
+@scalar
+def _multiply_transposed(U, V, H, alpha, rho, inner, product):
+    """As `_multiply` by U', with V' rho for `inner`."""
+    if U is not None:
+        np.dot(rho, U, product)
+    if V is not None:
+        np.dot(rho, V, inner)
+        np.dot(inner, H, product)
+        product_, rho_ = product.ravel(), rho.ravel()
+        for j in range(rho_.size):
+            product_[j] += alpha * rho_[j]
+
+
+@scalar
+def _round(phi, twice, from_zero, alpha, sign, U, V, H, eta, r, h, factors, inner, z, g, product):
+    """Run the inner steps of a round, `eta` (batch, K); `factors`, `inner` and `z` keep what they pass through.
+
+    The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
+    """
+    zero = h.dtype.type(0)
+    K, (batch, d) = len(z), h.shape
+    g_, h_, r_, product_ = g.ravel(), h.ravel(), r.ravel(), product.ravel()
+    for j in range(h_.size):
+        g_[j] = zero if from_zero else h_[j]
+    for i in range(K):
+        rows = slice(i * batch, (i + 1) * batch)
+        s, z_i = factors[rows].ravel(), z[i].ravel()
+        for j in range(h_.size):
+            s[j] = g_[j] + sign * h_[j]
+        _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
+        if twice:
+            rows = slice((K + i) * batch, (K + i + 1) * batch)
+            a = factors[rows].ravel()
+            for j in range(a.size):
+                a[j] = z_i[j] + r_[j]
+            _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
+            for j in range(a.size):
+                product_[j] = zero
+            activate(phi, z_i, product_)
+        else:
+            activate(phi, z_i, r_)
+        for k in range(batch):
+            g_k, s_k, z_k, eta_k = g[k], factors[i * batch + k], z[i, k], eta[k, i]
+            for j in range(d):
+                g_k[j] += eta_k * (z_k[j] - alpha * s_k[j])
+
+
+@kernel
+def _forward(phi, twice, from_zero, alpha, sign, U, V, H, eta, r, h0, outputs):
+    """`eta` is (time, batch, K)."""
+    K, (batch, d) = eta.shape[2], h0.shape
+    factors = np.empty((2 * K * batch, d), h0.dtype)
+    inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
+    z, product = np.empty((K, batch, d), h0.dtype), np.empty_like(h0)
+    h = h0
+    for t in range(len(r)):
+        numbers = (phi, twice, from_zero, alpha, sign)
+        _round(*numbers, U, V, H, eta[t], r[t], h, factors, inner, z, outputs[t], product)
+        h = outputs[t]
+
+
+@kernel
+def _backward(
+    phi,
+    twice,
+    from_zero,
+    alpha,
+    sign,
+    U,
+    V,
+    H,
+    eta,
+    r,
+    h0,
+    outputs,
+    from_outputs,
+    carried,
+    r_gradient,
+    eta_gradient,
+    U_gradient,
+    V_gradient,
+    H_gradient,
+):
+    """`carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero."""
+    zero = h0.dtype.type(0)
+    K, (batch, d) = eta.shape[2], h0.shape
+    count = 2 * K * batch if twice else K * batch
+    rank = 0 if V is None else V.shape[1]
+    factors = np.empty((2 * K * batch, d), h0.dtype)
+    inner = np.empty((2 * K * batch, rank), h0.dtype)
+    deltas, outer = np.empty_like(factors), np.empty_like(inner)
+    z, g, product = np.empty((K, batch, d), h0.dtype), np.empty_like(h0), np.empty_like(h0)
+    back, gamma = carried.ravel(), np.empty_like(h0)
+    ones, sums = np.ones(d, h0.dtype), np.empty(batch, h0.dtype)
+    for t in range(len(outputs) - 1, -1, -1):
+        h = h0 if t == 0 else outputs[t - 1]
+        numbers = (phi, twice, from_zero, alpha, sign)
+        _round(*numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g, product)
+        gamma_, o_t, of_r = gamma.ravel(), from_outputs[t].ravel(), r_gradient[t].ravel()
+        for j in range(back.size):
+            gamma_[j] = o_t[j] + back[j]
+            back[j] = of_r[j] = zero
+        for i in range(K - 1, -1, -1):
+            first = (K + i) * batch if twice else i * batch
+            top, rows = slice(first, first + batch), slice(i * batch, (i + 1) * batch)
+            delta, rho, z_i = deltas[top].ravel(), deltas[rows].ravel(), z[i].ravel()
+            for k in range(batch):
+                gamma_k, s_k, z_k, share = gamma[k], factors[i * batch + k], z[i, k], product[k]
+                delta_k, eta_k = deltas[first + k], eta[t, k, i]
+                for j in range(d):
+                    share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
+                    delta_k[j] = eta_k * gamma_k[j]
+            np.dot(product, ones, sums)  # a product, because a loop that sums is not vectorised
+            for k in range(batch):
+                eta_gradient[t, k, i] = sums[k]
+            times_slope(phi, delta, z_i)
+            if twice:
+                _multiply_transposed(U, V, H, alpha, deltas[top], outer[top], deltas[rows])
+            _multiply_transposed(U, V, H, alpha, deltas[rows], outer[rows], product)
+            for j in range(back.size):
+                of_r[j] += rho[j]
+            for k in range(batch):
+                gamma_k, through, back_k, eta_k = gamma[k], product[k], carried[k], eta[t, k, i]
+                for j in range(d):
+                    change = through[j] - alpha * eta_k * gamma_k[j]
+                    gamma_k[j] += change
+                    back_k[j] += sign * change
+        if not from_zero:
+            for j in range(back.size):
+                back[j] += gamma_[j]
+        if U is not None:
+            U_gradient += np.dot(deltas[:count].T, factors[:count])
+        if V is not None:
+            V_gradient += np.dot(deltas[:count].T, inner[:count])
+            H_gradient += np.dot(outer[:count].T, factors[:count])
+
+
+class _Incremental(torch.autograd.Function):
+    @staticmethod
+    def forward(settings: tuple, U, V, H, eta, r, h0) -> tuple[Tensor, Tensor]:
+        arrays = _arrays(U, V, H, eta, r, h0)
+        outputs = np.empty_like(arrays[-2])
+        _forward(*_numbers(settings, outputs), *arrays, outputs)
+        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.settings, *tensors = inputs
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, output[0])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
+        *arrays, outputs = _arrays(*ctx.saved_tensors)
+        *matrices, eta, r, h0 = arrays
+        carried = gradient_array(from_final, h0).copy()
+        gradients = [np.empty_like(r), np.empty_like(eta)]
+        gradients += [np.zeros_like(h0[:0] if matrix is None else matrix) for matrix in matrices]
+        from_outputs = gradient_array(from_outputs, outputs)
+        numbers = _numbers(ctx.settings, outputs)
+        _backward(*numbers, *arrays, outputs, from_outputs, carried, *gradients)
+        of_r, of_eta, *of_matrices = (torch.from_numpy(gradient) for gradient in gradients)
+        of_matrices = (
+            None if matrix is None else gradient
+            for matrix, gradient in zip(matrices, of_matrices, strict=True)
+        )
+        return None, *of_matrices, of_eta, of_r, torch.from_numpy(carried)
+
+
+def _arrays(*tensors: Tensor | None) -> list[np.ndarray | None]:
+    return [None if tensor is None else array(tensor) for tensor in tensors]
+
+
+def _numbers(settings: tuple, like: np.ndarray) -> tuple:
+    """Return phi, form and start as they are, alpha and sign in the type of `like`."""
+    *choices, alpha, sign = settings
+    return *choices, like.dtype.type(alpha), like.dtype.type(sign)
+
+
+@engine("irnn")
+def irnn(weights, state, u):
+    """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
+    h, *rounds = state
+    settings = (PHI[weights.phi], weights.form == 8, weights.from_zero, weights.alpha, weights.sign)
+    eta = weights.eta
+    if rounds:  # (K, T) to (time, batch, K), by the rounds that each sequence has done
+        times = torch.arange(len(u))[:, None] + rounds[0][:, 0].long()
+        eta = eta[:, times].permute(1, 2, 0)
+    else:
+        eta = eta.expand(*u.shape[:2], len(eta))
+    r = drive(u, weights.W, weights.b)
+    outputs, h = _Incremental.apply(settings, weights.U, weights.V, weights.H, eta, r, h)
+    return outputs, (h, *(part + len(u) for part in rounds))

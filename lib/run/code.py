@@ -1,0 +1,102 @@
+"""Write what the stages of `dvc.yaml` depend on beside notebooks and data: the code and the settings, one file each.
+
+``data/code/<notebook>`` has a line for every module of `lib` that the notebook reaches (`lib.run.fingerprint`), so that
+its history says why a stage ran again; ``data/code/report`` is that of the pages. ``data/code/settings/<section>`` is a
+section of the chosen profile of `params.yaml`, with every default and difference filled in. The stage `code` runs at every `dvc
+repro`, and writes a file only when its content changes.
+"""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from lib.paths import DATA, ROOT
+from lib.run.files import write_whole
+from lib.run.fingerprint import FingerprintError, as_lines, notebook_reached, reached
+from lib.run.notebooks import NotebookError
+from lib.run.params import ParameterError, load_params
+
+CODE = DATA / "code"
+
+_PAGES = {"report": "lib.report.__main__"}
+"""Stages that run a module instead of a notebook."""
+_NO_STAGE = "8"
+"""Benchmarks are no stages: times never repeat. Their numbers begin so."""
+_NO_INPUT = {"jobs"}
+"""Where jobs run does not change what they give."""
+
+
+def notebooks(root: Path = ROOT) -> list[Path]:
+    """Return the notebooks that are stages, in the order of the story."""
+    found = sorted((root / "notebooks").glob("*.ipynb"))
+    return [path for path in found if not path.name.startswith(_NO_STAGE)]
+
+
+def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
+    """Bring every file in `folder` up to date, remove those nobody needs any more, and return the names that changed.
+
+    Raises
+    ------
+    FingerprintError
+        It cannot be told which code something reaches.
+    NotebookError
+        A notebook is damaged.
+    ParameterError
+        `params.yaml` says something that no experiment understands.
+    """
+    contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
+    for name, module in _PAGES.items():
+        contents[name] = as_lines(reached([module], whole=True, root=root))
+    for name, section in _sections(root).items():
+        contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
+    changed = [name for name, text in contents.items() if _write(folder / name, text)]
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in contents:
+            path.unlink()
+    return changed
+
+
+def _sections(root: Path) -> dict[str, dict]:
+    params = load_params(root / "params.yaml")
+    sections = params.profiles[params.profile].model_dump(mode="json")
+    return {name: section for name, section in sections.items() if name not in _NO_INPUT}
+
+
+def _write(path: Path, text: str) -> bool:
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return True
+
+
+def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
+    """Remove outputs of notebooks and of sets of results that are gone, and return what was removed.
+
+    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them. Hidden files
+    are those of a run in flight and stay.
+    """
+    known, labels = {path.stem for path in notebooks(root)}, set(sets)
+    removed = []
+    for kind in ("executed", "figures", "tables"):
+        for path in (root / "data" / kind).glob("*/*"):
+            gone = path.parent.name not in labels or path.name.split(".")[0] not in known
+            if gone and not path.name.startswith("."):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                removed.append(path.relative_to(root))
+    return removed
+
+
+def main() -> int:
+    """Write the files, remove outputs that no stage makes any more, and return the exit status."""
+    try:
+        write_code()
+    except (FingerprintError, NotebookError, ParameterError) as error:
+        print(f"lib.run code: {error}", file=sys.stderr)
+        return 2
+    sets = {"rebuilt", *re.findall(r"-s (\w+)", (ROOT / "dvc.yaml").read_text(encoding="utf-8"))}
+    for path in prune(sets):
+        print(f"lib.run code: removed {path}, which no stage makes any more", file=sys.stderr)
+    return 0

@@ -1,0 +1,82 @@
+r"""The copying task: repeat ten symbols after a long pause.
+
+A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020, after S. Hochreiter
+and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps: ten symbols out of eight, T - 1 blanks, a
+delimiter, ten blanks. What is asked for is blank at all steps but the last ten, which repeat the symbols. The best answer
+without memory has the cross entropy :math:`10 \ln 8 / (T + 20)`.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task
+
+BLANK, SYMBOLS, LENGTH = 0, 8, 10
+DELIMITER = SYMBOLS + 1
+FEATURES = SYMBOLS + 2
+"""Numbers of an input: a one for the blank, for each symbol, for the delimiter."""
+
+
+@task
+def copying(prepared: Path | None, rng: np.random.Generator, *, delay: int) -> Task:
+    """Return the copying task with a delay T, see `draw_copies`."""
+    return Task(
+        name="copying",
+        kind="series",
+        target="steps",
+        outputs=SYMBOLS + 1,
+        draw=lambda size, rng: draw_copies(delay, size, rng),
+    )
+
+
+def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
+    """Draw sequences of the copying task.
+
+    Parameters
+    ----------
+    delay
+        The text's T, at least 1.
+    size
+        Number n of sequences.
+    rng
+        Draws the symbols.
+
+    Returns
+    -------
+    Part
+        Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
+        1..8 for the symbols.
+
+    Raises
+    ------
+    ValueError
+        The delay or the size is not positive.
+
+    Examples
+    --------
+    >>> part = draw_copies(3, 1, np.random.default_rng(0))
+    >>> part.inputs[0].argmax(axis=1).tolist()
+    [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    >>> part.targets[0].tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
+    """
+    if delay < 1 or size < 1:
+        raise ValueError(f"copying: expected a positive delay and size, got {delay} and {size}")
+    symbols = rng.integers(1, SYMBOLS + 1, (size, LENGTH))
+    steps = np.full((size, delay + 2 * LENGTH), BLANK)
+    steps[:, :LENGTH] = symbols
+    steps[:, LENGTH + delay - 1] = DELIMITER
+    targets = np.full_like(steps, BLANK)
+    targets[:, -LENGTH:] = symbols
+    return Part(np.eye(FEATURES, dtype=np.float32)[steps], targets)
+
+
+def memoryless(delay: int) -> float:
+    """Return the cross entropy of blanks and then guesses, per step.
+
+    >>> round(memoryless(200), 4), round(memoryless(500), 3)
+    (0.0945, 0.04)
+    """
+    return LENGTH * float(np.log(SYMBOLS)) / (delay + 2 * LENGTH)

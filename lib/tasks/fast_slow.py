@@ -1,0 +1,99 @@
+r"""FitzHugh and Nagumo's system: the next value of a signal with a fast and a slow time scale.
+
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long Expressive Memory for Sequence Modeling*, ICLR 2022:
+
+.. math::
+    v' = v - v^3 / 3 - w + I, \quad w' = \epsilon (v + a - b w), \quad (v_0, w_0) = (\text{U}(-1, 1), 0)
+
+with I = .5, a = .7, b = .8, epsilon = .02, on [0, 400] in 1,000 steps. Input :math:`v(t_n)`, target :math:`v(t_{n+1})`.
+The text's program solves it with SciPy's default tolerance, which leaves the exact trajectory visibly; the exact one is
+offered beside it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from lib.tasks._registry import task
+from lib.tasks.data import Part, Task
+
+CURRENT, A, B, EPSILON = 0.5, 0.7, 0.8, 0.02
+STEP = 0.4
+"""Time between two inputs."""
+SOLVERS = ("author", "exact")
+
+
+@task
+def fast_slow(
+    prepared: Path | None,
+    rng: np.random.Generator,
+    *,
+    time_steps: int = 1000,
+    train_size: int = 128,
+    validation_size: int = 128,
+    test_size: int = 1024,
+    solver: str = "author",
+) -> Task:
+    """Return the task of predicting the next value at every step.
+
+    Parameters
+    ----------
+    time_steps
+        Length T; the time between two steps stays 0.4.
+    train_size, validation_size, test_size
+        Sequences in each part; the text's.
+    solver
+        ``author``: adaptive Runge-Kutta at SciPy's default tolerance, trajectory by trajectory. ``exact``: to ten digits.
+    """
+    train, validation, test = (
+        trajectories(size, time_steps, rng, solver)
+        for size in (train_size, validation_size, test_size)
+    )
+    return Task(
+        name="fast_slow",
+        kind="series",
+        target="steps",
+        outputs=1,
+        train=train,
+        validation=validation,
+        test=test,
+    )
+
+
+def trajectories(
+    size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
+) -> Part:
+    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each.
+
+    Raises
+    ------
+    ValueError
+        The solver is unknown, or a size is not positive.
+    """
+    if solver not in SOLVERS:
+        raise ValueError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
+    if size < 1 or time_steps < 1:
+        raise ValueError(
+            f"fast_slow: expected positive sizes, got {size} sequences of {time_steps}"
+        )
+    start = rng.uniform(-1, 1, size)
+    end, times = STEP * time_steps, STEP * np.arange(time_steps + 1)
+    times[-1] = end
+    if solver == "author":  # one by one: how the solver chooses its steps depends on the trajectory
+        solved = [solve_ivp(_slope, (0, end), (v, 0.0), t_eval=times).y[0] for v in start]
+    else:
+        state = np.concatenate([start, np.zeros(size)])
+        accuracy = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12}
+        solved = solve_ivp(_slopes, (0, end), state, t_eval=times, **accuracy).y[:size]
+    v = np.asarray(solved, np.float32)[:, :, None]
+    return Part(v[:, :-1], v[:, 1:])
+
+
+def _slope(_: float, state: tuple) -> tuple:
+    v, w = state
+    return v - v**3 / 3 - w + CURRENT, EPSILON * (v + A - B * w)
+
+
+def _slopes(time: float, state: np.ndarray) -> np.ndarray:
+    return np.concatenate(_slope(time, np.split(state, 2)))

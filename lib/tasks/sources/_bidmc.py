@@ -1,0 +1,135 @@
+"""BIDMC: windows of 32 s of a PPG and an ECG, and the heart or respiratory rate that goes with them.
+
+M. Pimentel et al., *Toward a robust estimation of respiratory rate from pulse oximeters*, IEEE Transactions on Biomedical
+Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the Open Data Commons Attribution licence. The archive
+of time series regression (C. Tan et al. 2021), which the texts use, holds 7,949 windows for the heart rate and does not
+print how they were cut. A window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one
+second at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing in 12 or none.)
+"""
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from lib.tasks.formats.archives import members
+from lib.tasks.permutations import torch_permutation
+from lib.tasks.prepared import prepared_dataset
+from lib.tasks.sources._fetch import check, from_mirror, from_publisher, mirror, read_arrays
+
+URL = "https://physionet.org/static/published-projects/bidmc/bidmc-ppg-and-respiration-dataset-1.0.0.zip"
+MIRRORED = (
+    "bidmc/bidmc_53x480s.npz",
+    "7045bc4a54af6964688728bf0119e0f424b4c06708868a5d8aa124e5985f5ff5",
+)
+SHA256 = {
+    "pleth": "d0976f2e9a47cd93937e62e20706831ee25bf505401afa77c58c7385a9986d53",
+    "ecg_ii": "a2b0dfb1c73f709da8ffb8bf991130589a4b95d053a7bccc216a183c400e4eee",
+    "hr": "c2b16fa3346b08de269e1d6c0d2937d05e51f5fb80a5b2c73630cc034129af06",
+    "resp_rate": "f46740697991c6aef4d76bc1ff8e19e882909b018ab9df1f5eb56b6fc860cf3e",
+}
+"""SHA-256 of the numbers of each channel, all recordings: what is read from the publisher must equal them."""
+
+RATE, SECONDS, HOP, WINDOWS = 125, 32, 3, 150
+SEED = 123_456
+"""The generator's seed in LEM's program, which splits at random."""
+SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the texts use"
+
+
+def vital_sign(name: str, sign: str, by_patient: bool) -> xr.Dataset:
+    """Return the windows with one vital sign, in one of two splits.
+
+    Parameters
+    ----------
+    name
+        The data set's name.
+    sign
+        ``hr`` or ``resp_rate``, a minute.
+    by_patient
+        Whether the parts share no patient. The texts' split is at random, though windows overlap: there a test window
+        shares most of its samples with training windows.
+    """
+    raw = (
+        read_arrays(from_mirror(*MIRRORED))
+        if mirror()
+        else _from_archive(from_publisher(URL, None, "bidmc"))
+    )
+    inputs, targets, patient = windows(raw, sign)
+    train, validation, test = split_by(patient) if by_patient else split_at_random(len(inputs))
+    return prepared_dataset(
+        name,
+        (inputs[train], targets[train]),
+        (inputs[test], targets[test]),
+        validation=(inputs[validation], targets[validation]),
+        kind="series",
+        target="value",
+        outputs=1,
+        source="Pimentel et al.: BIDMC PPG and Respiration Dataset, PhysioNet 2017",
+        substitute=SUBSTITUTE,
+    )
+
+
+def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return windows (n, 4000, 2), the sign's value at the end of each (n, 1), and patients (n,); without a value, no window."""
+    starts = HOP * np.arange(WINDOWS)
+    values = raw[sign][:, starts + SECONDS - 1]
+    patient, window = np.nonzero(np.isfinite(values))
+    inputs = np.empty((len(patient), SECONDS * RATE, 2), np.float32)
+    for k, (who, start) in enumerate(zip(patient, RATE * starts[window], strict=True)):
+        for channel, signal in enumerate((raw["pleth"], raw["ecg_ii"])):
+            inputs[k, :, channel] = signal[who, start : start + SECONDS * RATE]
+    return inputs, values[patient, window][:, None].astype(np.float32), patient
+
+
+def split_at_random(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return indices for training, validation and testing as LEM's program draws them: 70, 15 and 15 per cent.
+
+    >>> [len(part) for part in split_at_random(7949)]
+    [5565, 1192, 1192]
+    """
+    order = torch_permutation(size, SEED)
+    few = round(0.15 * size)
+    train, rest = order[: size - 2 * few], order[size - 2 * few :]
+    rest = rest[torch_permutation(len(rest), SEED)]
+    return train, rest[few:], rest[:few]
+
+
+def split_by(patient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return indices for training, validation and testing that share no patient: 70, 15 and 15 per cent of the patients."""
+    patients = np.unique(patient)
+    train, validation, test = (patients[part] for part in split_at_random(len(patients)))
+    return tuple(np.flatnonzero(np.isin(patient, part)) for part in (train, validation, test))
+
+
+_COLUMNS = {"PLETH": "pleth", "II": "ecg_ii", "HR": "hr", "RESP": "resp_rate"}
+_FILE = re.compile(r".*/bidmc_(\d\d)_(Signals|Numerics)\.csv")
+
+
+def _from_archive(path: Path) -> dict[str, np.ndarray]:
+    """Read the recordings from PhysioNet's zip: nothing is extracted."""
+    channels: dict[str, dict[str, list]] = {channel: {} for channel in SHA256}
+    for name, content in members(path, _FILE.pattern):
+        patient, kind = _FILE.fullmatch(name).groups()
+        head, *rows = csv.reader(io.StringIO(content.decode("ascii")))
+        head = [column.strip() for column in head]
+        wanted = ("PLETH", "II") if kind == "Signals" else ("HR", "RESP")
+        for column in wanted:
+            place = head.index(column)
+            channels[_COLUMNS[column]][patient] = [_number(row[place]) for row in rows]
+    raw = {
+        channel: np.array([values for _, values in sorted(by_patient.items())], np.float32)
+        for channel, by_patient in channels.items()
+    }
+    for channel, values in raw.items():
+        check(values.tobytes(), SHA256[channel], f"{path.name}, {channel}")
+    return raw
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # not printed for this second
+        return float("nan")

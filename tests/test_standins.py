@@ -1,0 +1,184 @@
+"""Stand-ins: what they promise of their own signals, and that they pass through the readers of the real sets."""
+
+import numpy as np
+import pytest
+
+from lib.tasks.formats import archives, sound
+from lib.tasks.formats.series import read_ts, ts_lines
+from lib.tasks.standins import beats as beats_module
+from lib.tasks.standins.beats import beats
+from lib.tasks.standins.markov_text import language, reviews, sentences, text
+from lib.tasks.standins.switching import (
+    PERIODS,
+    PRIORS,
+    RATES,
+    _oscillator,
+    _turns,
+    bayes_accuracy,
+    switching_series,
+)
+from lib.tasks.standins.tone_words import write_archive
+
+
+def _rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# ------------------------------------------------------------------------------- switching series
+
+
+@pytest.mark.parametrize(
+    ("steps", "per_cent"), [(1000, 61.8), (5000, 80.5), (10_000, 88.5), (17_984, 93.9)]
+)
+def test_bayes_bounds_of_the_specification(steps, per_cent):
+    assert 100 * bayes_accuracy(steps) == pytest.approx(per_cent, abs=0.05)
+
+
+def test_counting_turns_reaches_the_bound_and_not_more():
+    rng, steps, size = _rng(), 2000, 4000
+    targets = rng.choice(5, size, p=PRIORS)
+    rates = np.array(RATES) * steps / 1000
+    counts = rng.poisson(rates[targets])
+    score = np.log(PRIORS) + counts[:, None] * np.log(rates) - rates
+    accuracy = (score.argmax(axis=1) == targets).mean()
+    assert accuracy == pytest.approx(bayes_accuracy(steps), abs=0.025)
+
+
+@pytest.mark.parametrize("period", PERIODS)
+def test_oscillators_have_unit_variance_and_their_period(period):
+    pair = _oscillator(period, 400_000, _rng())
+    assert pair.real.std() == pytest.approx(1, abs=0.05)
+    assert pair.imag.std() == pytest.approx(1, abs=0.05)
+    lag = np.mean(pair[1:] * pair[:-1].conj()) / np.mean(np.abs(pair) ** 2)
+    assert np.abs(lag) == pytest.approx(0.995, abs=1e-3)
+    assert 2 * np.pi / np.angle(lag) == pytest.approx(period, rel=0.02)
+
+
+def test_turns_come_at_their_rate_and_last_their_time():
+    lasting = _turns(0.008, 2_000_000, _rng())
+    assert lasting.mean() == pytest.approx(0.008 * 60, rel=0.03)
+    assert (np.diff(lasting) > 0).mean() == pytest.approx(0.008, rel=0.05)
+    assert lasting.min() == 0
+
+
+def test_turns_lie_on_the_second_pair_alone():
+    series = switching_series(200, 2000, _rng())
+    means = np.array([series.inputs[series.targets == k].mean((0, 1)) for k in range(5)])
+    expected = np.array(RATES) / 1000 * 60 * 3 / np.sqrt(2)
+    assert np.abs(means[:, 2:4] - expected[:, None]).max() < 0.1
+    assert np.abs(means[:, [0, 1, 4, 5]]).max() < 0.2
+    assert np.bincount(series.targets, minlength=5) / 200 == pytest.approx(PRIORS, abs=0.1)
+
+
+def test_switching_series_pass_through_the_reader():
+    series = switching_series(3, 50, _rng(), faster=18)
+    again = read_ts(ts_lines(series, "SwitchingSeries"), "s.ts")
+    assert np.allclose(again.inputs, series.inputs, rtol=1e-5, atol=1e-5)
+    assert np.array_equal(again.targets, series.targets)
+
+
+# ------------------------------------------------------------------------------- beats
+
+
+def test_beats_have_the_rates_that_they_promise():
+    drawn = beats(4, 3, _rng())
+    assert drawn.inputs.shape == (12, 4000, 2)
+    assert drawn.patient.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    for (ppg, ecg), (heart, breath) in zip(
+        drawn.inputs.transpose(0, 2, 1), drawn.targets, strict=True
+    ):
+        sharp = ecg - np.convolve(ecg, np.ones(25) / 25, "same")
+        above = sharp > 0.5 * sharp[100:-100].max()
+        peaks = np.flatnonzero(np.diff(above.astype(int)) == 1)
+        peaks = peaks[np.diff(peaks, prepend=-100) > 25]
+        counted = 60 * (len(peaks) - 1) * 125 / (peaks[-1] - peaks[0])
+        assert counted == pytest.approx(heart, rel=0.03)
+        spectrum = np.abs(np.fft.rfft((ppg - ppg.mean()) * np.hanning(len(ppg)), 2**16))
+        frequency = np.fft.rfftfreq(2**16, 1 / 125) * 60
+        low = (frequency > 5) & (frequency < 36)
+        assert frequency[low][spectrum[low].argmax()] == pytest.approx(breath, rel=0.06)
+
+
+def test_targets_of_beats_lie_in_their_ranges_and_differ_between_windows():
+    drawn = beats(20, 4, _rng(1), every=16)
+    assert drawn.inputs.shape == (80, 250, 2)
+    assert drawn.inputs.dtype == drawn.targets.dtype == np.float32
+    wander = 1 + beats_module._WANDER
+    for values, (low, high) in zip(
+        drawn.targets.T, (beats_module.HEART, beats_module.BREATH), strict=True
+    ):
+        assert low / wander < values.min() and values.max() < high * wander
+    assert len(np.unique(drawn.targets[:, 0])) == 80
+    assert np.corrcoef(drawn.targets.T)[0, 1] < 0.5
+
+
+# ------------------------------------------------------------------------------- tone words
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tones") / "speech_commands_v0.02.tar.gz"
+    return write_archive(path, ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
+
+
+def test_tone_words_have_the_layout_of_speech_commands(archive):
+    contents = dict(archives.members(archive, ".*"))
+    wavs = [name for name in contents if name.endswith(".wav")]
+    assert len(wavs) == 3 * 20 + 2
+    lists = [contents[f"{part}_list.txt"].decode().split() for part in ("validation", "testing")]
+    assert [len(part) for part in lists] == [6, 6]
+    assert set(lists[0]) | set(lists[1]) <= set(wavs)
+    assert not set(lists[0]) & set(lists[1])
+    assert len(sound.read_wav(contents["yes/00000003_nohash_1.wav"], "a")) == 16000
+
+
+def test_words_of_different_speakers_sound_more_alike_than_different_words(archive):
+    words = {}
+    for name, content in archives.members(archive, r"(yes|no|bed)/.*"):
+        loudest = sound.log_mel(sound.read_wav(content, name)).max(axis=0)
+        words.setdefault(name.split("/")[0], []).append(loudest)
+    centres = {word: np.mean(profiles, axis=0) for word, profiles in words.items()}
+    right = [
+        min(centres, key=lambda other: np.linalg.norm(profile - centres[other])) == word
+        for word, profiles in words.items()
+        for profile in profiles
+    ]
+    assert np.mean(right) > 0.8
+
+
+def test_tone_words_are_the_same_bytes_twice(tmp_path, archive):
+    again = write_archive(tmp_path / "a.tar", ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
+    assert again.read_bytes() == archive.read_bytes()
+
+
+# ------------------------------------------------------------------------------- Markov text
+
+
+def test_words_follow_zipf_and_their_rule():
+    made = language(50, _rng())
+    words = text(made, 40_000, _rng(1))
+    assert len(set(made.words)) == 50
+    place = {word: k for k, word in enumerate(made.words)}
+    places = np.array([place[word] for word in words])
+    obeying = (made.followers[places[:-1]] == places[1:, None]).any(axis=1).mean()
+    assert obeying > 0.7
+    assert np.corrcoef(np.bincount(places, minlength=50), made.frequency)[0, 1] > 0.5
+
+
+def test_reviews_can_be_told_apart_by_their_words_alone():
+    made = language(200, _rng())
+    texts, targets = reviews(made, 400, 2, _rng(1))
+    assert np.bincount(targets).tolist() == [200, 200]
+    counts = np.array([[words.split().count(word) for word in made.words] for words in texts])
+    ours, theirs = (counts[:200][targets[:200] == k].sum(axis=0) + 1 for k in (1, 0))
+    odds = np.log(ours / theirs)
+    odds[np.abs(odds) < np.log(3)] = 0  # frequent words differ by chance, and repeat within a text
+    accuracy = ((counts[200:] @ odds > 0) == targets[200:]).mean()
+    assert accuracy > 0.8
+
+
+def test_sentences_are_drawn_from_the_generator_alone():
+    made = language(50, _rng())
+    assert sentences(made, 5, _rng(2)) == sentences(made, 5, _rng(2))
+    assert sentences(made, 5, _rng(2)) != sentences(made, 5, _rng(3))
+    assert all(5 <= len(line.split()) <= 35 for line in sentences(made, 50, _rng()))
