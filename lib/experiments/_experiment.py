@@ -52,6 +52,8 @@ class Experiment:
         `lib.training.resume.Resume`; what it returns are the job's variables of the schema, by name.
     cells
         Names of the cells that a job trains, and of what else engines are registered for, such as ``rnn/adjoints``.
+    grouped
+        Whether the section holds several of its kind by name, each with a dataset of that name.
     datasets
         Names of the prepared data sets that a job reads.
     modules
@@ -77,6 +79,7 @@ class Experiment:
     schema: Schema
     run: Callable[[Any, Path | None, Resume], Arrays]
     cells: Callable[[Any], Iterable[str]]
+    grouped: bool = False
     datasets: Callable[[Any], Iterable[str]] = lambda job: ()
     modules: Callable[[Any], Iterable[str]] = lambda job: ()
     levels: Callable[[Sequence[Any]], dict[str, list]] = lambda designs: {}
@@ -115,6 +118,7 @@ class Experiment:
 
     def train(
         self,
+        name: str,
         profile: str,
         designs: Sequence[Design],
         where: Jobs,
@@ -126,6 +130,8 @@ class Experiment:
 
         Parameters
         ----------
+        name
+            Of what is run, for the lines of progress: the experiment, or the group.
         profile
             Its name, an attribute of the dataset.
         designs
@@ -146,7 +152,7 @@ class Experiment:
         """
         prepared = None if prepared is None else Path(prepared)
         jobs = self.plan(designs)
-        found = run_jobs(self.name, [self.work(job, prepared) for job in jobs], cache, where)
+        found = run_jobs(name, [self.work(job, prepared) for job in jobs], cache, where)
         ds = self.join(profile, designs, jobs, found)
         self.fill(ds, designs, prepared, found)
         return self.schema.validate(ds)

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from lib.experiments._experiment import EXPERIMENTS
+from lib.experiments._experiment import EXPERIMENTS, Experiment
 from lib.run.params import PARAMS, Data, Design, Jobs, ParameterError, checked, designs, merged
 from lib.tasks.sources import source_names
 
@@ -25,7 +25,7 @@ class Profile:
     datasets
         The data sets that stage 00 prepares.
     designs
-        What each experiment is asked for, by its name.
+        What is to be trained, by the name of the dataset that comes of it: the experiment's, or the group's.
     """
 
     name: str
@@ -33,12 +33,21 @@ class Profile:
     datasets: tuple[str, ...]
     designs: Mapping[str, tuple[Design, ...]]
 
+    def experiment(self, name: str) -> Experiment:
+        """Return the experiment that makes the dataset `name`; raises `ParameterError` where nothing does."""
+        if name not in self.designs:
+            known = ", ".join(sorted(self.designs))
+            raise ParameterError(f"profile {self.name} trains no {name!r}; it trains {known}")
+        kind = type(self.designs[name][0])
+        return next(e for e in EXPERIMENTS.values() if e.design is kind)
+
     def train(
-        self, experiment: str, *, cache: str | Path, prepared: str | Path | None = None
+        self, name: str, *, cache: str | Path, prepared: str | Path | None = None
     ) -> xr.Dataset:
-        """Run the jobs of an experiment that have no shard yet and return its dataset, see `Experiment.train`."""
-        return EXPERIMENTS[experiment].train(
-            self.name, self.designs[experiment], self.jobs, cache=cache, prepared=prepared
+        """Run what has no shard yet and return the dataset `name`, see `Experiment.train`."""
+        designs = self.designs.get(name, ())
+        return self.experiment(name).train(
+            name, self.name, designs, self.jobs, cache=cache, prepared=prepared
         )
 
 
@@ -53,32 +62,39 @@ def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
     """
     sections: dict[str, Any] = merged(name, path)
     known = ("jobs", "data", *sorted(EXPERIMENTS))
-    for section in sections:
-        if section not in known:
-            raise ParameterError(
-                f"params.yaml: no experiment is called {section!r}; expected one of {', '.join(known)}"
-            )
-    for section in known:
-        if section not in sections:
-            raise ParameterError(
-                f"params.yaml: profile {name} has no section {section}; add it to base"
-            )
-    asked = {
-        key: designs(EXPERIMENTS[key].design, sections[key], key) for key in sorted(EXPERIMENTS)
-    }
+    if strange := [section for section in sections if section not in known]:
+        raise ParameterError(
+            f"params.yaml: no experiment is called {strange[0]!r}; expected one of {', '.join(known)}"
+        )
+    if missing := [section for section in known if section not in sections]:
+        raise ParameterError(
+            f"params.yaml: profile {name} has no section {missing[0]}; add it to base"
+        )
     datasets = checked(Data, sections["data"], "data").datasets
     for dataset in datasets:
         if dataset not in source_names():
             raise ParameterError(
                 f"params.yaml: data.datasets has the unknown data set {dataset!r}; known: {', '.join(source_names())}"
             )
-    for key, found in asked.items():
-        for design in found:
-            for dataset in sorted(
-                {name for job in design.jobs() for name in EXPERIMENTS[key].datasets(job)}
-            ):
-                if dataset not in datasets:
-                    raise ParameterError(
-                        f"params.yaml: {key} reads the data set {dataset!r}, which data.datasets does not list"
-                    )
-    return Profile(name, checked(Jobs, sections["jobs"], "jobs"), datasets, asked)
+    found: dict[str, tuple[Design, ...]] = {}
+    for key in sorted(EXPERIMENTS):
+        experiment, section = EXPERIMENTS[key], sections[key]
+        if experiment.grouped and not isinstance(section, dict):
+            raise ParameterError(f"params.yaml: {key} is {section!r}; expected groups by name")
+        groups = section if experiment.grouped else {key: section}
+        for group, content in groups.items():
+            if group in found:
+                raise ParameterError(f"params.yaml: two datasets are called {group!r}; rename one")
+            where = f"{key}.{group}" if experiment.grouped else key
+            found[group] = designs(experiment.design, content, where)
+            asked = {
+                d
+                for design in found[group]
+                for job in design.jobs()
+                for d in experiment.datasets(job)
+            }
+            if unprepared := sorted(asked - set(datasets)):
+                raise ParameterError(
+                    f"params.yaml: {where} reads the data set {unprepared[0]!r}, which data.datasets does not list"
+                )
+    return Profile(name, checked(Jobs, sections["jobs"], "jobs"), datasets, found)

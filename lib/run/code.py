@@ -17,7 +17,7 @@ from lib.paths import DATA, ROOT
 from lib.run.files import write_whole
 from lib.run.fingerprint import FingerprintError, as_lines, notebook_reached, reached
 from lib.run.notebooks import NotebookError
-from lib.run.params import ParameterError, load_params
+from lib.run.params import ParameterError, merged, read_params
 
 CODE = DATA / "code"
 
@@ -45,7 +45,7 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
     NotebookError
         A notebook is damaged.
     ParameterError
-        `params.yaml` says something that no experiment understands.
+        `params.yaml` cannot be read; what a section may say, its experiment knows.
     """
     contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
     for name, module in _PAGES.items():
@@ -60,8 +60,8 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 
 
 def _sections(root: Path) -> dict[str, dict]:
-    params = load_params(root / "params.yaml")
-    sections = params.profiles[params.profile].model_dump(mode="json")
+    params = root / "params.yaml"
+    sections = merged(read_params(params)["profile"], params)
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
 

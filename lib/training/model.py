@@ -163,7 +163,9 @@ def build(
     if task.kind == "tokens" and embedding_width < 1:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
     features = embedding_width if task.kind == "tokens" else task.features
-    cell = make_cell(architecture, features, width, **(hyper_parameters or {}))
+    # Lists of numbers, as params.yaml writes them, are tuples to a cell.
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in (hyper_parameters or {}).items()}
+    cell = make_cell(architecture, features, width, **given)
     if start != "text":  # the text's are the constructor's
         cell.start(start)
     if train_initial_state:
