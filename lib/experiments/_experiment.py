@@ -70,6 +70,8 @@ class Experiment:
         The jobs of the designs; by default each job of each.
     fill
         Adds to the joined dataset what follows from the designs, or from all results together.
+    about
+        Adds to the settings that the dataset keeps.
     size, title
         About proportional to a job's time, and a few words on it.
     """
@@ -90,6 +92,7 @@ class Experiment:
     fill: Callable[[xr.Dataset, Sequence[Any], Path | None, Sequence[Arrays]], None] = (
         lambda ds, designs, prepared, found: None
     )
+    about: Callable[[Sequence[Any]], dict] = lambda designs: {}
     size: Callable[[Any], float] = lambda job: 1.0
     title: Callable[[Any], str] = str
     device: Callable[[Any], str] = lambda job: "cpu"
@@ -196,7 +199,8 @@ class Experiment:
             name: pick_device(self.device(job)).type for job in jobs for name in self.cells(job)
         }
         engines = {name: engine(name, device) for name, device in sorted(devices.items())}
-        return {**shared, **({"grids": differing} if len(said) > 1 else {}), "engines": engines}
+        grids = {"grids": differing} if len(said) > 1 else {}
+        return {**shared, **grids, **self.about(designs), "engines": engines}
 
 
 def engine(cell: str, device: str) -> str:

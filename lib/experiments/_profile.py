@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import xarray as xr
 
 from lib.experiments._experiment import EXPERIMENTS, Experiment
@@ -42,13 +43,51 @@ class Profile:
         return next(e for e in EXPERIMENTS.values() if e.design is kind)
 
     def train(
-        self, name: str, *, cache: str | Path, prepared: str | Path | None = None
+        self,
+        name: str,
+        *,
+        out: str | Path,
+        cache: str | Path,
+        prepared: str | Path | None = None,
     ) -> xr.Dataset:
-        """Run what has no shard yet and return the dataset `name`, see `Experiment.train`."""
-        designs = self.designs.get(name, ())
-        return self.experiment(name).train(
-            name, self.name, designs, self.jobs, cache=cache, prepared=prepared
+        """Run what has no shard yet, write the dataset `name` to `out` and return it, see `Experiment.train`."""
+        experiment = self.experiment(name)
+        ds = experiment.train(
+            name, self.name, self.designs[name], self.jobs, cache=cache, prepared=prepared
         )
+        experiment.schema.save(ds, out)
+        return ds
+
+    def jobs_of(self, name: str) -> list[Design]:
+        """Return the jobs behind the dataset `name`."""
+        return self.experiment(name).plan(self.designs[name])
+
+    def grids(self, name: str) -> pd.DataFrame:
+        """Return the designs behind the dataset `name`, a line each: the levels of every factor, and what else differs."""
+        designs = self.designs[name]
+        said = [{"replicates": d.replicates} | d.values() for d in designs]
+        varied = [k for k in said[0] if k in designs[0].factors() or any(d[k] != said[0][k] for d in said)]
+        keep = [k for k in (*varied, "replicates") if k != "replicate"]
+        return pd.DataFrame([{k: _levels(d[k]) for k in dict.fromkeys(keep)} for d in said])
+
+    def settings(self, name: str) -> pd.Series:
+        """Return what all designs behind the dataset `name` share beside their factors, by name."""
+        designs = self.designs[name]
+        said = [d.values() for d in designs]
+        shared = {
+            k: _levels(v)
+            for k, v in said[0].items()
+            if k not in (*designs[0].factors(), "replicate") and all(d[k] == v for d in said)
+        }
+        return pd.Series(shared, name="value", dtype=object).rename_axis("setting")
+
+
+def _levels(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {part}" for key, part in value.items())
+    return str(value)
 
 
 def load_profile(name: str, path: str | Path = PARAMS) -> Profile:

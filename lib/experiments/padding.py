@@ -371,6 +371,19 @@ def _levels(designs: Sequence[Any]) -> dict[str, list]:
     }
 
 
+def _about(designs: Sequence[Any]) -> dict:
+    """Return the weight of the table's coadjoint penalty, and what the sweep is made of."""
+    sweep = next(design for design in designs if design.sweep[0])
+    return {
+        "kappa": designs[0].kappa[0],
+        "sweep": {
+            "dataset": sweep.dataset[0],
+            "width": sweep.width[0],
+            "initialisations": list(sweep.initialisation),
+        },
+    }
+
+
 def _describe_data(
     ds: xr.Dataset, designs: Sequence[Any], prepared: Path, found: Sequence[Mapping]
 ) -> None:
@@ -402,6 +415,7 @@ EXPERIMENT = Experiment(
     levels=_levels,
     prefix=lambda job: "sweep_" if job.sweep else "",
     fill=_describe_data,
+    about=_about,
     size=lambda job: _COST[job.method] * (1 + job.padding) * job.width * job.epochs,
     title=lambda job: f"{job.method} {job.width} on {job.dataset} {job.padding}x",
 )
