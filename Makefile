@@ -1,19 +1,24 @@
 # Daily work in one word each; `make help` lists them.
 PYTHON ?= python3
 VENV := .venv
+PIP := $(VENV)/bin/pip install -qq --disable-pip-version-check
 REPORT := data/report/index.html
 MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro test lab lint report simulated bench bench-gpu time-figure-1 keep-reference clean
+.PHONY: help repro look test lab lint report bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	dvc repro
+	@python -m lib.run repro
 	@echo "The report is $(REPORT)"
+
+look: $(VENV)/project ## analyse the stored results alone, in two minutes without training, and say where to read of them
+	@python -m lib.report.look
+	@echo "The report of the stored results is data/look/report/index.html"
 
 test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them
 	pytest $(ARGS)
@@ -25,11 +30,8 @@ lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of 
 	pre-commit run --all-files
 
 report: $(VENV)/project ## build the report again from what is already there
-	dvc repro --single-item report
+	@python -m lib.run repro --single-item report
 	@echo "The report is $(REPORT)"
-
-simulated: $(VENV)/project ## chapters 1 and 3 alone, at full size, on results drawn from the published models
-	dvc repro --glob "analyse_factorial@*" analyse_simulated
 
 # As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
@@ -57,21 +59,22 @@ keep-reference: $(VENV)/project ## keep results in data/reference, with provenan
 	python -m lib.results.reference $(NAMES)
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
-	rm -rf data/bench data/executed data/figures data/interactive data/prepared data/report data/results data/tables
+	rm -rf data/bench data/code data/executed data/figures data/interactive data/look data/prepared data/report data/results data/tables
 
 # Built anew whenever the requirements change, so that it always holds exactly what they say.
 $(VENV)/requirements: requirements.in requirements.lock
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v < (3, 11) and sys.exit( \
 	  f"this needs Python 3.11 or later, $(PYTHON) is {v[0]}.{v[1]}; name another one: make PYTHON=python3.11")'
-	$(PYTHON) -m venv --clear $(VENV)
-	$(VENV)/bin/pip install -r requirements.in -c requirements.lock
+	@echo "Setting up the environment $(VENV); it takes a minute or two and about 2.5 GB"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) -r requirements.in -c requirements.lock
 	@touch $@
 
 $(VENV)/project: $(VENV)/requirements pyproject.toml
-	$(VENV)/bin/pip install --no-deps --no-build-isolation -e .
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Notebooks changed since: an output or an execution count would make their stages stale.
 $(VENV)/stripped: $(wildcard notebooks/*.ipynb) | $(VENV)/project
-	nbstripout --keep-id --extra-keys "metadata.language_info.version" $?
+	@nbstripout --keep-id --extra-keys "metadata.language_info.version" $?
 	@touch $@

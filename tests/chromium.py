@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-import websocket
-
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 120.0
 """Seconds to wait for the browser or a page before giving up."""
@@ -66,6 +64,8 @@ class Chromium:
             env={**os.environ, "HOME": str(self._profile)},
         )
         try:
+            import websocket  # here, because the tests on a GPU box do without
+
             self._socket = websocket.create_connection(
                 self._tab(), timeout=PATIENCE, suppress_origin=True, max_size=None
             )

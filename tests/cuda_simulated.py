@@ -6,14 +6,13 @@ their lengths lie on both sides of 8 and 16; a dense block has one warp up to 32
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
 from lib import kernels
 from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks, floors
+from lib.bench.gpu import checks
 from lib.cells import make_cell
 from lib.cells._cell import unroll
 from lib.kernels import _cuda, _cuda_engine, _registry, cuda_indrnn
@@ -31,7 +30,7 @@ from tests.engines import (
 assert _cuda.SIMULATED
 
 CHAINS = ["indrnn", "sru", "unicornn"]
-DENSE = ["lem", "rnn"]
+DENSE = ["cornn", "lem", "rnn"]
 SIZES = [
     *((name, *size) for name in CHAINS for size in [(1, 1, 1), (2, 3, 5), (9, 3, 1), (19, 1, 33)]),
     *((name, *size) for name in DENSE for size in [(1, 1, 1), (2, 3, 5), (7, 1, 3), (3, 2, 33)]),
@@ -86,6 +85,7 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
 # ---------------------------------------------------------------------------------- many networks
 
 DIFFERENT = {
+    "cornn": [{"dt": 0.1}, {"dt": 0.3, "gamma": 1.0, "epsilon": 2.0}],
     "indrnn": [{}, {}, {}],
     "lem": [{"dt": 1.0}, {"dt": 0.5}],
     "rnn": [{}, {}, {}],
@@ -239,10 +239,8 @@ def small(monkeypatch):
     monkeypatch.setattr(checks, "SIZES", (4, 2, 3))
     monkeypatch.setattr(checks, "PARITY_SIZES", (9, 2, 3))
     monkeypatch.setattr(checks, "capture", lambda run: (SimpleNamespace(replay=run), run()))
-    monkeypatch.setattr(floors, "timer", wall)
-    monkeypatch.setattr(floors, "bandwidth", lambda: 1e9)
-    latency = floors.step_latency
-    monkeypatch.setattr(floors, "step_latency", lambda name: latency(name, steps=3))
+    monkeypatch.setattr(figure_1, "on_device", wall)
+    monkeypatch.setattr(figure_1, "bandwidth", lambda: 1e9)
 
 
 def test_the_benchmark_finds_right_kernels_right(small, monkeypatch):
@@ -275,7 +273,7 @@ def test_the_benchmark_finds_a_wrong_kernel_wrong(small, monkeypatch):
     assert broken["failure"]
 
 
-def test_figure_1_is_set_beside_cudnn_and_the_floors(small, monkeypatch):
+def test_figure_1_is_set_beside_cudnn_and_the_memory(small, monkeypatch):
     # The GPU's way through the figure, on the CPU's tensors: the simulated kernels stand for those of the GPU.
     monkeypatch.setattr(figure_1, "on_gpu", lambda u: True)
     monkeypatch.setattr(_registry, "PREFERENCE", ("numba-cuda", "library"))
@@ -286,22 +284,11 @@ def test_figure_1_is_set_beside_cudnn_and_the_floors(small, monkeypatch):
     for cell in ("unicornn", "sru", "indrnn"):
         own = f"{cell}, numba-cuda, 2 layer(s)"
         assert {own, f"{own}, graph"} <= names
-        assert sum(row["what"] == cell for row in ledger.rows) == 2, "two floors"
+        (floor,) = [row["value"] for row in ledger.rows if row["what"] == cell]
+        arrays = {"unicornn": 8, "sru": 16, "indrnn": 5}[cell]
+        assert floor == pytest.approx(1e3 * arrays * 2 * (3 * 2 * 3) * 4 / 1e9)
         goals = [row for row in ledger.rows if row["what"] == own and row["limit"]]
         assert {row["limit"] for row in goals} == {">= 10", "<= 3"}
         assert not any(bench.is_wrong(row) for row in goals)
     assert {"nn.LSTM, TF32", "nn.LSTM, graph", "lem, numba-cuda, 1 layer(s)"} <= names
     assert "cornn, reference, 1 layer(s), graph" not in names
-
-
-def test_chains_of_dependent_steps_are_steps_of_the_cells():
-    # One step of each, there, is one step of the cell.
-    numbers = torch.tensor([0.5, 0.1, 0.2, 0.3, 0.4])
-    a, b, c, x, y = numbers.tolist()
-    z = y - b * (np.tanh(a * x + c) + c * x)
-    f = 1 / (1 + np.exp(-(a + b * x)))
-    expected = {"unicornn": x + b * z + z, "sru": f * x + (1 - f) * c + y, "indrnn": a * x + b + y}
-    for name, (there, _) in floors.CHAINS.items():
-        result = torch.empty(32)
-        _cuda.launch(there, 1, 32, numbers, result, 1)
-        np.testing.assert_allclose(result.numpy(), expected[name], rtol=1e-6)

@@ -13,9 +13,15 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from lib.report.coverage import count_coverage, save_coverage
 from lib.report.inputs import load_artefacts
 from lib.results.artefacts import Artefacts
+from lib.results.claims import Scale, judged_row, share
 from lib.results.published import artefacts
 
 TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
+HOSTILE = (
+    "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
+)
+"""What must be read, and never run."""
+ANSWER = "Hardly ever: **two** of twelve do, with $a < b$."
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
 
 
@@ -25,13 +31,18 @@ def fabricate(data: Path) -> Path:
         made = Artefacts(
             data, notebook="22_errors", result_set=result_set, profile=profile, runs=runs
         )
+        made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         made.save_table(
             counts(), "diss-tab-1.7", part="by-task", caption="The same by task.", explore=True
         )
         made.save_figure(
-            drawing(), "diss-fig-3.3", data=error_rates(), caption="A line, and a < b & c."
+            drawing(),
+            "diss-fig-3.3",
+            data=error_rates(),
+            caption=f"A line, and a < b & c. {HOSTILE}",
         )
+        made.save_claims(judged(runs))
         write_notebook(data / "executed" / result_set / "22_errors.ipynb", result_set=result_set)
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     reference = data / "reference" / "real"
@@ -71,6 +82,15 @@ def counts() -> pd.DataFrame:
     return table.assign(ours=range(1000, 1008), published=range(2000, 2008))
 
 
+def judged(replicates: int) -> pd.DataFrame:
+    """Return two judged claims; the larger experiment undoes what the smaller one said."""
+    reached = share(replicates, replicates, Scale(replicates=replicates))
+    kept = share(0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates))
+    return pd.DataFrame(
+        [judged_row("diss-3.6-latch", reached), judged_row("diss-3.6-longer", kept)]
+    )
+
+
 def drawing() -> Figure:
     """Return a small figure."""
     figure = Figure(figsize=(2, 1))
@@ -88,7 +108,10 @@ def write_notebook(
     outputs = [
         new_output("display_data", {"image/png": picture, "text/plain": "<Figure>"}),
         new_output("display_data", {"text/html": error_rates().to_html(), "text/plain": "a table"}),
-        new_output("display_data", {"text/markdown": f"**Two** of {FORMULA}"}),
+        new_output("display_data", {"text/markdown": f"**Two** of {FORMULA} {HOSTILE}"}),
+        new_output("display_data", {"text/markdown": f"```{{raw}} html\n{HOSTILE}\n```"}),
+        new_output("display_data", {"text/html": f"<b>kept</b>{HOSTILE}", "text/plain": "b"}),
+        new_output("display_data", {"application/javascript": "document.title = 'taken'"}),
         new_output("stream", name="stdout", text="first\n"),
         new_output("stream", name="stdout", text="second\n"),
     ]
@@ -103,6 +126,12 @@ def write_notebook(
         new_code_cell(assigned, id="injected", metadata={"tags": ["injected-parameters"]}),
         new_markdown_cell("## A section", id="section"),
         new_code_cell("plot()", id="plot", execution_count=3, outputs=outputs),
+        new_markdown_cell("## Answer", id="answer"),
+        new_code_cell(
+            "answer()",
+            id="say",
+            outputs=[new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})],
+        ),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(new_notebook(cells=cells), path)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.analysis.simulated import simulate
-from lib.analysis.tenet.models import TERMINAL, TRAINING
-from lib.analysis.tenet.rows import Rows, factors, rows
+from lib.analysis.design import with_covariates
+from lib.analysis.simulated.draw import simulate
+from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
+from lib.analysis.tenet.rows import Rows, rows
 
 FOLDER = Path(__file__).parent / "data" / "r"
 _FACTORS = [
@@ -46,7 +47,7 @@ def make() -> None:
 def read(kind: str) -> tuple[Rows, pd.DataFrame]:
     """Return the stored observations of `kind`, as `Rows` and as the table they come from."""
     table = pd.read_csv(FOLDER / f"{kind}.csv")
-    attempts = factors(table.drop_duplicates("attempt")[_FACTORS])
+    attempts = with_covariates(table.drop_duplicates("attempt")[_FACTORS], REFERENCE)
     made = Rows(
         kind=kind,
         attempts=attempts,

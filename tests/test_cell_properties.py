@@ -9,6 +9,7 @@ import torch
 from torch.autograd.functional import jacobian
 
 from lib.cells import make_cell, unroll
+from lib.cells.irnn import NoEquilibriumError, equilibrium
 from lib.cells.lem import state_bound
 from lib.cells.lu_rnn import multiply, solve
 
@@ -153,9 +154,9 @@ def test_states_of_unicornn_without_frequency_stay_within_33(dt):
 # iRNN
 
 
-def _contraction(inner_steps, phi="tanh", eta=0.4, alpha=1.0, norm=0.6):
+def _contraction(inner_steps, phi="tanh", eta=0.4, alpha=1.0, norm=0.6, **more):
     """Return an iRNN under the conditions of proposition 1: ||U|| < alpha, alpha eta <= 1."""
-    cell = _cell("irnn", inner_steps=inner_steps, phi=phi, alpha=alpha)
+    cell = _cell("irnn", inner_steps=inner_steps, phi=phi, alpha=alpha, **more)
     with torch.no_grad():
         cell.U.mul_(norm * alpha / torch.linalg.matrix_norm(cell.U, 2))
         cell.eta.fill_(eta)
@@ -236,6 +237,49 @@ def test_the_jacobian_of_one_inner_step_is_that_of_the_docstring(inner_start, si
     s = sign * h if inner_start == "zero" else (1 + sign) * h
     slope = 1 - torch.tanh(cell.U @ s + cell.W @ u[0] + cell.b) ** 2
     torch.testing.assert_close(found, expected(slope[:, None] * cell.U, torch.eye(D).double()))
+
+
+@pytest.mark.parametrize("variant", [{}, {"form": 8}, {"sign": -1, "phi": "relu"}])
+def test_many_inner_steps_reach_the_equilibrium(variant):
+    cell = _contraction(400, **{"phi": "tanh", "norm": 0.6} | variant)
+    u, h = (torch.randn(3, size, dtype=torch.float64) for size in (P, D))
+    expected = cell.step(cell.weights(), (h,), u)[0]
+    torch.testing.assert_close(equilibrium(cell.weights(), h, u), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(("settings", "norm"), [({}, 3.0), ({"steps": 3}, 0.6)])
+def test_an_iteration_that_does_not_settle_says_how_far_it_got(settings, norm):
+    cell = _contraction(1, phi="relu", norm=norm)
+    with torch.no_grad():
+        cell.U.copy_(norm * torch.eye(D))
+    u, h = (torch.ones(1, size, dtype=torch.float64) for size in (P, D))
+    told = f"irnn: expected the inner iteration to settle.*U, whose norm is {norm:.2f}, below alpha"
+    with pytest.raises(NoEquilibriumError, match=told):
+        equilibrium(cell.weights(), h, u, **settings)
+
+
+# Exponential RNN
+
+
+@pytest.mark.parametrize("start", ["text", "author", "original"])
+def test_both_trivialisations_start_at_the_same_matrix_and_leave_it_differently(start):
+    cells = []
+    for trivialization in ("dynamic", "static"):
+        cell = _cell("exponential", trivialization=trivialization)
+        torch.manual_seed(1)
+        cells.append(cell.start(start))
+    torch.testing.assert_close(cells[0].B, cells[1].B, atol=1e-12, rtol=0)
+    assert sum(p.numel() for p in cells[0].parameters()) == sum(
+        p.numel() for p in cells[1].parameters()
+    )
+    gradients = []
+    for cell in cells:
+        optimiser = torch.optim.SGD(cell.parameters(), lr=0.1)
+        cell(torch.ones(6, 1, P, dtype=torch.float64))[0].square().sum().backward()
+        gradients.append(cell.parametrizations.B.original.grad.tril(-1).flatten())
+        optimiser.step()
+        torch.testing.assert_close(cell.B @ cell.B.T, torch.eye(D).double(), atol=1e-12, rtol=0)
+    assert torch.cosine_similarity(*gradients, dim=0) < 0.999
 
 
 # LU RNN and inverse RNN

@@ -9,16 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.analysis import (
-    accuracy,
-    best,
-    convergence,
-    errors,
-    first_order,
-    pairwise,
-    second_order,
-    variance,
-)
+from lib.analysis import accuracy, comparisons, errors, task_models, variance
 from lib.analysis.attempts import attempts
 
 STORED = chapter1_data.FOLDER / "chapter1.json"
@@ -44,12 +35,12 @@ def frame(ds):
 
 @pytest.fixture(scope="module")
 def first(frame):
-    return first_order.fit_first_order(frame)
+    return task_models.fit_first_order(frame)
 
 
 @pytest.fixture(scope="module")
 def second(frame):
-    return second_order.fit_second_order(frame)
+    return task_models.fit_second_order(frame)
 
 
 def by_task(table):
@@ -76,7 +67,7 @@ def test_the_stored_attempts_are_those_of_the_generator():
 
 
 def test_best_configurations(frame, stored):
-    table = best.best_configurations(frame)
+    table = accuracy.best_configurations(frame)
     assert len(table) == 4 * 4 - 1, "one architecture completed nothing at one task"
     for row in table.itertuples():
         theirs = stored["configurations"][f"{row.dataset} {row.order}"][row.architecture]
@@ -120,7 +111,7 @@ def test_r_drops_one_term_where_three_have_lost_their_meaning(second, stored):
 
 
 def test_deviations_from_the_mean_of_architectures(frame, first, stored):
-    found = by_task(first_order.deviations(best.at_best(frame), first))
+    found = by_task(task_models.deviations(accuracy.at_best(frame), first))
     assert len(stored["deviations"]) == 3
     for task, theirs in stored["deviations"].items():
         for row in found[task].itertuples():
@@ -136,7 +127,7 @@ def test_pairwise_tests(name, architecture, first, stored):
     rows = rows[
         (rows["architecture"] == architecture) & rows["term"].isin(["intercept", "architecture"])
     ]
-    pairs = pairwise.compare_tasks(rows)
+    pairs = comparisons.compare_tasks(rows)
     theirs = stored["pairwise"][name]
     # R and Python list the same pairs in the same order: that of the tasks in the design.
     for column in ("p_value", "p_bonferroni"):
@@ -144,7 +135,7 @@ def test_pairwise_tests(name, architecture, first, stored):
 
 
 def test_variance_tests(frame, stored):
-    table = variance.compare_variances(best.at_best(frame)).set_index(["architecture", "test"])
+    table = variance.compare_variances(accuracy.at_best(frame)).set_index(["architecture", "test"])
     assert len(table) == 4 * 3
     for (architecture, test), row in table.iterrows():
         theirs = stored["variances"][architecture][test]
@@ -156,10 +147,10 @@ def test_variance_tests(frame, stored):
 
 
 def test_convergence_times(ds, frame, stored):
-    at_best = best.at_best(frame)
-    times = convergence.convergence_times(ds, at_best)
-    tests = convergence.compare_times(at_best, times).set_index("architecture")
-    for row in convergence.summarise_times(at_best, times).itertuples():
+    at_best = accuracy.at_best(frame)
+    times = comparisons.convergence_times(ds, at_best)
+    tests = comparisons.compare_times(at_best, times).set_index("architecture")
+    for row in comparisons.summarise_times(at_best, times).itertuples():
         theirs = stored["times"][row.architecture]
         task = f"{row.dataset} {row.order}"
         assert theirs["median"].get(task, None) == (None if np.isnan(row.median) else row.median)

@@ -267,6 +267,15 @@ def test_random_steps_are_in_order_and_differ_between_series(waves):
     assert np.array_equal(made.train.inputs[:, 0, 1], made.train.targets[:, 0])
 
 
+def test_centred_targets_keep_their_differences(waves):
+    plain, centred = _waves(waves), _waves(waves, centred=True)
+    assert abs(centred.train.targets.mean()) < 1e-6
+    for part in ("train", "validation", "test"):
+        off = getattr(plain, part).targets - getattr(centred, part).targets
+        assert np.allclose(off, plain.train.targets.mean())
+    assert centred.guess(centred.test)[1] == pytest.approx(plain.guess(plain.test)[1])
+
+
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
@@ -329,3 +338,47 @@ def test_a_stream_with_an_unknown_token_is_refused():
 def test_cutting_leaves_an_incomplete_row_out():
     inputs, targets = cut(np.arange(8), 3)
     assert (inputs.tolist(), targets.tolist()) == ([[0, 1, 2], [3, 4, 5]], [[1, 2, 3], [4, 5, 6]])
+
+
+# ------------------------------------------------------------------------------- texts
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    inputs = np.array([[0, 0, 1, 5], [1, 7, 6, 5], [0, 1, 4, 4], [0, 0, 0, 1]])
+    part = inputs, np.arange(4) % 2
+    ds = prepared_dataset(
+        "reviews",
+        part,
+        part,
+        kind="tokens",
+        source="made up",
+        outputs=2,
+        valid_max=7,
+        vocabulary_size=8,
+    )
+    save_prepared(ds, tmp_path)
+    return tmp_path
+
+
+def test_texts_are_filled_in_front_or_behind(reviews):
+    def rows(**settings):
+        made = make_task({"task": "texts", "dataset": "reviews"} | settings, reviews, _rng())
+        return set(map(tuple, made.test.inputs.tolist()))
+
+    assert rows() == {(0, 0, 1, 5), (1, 7, 6, 5), (0, 1, 4, 4), (0, 0, 0, 1)}
+    assert rows(filling="behind") == {(1, 5, 0, 0), (1, 7, 6, 5), (1, 4, 4, 0), (1, 0, 0, 0)}
+    assert rows(filling="behind", words=2) == {(1, 5), (6, 5), (4, 4), (1, 0)}
+    with pytest.raises(ValueError, match="unknown filling 'middle'; known: front, behind"):
+        rows(filling="middle")
+
+
+def test_texts_and_series_do_not_mix(reviews, stream):
+    with pytest.raises(ValueError, match=r"reviews: expected series with one target each, got tok"):
+        make_task({"task": "series", "dataset": "reviews"}, reviews, _rng())
+    with pytest.raises(
+        ValueError, match=r"letters: expected texts with one target each, got tokens"
+    ):
+        make_task({"task": "texts", "dataset": "letters"}, stream, _rng())
+    with pytest.raises(ValueError, match=r"reviews: expected tokens with a target at every step"):
+        make_task({"task": "language", "dataset": "reviews", "time_steps": 2}, reviews, _rng())

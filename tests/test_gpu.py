@@ -1,15 +1,21 @@
 """The kernels on a GPU: what `make bench-gpu` checks, as tests."""
 
+import shutil
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 
 import pytest
 import torch
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import checks
+from lib.bench.race import read_rows
 from lib.paths import ROOT
 
-CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
+CELLS = ["cornn", "indrnn", "lem", "rnn", "sru", "unicornn"]
 
 
 @pytest.mark.gpu
@@ -31,16 +37,75 @@ def test_every_cell_with_gpu_kernels_is_tested_here():
     assert checks.cells() == CELLS
 
 
+def run_without(missing, *command):
+    """Run a module in a process in which some others cannot be imported."""
+    program = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
+    program += "name = sys.argv.pop(1); runpy.run_module(name, run_name='__main__', alter_sys=True)"
+    return subprocess.run(
+        [sys.executable, "-c", program, ",".join(missing), *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def packages_in(name):
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    return {
+        canonicalize_name(Requirement(line).name) for line in lines if line[:1] not in ("#", "")
+    }
+
+
+@pytest.fixture(scope="module")
+def not_on_a_box():
+    """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch."""
+    absent = packages_in("requirements.in") - packages_in("requirements-box.in")
+    absent -= {"torch", "jinja2", "markupsafe"}
+    modules = {
+        m
+        for m, owners in packages_distributions().items()
+        if absent & set(map(canonicalize_name, owners))
+    }
+    assert {"websocket", "netCDF4", "pandas", "xarray"} <= modules
+    return sorted(modules)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 @pytest.mark.parametrize("more", [[], ["--look"]])
-def test_without_a_gpu_the_benchmark_ends_with_a_sentence(more, tmp_path):
+def test_without_a_gpu_the_benchmark_ends_with_a_sentence(more, tmp_path, not_on_a_box):
     out = tmp_path / "bench_gpu.csv"
-    command = [sys.executable, "-m", "lib.bench.gpu", "--out", str(out), *more]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = run_without(not_on_a_box, "lib.bench.gpu", "--out", str(out), *more)
     assert done.returncode == 2
     assert done.stderr.strip() == (
         "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
     )
     assert not out.exists()
+
+
+@pytest.mark.slow
+def test_the_tests_on_a_gpu_need_no_more_than_the_box_has(not_on_a_box):
+    done = run_without(
+        not_on_a_box, "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/test_gpu.py"
+    )
+    assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: none is left without a GPU
+    assert "error" not in done.stdout.lower(), done.stdout
+
+
+def test_what_is_missing_on_a_box_is_part_of_all_requirements():
+    everything = packages_in("requirements.in") | packages_in("requirements-gpu.in")
+    assert packages_in("requirements-box.in") - everything == {"nvidia-nvvm"}
+
+
+def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench.sys, "executable", shutil.which("false"))
+    bench._in_its_own_process("checks rnn", tmp_path / "rows.csv", "a box")
+    (row,) = read_rows(tmp_path / "rows.csv")
+    assert (row["what"], row["failure"]) == ("checks rnn", "its process ended with status 1")
+    assert bench.is_wrong(row)
+
+
+def test_the_machine_is_told_before_and_after_all_else():
+    assert bench.parts()[0] == bench.parts()[-1] == "machine"
+    assert [part for part in bench.parts() if "checks" in part] == [f"checks {n}" for n in CELLS]

@@ -56,6 +56,7 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
         ("irnn", {"train_eta": "time"}, "a length of at least 1 with train_eta='time'"),
         ("irnn", {"length": 3}, "got train_eta='inner' and length=3"),
         ("irnn", {"phi": "gelu"}, "an activation among relu, tanh, sigmoid, got 'gelu'"),
+        ("exponential", {"trivialization": "none"}, "trivialization dynamic or static"),
         ("cornn", {"gamma": 0.0}, "gamma > 0"),
         ("indrnn", {"bound": 0.0}, "bound > 0"),
         ("fastrnn", {"phi": "swish"}, "an activation among"),

@@ -39,7 +39,7 @@ def test_variants_equal_the_reference_in_float32(name, engine, variant):
 
 @pytest.mark.parametrize("variant", [{}, {"rank": 2, "inner_start": "previous"}])
 def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done(variant):
-    cell, u, (h, _) = a_case("irnn", 9, 3, 5, train_eta="time", length=12, **variant)
+    cell, u, (h, _) = random_case("irnn", 9, 3, 5, train_eta="time", length=12, **variant)
     with torch.no_grad():
         cell.eta.uniform_(0, 0.5)
     done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone().requires_grad_()

@@ -6,12 +6,10 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from lib.analysis import best, first_order, second_order
-from lib.analysis.accuracy import entered, grade
+from lib.analysis import task_models
+from lib.analysis.accuracy import at_best, entered, grade
 from lib.analysis.attempts import TASK
-from lib.analysis.estimable import estimable, independent
-from lib.analysis.linear import fit_tasks
-from lib.analysis.terms import Covariate, Model, describe
+from lib.analysis.design import estimable, independent
 
 
 @pytest.fixture
@@ -55,18 +53,20 @@ def test_units_do_not_change_what_can_be_told():
 
 
 def test_terms_as_a_reader_calls_them():
-    model = Model("", "", "", {"rate": Covariate("log rate", "learning_rate", 2)})
-    assert describe("Intercept", model) == ("intercept", "")
-    assert describe("architecture[T.gru]", model) == ("architecture", "gru")
-    assert describe("architecture[T.gru]:rate", model) == ("architecture × log rate", "gru")
+    assert task_models.describe("intercept") == ("intercept", "")
+    assert task_models.describe("architecture[gru]") == ("architecture", "gru")
+    assert task_models.describe("architecture[gru]:log_rate") == (
+        "architecture × log(learning rate)",
+        "gru",
+    )
 
 
 # Fits
 
 
 def test_first_order_coefficients_are_differences_of_means(frame):
-    fits = first_order.fit_first_order(frame)
-    means = entered(best.at_best(frame)).groupby([*TASK, "architecture"])["task_accuracy"].mean()
+    fits = task_models.fit_first_order(frame)
+    means = entered(at_best(frame)).groupby([*TASK, "architecture"])["task_accuracy"].mean()
     for row in fits.coefficients[fits.coefficients["cause"] == ""].itertuples():
         base = means[row.dataset, row.order, row.noise, "antisymmetric"]
         own = means[row.dataset, row.order, row.noise, row.architecture or "antisymmetric"]
@@ -74,8 +74,8 @@ def test_first_order_coefficients_are_differences_of_means(frame):
 
 
 def test_the_reference_changes_the_effects_and_not_the_fit(frame):
-    one = first_order.fit_first_order(frame)
-    other = first_order.fit_first_order(frame, reference="rnn")
+    one = task_models.fit_first_order(frame)
+    other = task_models.fit_first_order(frame, reference="rnn")
     columns = ["attempts", "adj_r2", "sigma", "df_residual"]
     pd.testing.assert_frame_equal(one.summary[columns], other.summary[columns])
     effect = one.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
@@ -87,7 +87,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
     task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
     gone = frame["architecture"].eq("antisymmetric") & task
     lost = frame.assign(left_out=frame["left_out"].mask(gone, "diverged"))
-    fits = second_order.fit_second_order(lost)
+    fits = task_models.fit_second_order(lost)
     told = causes(fits, dataset="imdb", order="permuted")
     kept = {("recurrent dimension", ""), ("training length", "")}
     assert {term for term, cause in told.items() if cause == ""} == kept
@@ -98,7 +98,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
 def test_one_learning_rate_one_width_one_length(frame):
     few = frame[(frame["learning_rate"] == 0.001) & (frame["width"] == 8)]
     few = few[few["training_length"] == 3]
-    fits = second_order.fit_second_order(few)
+    fits = task_models.fit_second_order(few)
     told = causes(fits, dataset="digits", order="sequential")
     assert told["log(learning rate)", ""] == "the attempts have one learning rate (0.001)"
     assert told["architecture × log(learning rate)²", "gru"].endswith("one learning rate (0.001)")
@@ -108,7 +108,7 @@ def test_one_learning_rate_one_width_one_length(frame):
 
 
 def test_two_learning_rates_leave_a_line(frame):
-    fits = second_order.fit_second_order(frame[frame["learning_rate"] < 0.05])
+    fits = task_models.fit_second_order(frame[frame["learning_rate"] < 0.05])
     told = causes(fits, dataset="digits", order="sequential")
     assert told["log(learning rate)", ""] == ""
     assert told["log(learning rate)²", ""] == (
@@ -118,7 +118,7 @@ def test_two_learning_rates_leave_a_line(frame):
 
 def test_one_replicate_has_estimates_and_no_errors(frame):
     alone = frame[frame["replicate"] == 0]
-    fits = first_order.fit_first_order(alone)
+    fits = task_models.fit_first_order(alone)
     table = fits.coefficients[fits.coefficients["estimate"].notna()]
     assert len(table) and table[["se", "low", "high", "p_value"]].isna().all(axis=None)
     assert set(table["cause"]) == {"no attempt is left over to measure the error"}
@@ -127,17 +127,17 @@ def test_one_replicate_has_estimates_and_no_errors(frame):
 
 def test_equal_replicates_have_no_error_to_test_against(frame):
     same = frame.assign(task_accuracy=frame["width"] / 100 + frame["architecture"].map(len) / 50)
-    fits = first_order.fit_first_order(same.assign(accuracy=same["task_accuracy"]))
+    fits = task_models.fit_first_order(same.assign(accuracy=same["task_accuracy"]))
     assert fits.coefficients["se"].isna().all()
     assert "the residuals are all zero" in set(fits.coefficients["cause"])
 
 
 def test_one_architecture_has_an_intercept_alone(frame):
-    fits = first_order.fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
+    fits = task_models.fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
     assert fits.coefficients["term"].tolist() == ["intercept"] * 4
     assert (fits.coefficients["cause"] == "").all()
     with pytest.raises(ValueError, match="needs two; there is rnn alone"):
-        first_order.deviations(best.at_best(frame[frame["architecture"] == "rnn"]), fits)
+        task_models.deviations(at_best(frame[frame["architecture"] == "rnn"]), fits)
 
 
 def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame):
@@ -145,7 +145,7 @@ def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame)
     flat = frame.assign(
         task_accuracy=frame["task_accuracy"].mask(task & frame["task_accuracy"].notna(), 1.0)
     )
-    fits = second_order.fit_second_order(flat)
+    fits = task_models.fit_second_order(flat)
     refused = fits.summary[fits.summary["refused"] != ""]
     assert len(refused) == 1 and "have the same accuracy" in refused["refused"].item()
     told = causes(fits, dataset="imdb", order="permuted")
@@ -157,18 +157,18 @@ def test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence(frame):
     with pytest.raises(
         ValueError, match=r"no task can be fitted by \(1.8\): all .* the same accuracy"
     ):
-        first_order.fit_first_order(frame.assign(task_accuracy=1.0))
+        task_models.fit_first_order(frame.assign(task_accuracy=1.0))
     with pytest.raises(ValueError, match="no attempt entered"):
-        first_order.fit_first_order(frame.assign(left_out="diverged"))
+        task_models.fit_first_order(frame.assign(left_out="diverged"))
     with pytest.raises(
         ValueError, match="the reference architecture is 'lem'; expected one of rnn"
     ):
-        fit_tasks(frame, first_order.MODEL, "lem")
+        task_models.fit_tasks(frame, task_models.FIRST, "lem")
 
 
 def test_choosing_a_reference():
-    assert first_order.choose_reference(["rnn", "antisymmetric"]) == "antisymmetric"
-    assert first_order.choose_reference(["rnn", "gru"]) == "rnn"
+    assert task_models.choose_reference(["rnn", "antisymmetric"]) == "antisymmetric"
+    assert task_models.choose_reference(["rnn", "gru"]) == "rnn"
 
 
 def test_the_balanced_design_of_the_text_and_its_condition_number():
@@ -183,7 +183,7 @@ def test_the_balanced_design_of_the_text_and_its_condition_number():
                     main = [1, *dummies, rate, rate**2, width, length]
                     rows.append([*main, *(dummies * rate), *(dummies * rate**2)])
     values = np.linalg.svd(np.array(rows), compute_uv=False)
-    assert second_order.balanced_condition_number() == pytest.approx(
+    assert task_models.balanced_condition_number() == pytest.approx(
         values[0] / values[-1], rel=1e-6
     )
 
@@ -201,7 +201,7 @@ def test_the_top_of_a_parabola():
     noise = np.random.default_rng(0).normal(0, 1e-6, len(frame))
     frame["task_accuracy"] = bend * (log - top) ** 2 + 0.01 * frame["width"] + noise
     frame = frame.assign(dataset="d", order="o", noise="n", left_out="")
-    tops = second_order.best_learning_rates(second_order.fit_second_order(frame), rates)
+    tops = task_models.best_learning_rates(task_models.fit_second_order(frame), rates)
     found = tops.set_index("architecture")
     assert found["top"].to_dict() == {"antisymmetric": "inside", "rnn": "below", "gru": "none"}
     assert found.loc["antisymmetric", "learning_rate"] == pytest.approx(0.01, rel=1e-3)
@@ -209,7 +209,7 @@ def test_the_top_of_a_parabola():
 
 
 def test_residuals_are_those_of_the_attempts_that_entered(frame):
-    fits = second_order.fit_second_order(frame)
+    fits = task_models.fit_second_order(frame)
     assert len(fits.residuals) == len(entered(frame))
     assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
     assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)

@@ -145,12 +145,12 @@ def _validate_artefacts(house, name):
     manifests = [
         path
         for kind in ("tables", "figures")
-        for path in (house.data / kind / "rebuilt" / name).glob("*.json")
+        for path in (house.data / kind / "rebuilt").glob(f"{name}*/*.json")
     ]
     assert manifests, f"{name} made neither a figure nor a table"
     for path in manifests:
         content = json.loads(path.read_text("utf-8"))
-        suffixes = {"table": [".csv"], "figure": [".csv", ".png", ".svg"]}[content["kind"]]
+        suffixes = [".csv", ".png", ".svg"] if content["kind"] == "figure" else [".csv"]
         for suffix in suffixes:
             assert (path.parent / f"{path.stem}{suffix}").stat().st_size > 0
         assert Path(ROOT / content["file"]).exists()

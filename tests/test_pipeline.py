@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -87,7 +88,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
         else:
             for label in sets or [given["result_set"]]:
                 for kind in ("figures", "tables"):
-                    assert f"data/{kind}/{label}/{notebook[10:-6]}" in _outs(stage), name
+                    assert f"data/{kind}/{label}/{Path(executed).stem}" in _outs(stage), name
 
 
 def test_every_path_exists_or_is_produced(stages):
@@ -114,6 +115,14 @@ def test_what_a_module_reads_whoever_imports_it_is_named(runs):
         for module in fingerprint.notebook_reached(ROOT / notebook):
             folder = _READ_BY.get(module)
             assert folder is None or folder in _deps(stage), f"{name} reads {folder}"
+
+
+def test_the_report_is_built_again_when_a_template_a_style_or_a_page_changes(stages, small):
+    code = small / "data" / "code"
+    write_code(code, small)
+    _edit(small / "lib" / "report" / "templates" / "index.md.jinja", "#", "# ")
+    assert write_code(code, small) == ["report"]
+    assert {"lib/report/conf.py", "lib/report/static"} <= _deps(stages["report"])
 
 
 def test_training_depends_on_its_settings_alone(runs):
@@ -152,7 +161,8 @@ def small(tmp_path):
     for name in ("lib", "notebooks"):
         ignored = shutil.ignore_patterns("__pycache__", ".*")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
     return tmp_path
 
 
@@ -215,11 +225,24 @@ def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):
     flying = small / "data" / "executed" / "rebuilt" / ".29_gone.partial7.ipynb"
     flying.parent.mkdir(parents=True)
     flying.touch()
+    executed = small / "data" / "executed"
+    several = [
+        executed / "10_train_factorial" / "a.ipynb",
+        executed / "rebuilt" / "30_tenet_1.ipynb",
+    ]
+    for path in several:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     coverage = tables / "coverage.csv"
     coverage.touch()
     removed = {path.as_posix() for path in prune(["rebuilt"], small)}
     assert removed == {path.relative_to(small).as_posix() for path in (gone, unknown)}
-    assert kept.exists() and flying.exists() and coverage.exists()
+    assert (
+        kept.exists()
+        and flying.exists()
+        and coverage.exists()
+        and all(path.exists() for path in several)
+    )
 
 
 # ---- a small repository of its own ------------------------------------------------------------------------------

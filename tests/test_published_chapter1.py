@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.analysis.second_order import balanced_condition_number
+from lib.analysis.task_models import balanced_condition_number
 from lib.results.published import load_published, sources
 
 TASK = ["dataset", "order", "noise"]
@@ -104,7 +104,7 @@ def test_the_deficient_matrix_of_table_a3_is_where_table_a2_has_one_attempt():
 
 
 def test_condition_numbers_are_those_of_numbers_not_of_factors():
-    # Logarithms natural, dimension and length as numbers; see lib.analysis.second_order.
+    # Logarithms natural, dimension and length as numbers; see lib.analysis.task_models.
     printed = load_published("diss-tab-A3")["condition_number"]
     assert 0.5 < balanced_condition_number() / printed.min() < 1
 

@@ -90,8 +90,25 @@ def test_no_variance_between_groups_is_a_boundary():
 def test_no_variance_within_groups_is_refused():
     constant, varying, group, _ = make_groups()
     response = np.random.default_rng(1).normal(size=len(constant))[group]
-    with pytest.raises(ConvergenceError, match="does not vary within any group"):
+    with pytest.raises(ConvergenceError, match="does not vary within any group beyond"):
         fit_example(constant[:, :1], varying, group, response)
+
+
+def test_one_group_is_refused():
+    with pytest.raises(ConvergenceError, match="there is one group"):
+        fit_example(np.ones((1, 1)), np.arange(5.0)[:, None], np.zeros(5, int), np.arange(5.0) ** 2)
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e10])
+def test_a_variance_ratio_of_many_orders_is_found(ratio):
+    constant, varying, group, _ = make_groups(groups=60)
+    rng = np.random.default_rng(2)
+    response = np.sqrt(ratio) * rng.normal(size=60)[group] + rng.normal(size=len(group))
+    found = fit_example(constant, varying, group, response)
+    assert np.log10(found.group_variance / found.residual_variance) == pytest.approx(
+        np.log10(ratio), abs=0.3
+    )
+    assert found.residual_variance == pytest.approx(1, rel=0.5)
 
 
 def test_dependent_columns_are_refused():

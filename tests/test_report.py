@@ -1,5 +1,6 @@
 """The report: what it shows, that equal inputs give equal bytes, and that a bad input leaves the old one alone."""
 
+import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,10 +12,11 @@ from fabricated_report import count, counts, drawing, error_rates, fabricate, wr
 
 from lib.report.__main__ import main
 from lib.report.build import build
-from lib.report.coverage import COLUMNS, count_coverage, summarise
+from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import formatter
 from lib.report.tables import beside_html, key_columns, to_html
+from lib.report.verdicts import judge_claims
 from lib.results.artefacts import Artefacts
 from lib.results.published import artefacts
 
@@ -29,7 +31,7 @@ class Page(HTMLParser):
         self.ids: set[str] = set()
         self.words: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
-        self.text = " ".join(" ".join(self.words).split())
+        self.text = " ".join(" ".join(self.words).split()).replace(" .", ".").replace(" ,", ",")
 
     def handle_starttag(self, tag, attrs):
         found = dict(attrs)
@@ -117,10 +119,74 @@ def test_result_sets_are_told_apart_in_titles(site):
 
 def test_front_page_counts_what_there_is(site):
     text = Page(site / "index.html").text
-    assert f"2 of {len(artefacts())}" in text
-    assert "12 runs this run (quick)" in text
-    assert "3,456 runs stored reference (real)" in text
-    assert "Where do the data come from?" in text
+    different = len(artefacts()) - artefacts()["same_data"].notna().sum()
+    assert f"2 of {different} published figures and tables drawn" in text
+    assert "2 of them comparable" in text and "0 of them at published scale" in text
+    assert "Dissertation, chapter 3 1 1 0 0 21" in text
+
+
+def test_front_page_answers_each_question_from_the_larger_experiment(site):
+    page = Page(site / "index.html")
+    answer = "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\)."
+    assert f"{answer} stored reference (real) 3,456 runs · also this run (quick)" in page.text
+    assert (
+        page.links.count("notebooks/run/00_prepare.html") == 2
+    )  # in the menu, and below the questions
+
+
+def test_menu_lists_each_notebook_once(site):
+    menu = (site / "index.html").read_text().split('class="sidebar-tree"')[1].split("</aside>")[0]
+    assert menu.count("22_errors.html") == 1
+    other = Page(site / "notebooks" / "reference" / "22_errors.html")
+    assert "The same with other results: this run (quick)." in other.text
+
+
+def test_claims_page_shows_the_verdict_of_the_larger_experiment(site):
+    text = Page(site / "claims.html").text
+    assert "differs each of the models of longer horizons" in text
+    assert "agrees RNNs can readily learn the latching task" in text
+    assert "3,456 replicates stored reference (real)" in text
+    saved = pd.read_csv(site / "files" / "claims.csv").set_index("id")["verdict"]
+    assert saved["diss-3.6-longer"] == "differs"
+    assert saved["diss-1.4-variance"] == "not judged yet"
+
+
+def test_simulated_results_are_no_evidence(data, tmp_path):
+    simulated = shutil.copytree(data, tmp_path / "data")
+    for kind in ("tables", "figures"):
+        shutil.rmtree(simulated / kind / "rebuilt")
+        (simulated / kind / "reference").rename(simulated / kind / "simulated")
+    found = load_artefacts(simulated)
+    assert (judge_claims(found)["verdict"] == "not judged yet").all()
+    summary = summarise(count_coverage(found, artefacts()), artefacts())
+    assert summary["drawn"].sum() == 0
+
+
+def test_nothing_that_others_wrote_is_run(site):
+    assert "<script>document.title" in Page(site / "figures.html").text  # to be read
+    for path in site.rglob("*.html"):
+        html = path.read_text()
+        assert "<script>document.title" not in html, path
+        assert not re.search(r"<[^>]*\bonerror=", html), path
+        assert "<title>taken" not in html
+    assert "kept" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").words
+
+
+def test_pictures_have_sizes(site):
+    for path in site.rglob("*.html"):
+        for tag in re.findall(r'<img[^>]*\.png"[^>]*>', path.read_text()):
+            assert re.search(r'width="\d+" height="\d+"', tag), (path, tag)
+
+
+def test_verdicts_stand_beside_what_they_are_about():
+    table = pd.DataFrame({"claim": ["a"], "ours": [1.0], "published": [2.0], "verdict": ["agrees"]})
+    head = to_html(table).partition("</thead>")[0]
+    assert head.index("claim") < head.index("verdict") < head.index("ours")
+
+
+def test_results_at_chance_are_shaded():
+    html = to_html(pd.DataFrame({"task": ["a", "b"], "at_chance": [True, False]}))
+    assert html.count("<tr class=chance>") == 1
 
 
 def test_gallery_shows_each_figure_with_its_files(site):
@@ -129,7 +195,7 @@ def test_gallery_shows_each_figure_with_its_files(site):
         stem = f"files/figures/{result_set}/22_errors/diss-fig-3.3"
         assert {f"{stem}.svg", f"{stem}.csv"} <= set(page.links)
         assert f"{stem}.png" in page.loaded
-    assert "A line, and a < b & c." in page.text
+    assert "A line, and a < b & c. <script>" in page.text
 
 
 def test_table_page_shows_ours_beside_theirs(site):
@@ -144,7 +210,7 @@ def test_provenance_is_shown(site):
 
 def test_coverage_page_names_what_is_missing(site):
     text = Page(site / "coverage.html").text
-    assert "Table 1.7 numerical error rate by architecture this run (quick) 12 runs" in text
+    assert "Table 1.7 numerical error rate by architecture this run (quick) 12 runs, drawn" in text
     assert "missing; needs" in text
 
 
@@ -208,6 +274,10 @@ def test_missing_inputs_are_named(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
+        (
+            lambda path: path.write_text(path.read_text().replace('"quick"', '"<b>quick"')),
+            "profile is '<b>quick', expected letters",
+        ),
         (lambda path: path.write_text("{"), "not readable as JSON"),
         (lambda path: path.write_text("[]"), "holds a list"),
         (
@@ -250,19 +320,28 @@ def test_artefact_made_of_parts_alone_counts_once(tmp_path):
         made.save_table(error_rates(), "diss-tab-3.8", part=part, caption="a part")
     coverage = count_coverage(load_artefacts(tmp_path), artefacts())
     assert (coverage["id"] == "diss-tab-3.8").sum() == 1
-    assert summarise(coverage, artefacts()).loc["dissertation", "rebuilt"] == 1
+    assert summarise(coverage, artefacts()).loc["dissertation", "drawn"] == 1
 
 
 def test_summary_counts_an_artefact_once(data):
     listed = artefacts()
     summary = summarise(count_coverage(load_artefacts(data), listed), listed)
-    assert summary["total"].sum() == len(listed)
-    assert summary.loc["dissertation", ["rebuilt", "quick", "real"]].tolist() == [2, 2, 2]
+    assert summary["total"].sum() == len(listed) - listed["same_data"].notna().sum()
+    assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 0]
+
+
+def test_a_picture_of_the_same_data_counts_once(tmp_path):
+    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="paper", runs=1)
+    made.learned = True
+    for name in ("diss-fig-2.4", "diss-fig-2.5", "diss-tab-2.2"):
+        made.save_table(error_rates(), name, caption="of one table")
+    summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
+    assert summary.loc["dissertation", [*STATES]].tolist() == [1, 1, 1]
 
 
 def test_nothing_rebuilt_is_no_error(tmp_path):
     summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
-    assert summary["rebuilt"].sum() == 0
+    assert summary["drawn"].sum() == 0
 
 
 @pytest.mark.parametrize(
@@ -270,9 +349,11 @@ def test_nothing_rebuilt_is_no_error(tmp_path):
     [
         ([1.0, 20000.0, None], ["1", "20,000", "–"]),
         ([0.12345, 2.0], ["0.123", "2.000"]),
-        ([1234.5, 1.0], ["1,234.5", "1.0"]),
+        ([1234.5, 1.5], ["1,234.5", "1.5"]),
+        ([2670.8, 0.0591], ["2,671", "0.0591"]),
+        ([0.00691, 0.004], ["0.00691", "0.00400"]),
         ([0.1, 0.00001], ["0.1", "0.00001"]),
-        ([0.5, 0.00012], ["0.500", "1e-04"]),
+        ([0.5, 0.00012], ["0.500", "1.20e-04"]),
         ([float("-inf"), 0.5], ["−∞", "0.500"]),
         (["<b>", "x"], ["&lt;b&gt;", "x"]),
     ],

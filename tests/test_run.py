@@ -8,9 +8,11 @@ import sys
 import time
 
 import nbformat
+import psutil
 import pytest
 
-from lib.paths import ROOT
+from lib.paths import NOTEBOOKS, ROOT
+from lib.run import guard
 from lib.run.cleaning import clean
 from lib.run.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
 
@@ -209,8 +211,11 @@ def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_
     outputs = _outputs(tmp_path / "out.failed.ipynb")
     kinds = [output.output_type for cell in outputs for output in cell]
     assert kinds == ["stream", "error"]
-    # Mended and run again, the remains of the failure are gone.
+    # Mended and run again, the remains of the failure are gone, and those of a run that was killed.
     _notebook(tmp_path / "a.ipynb", "print('before')")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / f".out.partial{ended.pid}.ipynb").touch()
     assert _run(notebook, tmp_path / "out.ipynb").returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ipynb", "out.ipynb"]
 
@@ -231,6 +236,8 @@ def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path):
     assert not (tmp_path / "full.ipynb").exists()
 
 
+_SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
+
 # ---- killed -----------------------------------------------------------------------------------------------------
 
 # A kernel with a child of its own, as Dask's workers are, both writing as fast as they can.
@@ -245,7 +252,7 @@ while True:
 
 def _heartbeat(tmp_path):
     beats = [tmp_path / "kernel", tmp_path / "child"]
-    parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}"
+    parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}\n{_SETS}"
     return _notebook(tmp_path / "beat.ipynb", _HEARTBEAT, parameters=parameters), beats
 
 
@@ -275,9 +282,11 @@ def _assert_silent(beats):
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how):
+@pytest.mark.parametrize("sets", [(), ("-s", "one", "1.nc", "-s", "two", "2.nc")])
+def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
     notebook, beats = _heartbeat(tmp_path)
-    command = [sys.executable, "-m", "lib.run", str(notebook), str(tmp_path / "out.ipynb")]
+    output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
+    command = [sys.executable, "-m", "lib.run", str(notebook), output, *sets]
     run = subprocess.Popen(command, cwd=ROOT)
     try:
         _until(lambda: all(path.exists() for path in beats), 60, "both heartbeats")
@@ -286,7 +295,7 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
     finally:
         run.kill()
         run.wait()
-    assert not (tmp_path / "out.ipynb").exists()
+    assert not {path.name for path in tmp_path.glob("[!.]*.ipynb")} - {"beat.ipynb"}
 
 
 @pytest.mark.notebook
@@ -304,6 +313,129 @@ def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
         parent.wait()
     _assert_silent(beats)
     assert not (tmp_path / "out.ipynb").exists()
+
+
+def test_a_step_of_the_clock_does_not_make_a_process_another(monkeypatch):
+    name = guard.name_of(os.getpid())
+    assert guard._alive(name)
+    # What psutil adds to the ticks since boot, and what a step of the clock moves.
+    monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: 1.0)
+    assert guard._alive(name)
+    assert not guard._alive(f"{name}1")
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    name = guard.name_of(ended.pid)
+    _until(lambda: not guard._alive(name), 10, "a process that has ended and was not collected")
+    ended.wait()
+    assert not guard._alive(name)
+
+
+# ---- several sets of results ------------------------------------------------------------------------------------
+
+
+@pytest.mark.notebook
+def test_all_sets_run_at_once_each_with_its_results(tmp_path):
+    # Each waits for the other, so that one after the other would never end.
+    code = (
+        "import time; from pathlib import Path\nPath(folder, result_set).write_text(results)\n"
+        "while len(list(Path(folder).glob('set-*'))) < 2: time.sleep(0.05)"
+    )
+    notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
+    given = ["-p", "folder", str(tmp_path), "-s", "set-one", "1.nc", "-s", "set-two", "2.nc"]
+    done = _run(notebook, tmp_path / "out" / "{set}.ipynb", *given)
+    assert done.returncode == 0, done.stderr
+    assert "a.ipynb (set-one, set-two) in" in done.stderr
+    assert (tmp_path / "set-one").read_text() == "1.nc"
+    assert (tmp_path / "set-two").read_text() == "2.nc"
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == {"set-one", "set-two"}
+
+
+@pytest.mark.notebook
+def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
+    code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(300)"
+    notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
+    given = ["-s", "one", "bad", "-s", "two", "slow"]
+    begin = time.monotonic()
+    done = _run(notebook, tmp_path / "{set}.ipynb", *given)
+    assert done.returncode == 1
+    assert time.monotonic() - begin < 100
+    assert "ZeroDivisionError" in done.stderr
+    assert str(tmp_path / "one.failed.ipynb") in done.stderr
+    assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "sets", "complaint"),
+    [
+        ("out.ipynb", ["one", "1.nc"], "expected {set} in it, as there is one for each set"),
+        ("{set}.ipynb", ["one", "1.nc", "-s", "one", "2.nc"], "one is given twice; give it once"),
+    ],
+)
+def test_wrong_sets_are_refused(tmp_path, output, sets, complaint):
+    notebook = _notebook(tmp_path / "a.ipynb", parameters=_SETS)
+    done = _run(notebook, tmp_path / output, "-s", *sets)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+# ---- what must not be overwritten -------------------------------------------------------------------------------
+
+
+def test_no_spelling_of_a_path_overwrites_a_source(tmp_path):
+    notebook = _notebook(tmp_path / "a.ipynb")
+    source = NOTEBOOKS / "21_parameter_counts.ipynb"
+    before = source.read_bytes()
+    for output in (
+        notebook,
+        f"{tmp_path}/x/../a.ipynb",
+        source,
+        "notebooks/21_parameter_counts.ipynb",
+        "data/../notebooks/21_parameter_counts.ipynb",
+        "notebooks/new.ipynb",
+        tmp_path / "a.txt",
+    ):
+        done = _run(notebook, output)
+        assert done.returncode == 2, output
+        assert "expected an .ipynb file that is not a source" in done.stderr
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        "{}",
+        "[1]",
+        '[{"cell_type": "code", "source": 1, "metadata": {}}]',
+        '[{"cell_type": "code", "source": "", "metadata": null}]',
+        '[{"cell_type": "code", "source": "", "metadata": {"tags": 1}}]',
+        '[{"cell_type": 1, "source": "", "metadata": {}}]',
+        '[{"cell_type": "code", "source": ""}]',
+    ],
+)
+def test_a_malformed_notebook_is_told_in_one_sentence(tmp_path, cells):
+    path = tmp_path / "a.ipynb"
+    path.write_text(f'{{"nbformat": 4, "cells": {cells}}}')
+    [problem] = check_notebook(path)
+    assert "is not a whole Jupyter notebook" in problem or "has no cell tagged" in problem
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"metadata": {}',
+        '"metadata": {}, "nbformat_minor": "x"',
+        '"nbformat_minor": 5',
+        '"metadata": {}, "nbformat_minor": 5',
+    ],
+)
+def test_what_jupyter_would_not_open_is_told_before_it_runs(tmp_path, rest):
+    path = tmp_path / "a.ipynb"
+    cell = '{"cell_type": "code", "source": "a = 1", "metadata": {"tags": ["parameters"]}, "outputs": 3}'
+    path.write_text(f'{{"nbformat": 4, "cells": [{cell}], {rest}}}')
+    done = _run(path, tmp_path / "out.ipynb")
+    assert done.returncode == 2
+    assert "is no valid notebook" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 # ---- how notebooks are built ------------------------------------------------------------------------------------

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lib.analysis.simulated import covariances, entered, published, simulate
+from lib.analysis.simulated import PROFILE, caution, covariances, entered, published
+from lib.analysis.simulated.draw import SCHEMA, simulate
 from lib.analysis.tenet import compare
 from lib.analysis.tenet.fits import fit_models
 from lib.analysis.tenet.models import MODELS
-from lib.results.factorial import COMPLETED, MISSING, SIMULATED, validate
+from lib.results.factorial import COMPLETED, MISSING, validate
 from lib.results.published import load_published
+from lib.results.schema import ResultsError
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +75,11 @@ def test_expected_fits_have_the_published_coefficients():
 
 
 def test_the_dataset_follows_the_schema_and_says_what_it_is(small):
-    validate(small)
-    assert small.attrs["profile"] == SIMULATED
+    SCHEMA.validate(small)
+    assert small.attrs["profile"] == PROFILE and "No network was trained" in caution(PROFILE)
+    assert caution("quick") == ""
+    with pytest.raises(ResultsError, match="expected results of schema 'factorial/1'"):
+        validate(small)
     assert small.sizes["replicate"] == 2
     ran = small["status"].sel(architecture="unicornn", dataset="mnist", noise="post")
     assert (ran == MISSING).all()

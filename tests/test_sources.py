@@ -587,3 +587,24 @@ def test_the_real_data_are_what_their_publishers_say(name, tmp_path):
     assert ds["inputs"].values.max() == ds["inputs"].attrs["valid_max"]
     assert ds["inputs"].values.min() == 0
     assert bool(ds.attrs["substitute"]) == (name == "cifar10")
+
+
+SERIES = {  # training, validation, test, shape of an input sequence, outputs
+    "har2": (7_415, 0, 2_996, (128, 9), 2),
+    "dsa19": (1_140, 0, 1_140, (125, 45), 19),
+    "cifar10_exact": (8_068, 0, 1_017, (1024, 3), 10),
+    "heart_rate": (5_565, 1_192, 1_192, (4000, 2), 1),
+    "ptb_words": (18_591, 1_475, 1_648, (50,), 10_000),
+    "ptb_characters": (100_349, 7_860, 8_848, (50,), 50),
+}
+
+
+@REAL
+@pytest.mark.parametrize("name", SERIES)
+def test_the_further_real_data_have_the_sizes_of_their_specification(name, tmp_path):
+    ds = load_file(prepare(name, tmp_path))
+    train, validation, test, shape, outputs = SERIES[name]
+    split = ds["split"].values
+    assert [(split == part).sum() for part in (0, 2, 1)] == [train, validation, test]
+    assert ds["inputs"].shape[1:] == shape
+    assert ds.attrs["outputs"] == outputs

@@ -5,10 +5,17 @@ import pandas as pd
 import pytest
 from synthetic_results import LEVELS, make_results
 
-from lib.analysis.accounting import account, sentence
-from lib.analysis.accuracy import entered, grade
+from lib.analysis.accuracy import (
+    CONFIGURATION,
+    OTHER,
+    account,
+    at_best,
+    best_configurations,
+    entered,
+    grade,
+    sentence,
+)
 from lib.analysis.attempts import TASK, attempts
-from lib.analysis.best import CONFIGURATION, OTHER, at_best, best_configurations
 
 
 def results(**levels):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import convergence, errors, generalisation, pairwise, variance
+from lib.analysis import comparisons, errors, generalisation, variance
 from lib.analysis.attempts import TASK
 from lib.results.published import load_published
 
@@ -16,7 +16,12 @@ def coefficients(estimates, errors, df=10, term="architecture", architecture="rn
     ]
     table = pd.DataFrame(tasks[: len(estimates)], columns=list(TASK))
     return table.assign(
-        term=term, architecture=architecture, estimate=estimates, se=errors, df=float(df)
+        term=term,
+        architecture=architecture,
+        estimate=estimates,
+        se=errors,
+        robust_se=errors,
+        df=float(df),
     )
 
 
@@ -24,7 +29,7 @@ def coefficients(estimates, errors, df=10, term="architecture", architecture="rn
 
 
 def test_a_pair_by_hand():
-    pair = pairwise.compare_tasks(coefficients([1.0, 0.2], [0.1, 0.3], df=10)).iloc[0]
+    pair = comparisons.compare_tasks(coefficients([1.0, 0.2], [0.1, 0.3], df=10)).iloc[0]
     assert pair["difference"] == pytest.approx(0.8)
     assert pair["se"] == pytest.approx(np.sqrt(0.01 + 0.09))
     df = 0.1**2 / (0.01**2 / 10 + 0.09**2 / 10)
@@ -36,7 +41,7 @@ def test_a_pair_by_hand():
 def test_rejection_and_the_simultaneous_interval_agree():
     rng = np.random.default_rng(1)
     table = coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4))
-    pairs = pairwise.compare_tasks(table)
+    pairs = comparisons.compare_tasks(table)
     assert len(pairs) == 6
     assert (pairs["rejected"] == ((pairs["low"] > 0) | (pairs["high"] < 0))).all()
     assert 0 < pairs["rejected"].sum() < 6, "the case must show both"
@@ -44,8 +49,8 @@ def test_rejection_and_the_simultaneous_interval_agree():
 
 def test_a_task_without_an_error_enters_no_pair_and_is_counted():
     table = coefficients([1.0, 0.0, 2.0, np.nan], [0.1, 0.1, np.nan, np.nan])
-    pairs = pairwise.compare_tasks(table)
-    counts = pairwise.count_rejections(table, pairs).iloc[0]
+    pairs = comparisons.compare_tasks(table)
+    counts = comparisons.count_rejections(table, pairs).iloc[0]
     assert len(pairs) == 1
     assert counts[["tasks", "tests", "untested", "rejected"]].tolist() == [2, 1, 5, 1]
     assert counts["share"] == 1
@@ -53,14 +58,14 @@ def test_a_task_without_an_error_enters_no_pair_and_is_counted():
 
 def test_nothing_to_compare_is_counted_and_has_no_share():
     table = coefficients([1.0, 0.0], [np.nan, np.nan])
-    counts = pairwise.count_rejections(table, pairwise.compare_tasks(table)).iloc[0]
+    counts = comparisons.count_rejections(table, comparisons.compare_tasks(table)).iloc[0]
     assert counts[["tests", "untested", "rejected"]].tolist() == [0, 1, 0]
     assert np.isnan(counts["share"])
 
 
 def test_families_have_their_own_pairs_and_corrections():
     table = coefficients([1.0, 0.0, 2.0, 1.5], [0.1] * 4)
-    found = pairwise.rejections_by_family(table).set_index("family")
+    found = comparisons.rejections_by_family(table).set_index("family")
     assert found["tests"].to_dict() == {"T_f": 6, "T_o": 1, "T_d": 3}
 
 
@@ -199,7 +204,7 @@ def times(epochs, architecture="rnn"):
 )
 def test_times_that_can_and_cannot_be_compared(epochs, cause):
     table = times(epochs)
-    found = convergence.compare_times(times(([1], [1])), table).iloc[0]
+    found = comparisons.compare_times(times(([1], [1])), table).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
 
@@ -235,17 +240,21 @@ def test_error_rates_of_equal_results_are_equal():
 
 
 @pytest.mark.parametrize(
-    ("tests", "rejected", "expected"),
+    ("tests", "rejected", "robust", "expected"),
     [
-        ([5, 5], [1, 5], "no"),
-        ([5, 5], [0, 5], "partly"),
-        ([5, 5], [0, 0], "not rejected"),
-        ([5, 0], [1, 0], "no"),
-        ([0, 0], [0, 0], "untested"),
+        ([5, 5], [1, 5], [2, 2], "no"),
+        ([5, 5], [0, 5], [0, 1], "partly"),
+        ([5, 5], [0, 0], [0, 0], "not rejected"),
+        ([5, 5], [0, 1], [0, 0], "undecided"),
+        ([5, 5], [1, 1], [0, 1], "undecided"),
+        ([5, 0], [1, 0], [1, 0], "untested"),
+        ([5, 5, 0], [1, 0, 0], [1, 0, 0], "partly"),
+        ([0, 0], [0, 0], [0, 0], "untested"),
     ],
 )
-def test_verdicts(tests, rejected, expected):
-    assert generalisation.verdict(pd.DataFrame({"tests": tests, "rejected": rejected})) == expected
+def test_verdicts(tests, rejected, robust, expected):
+    parts = pd.DataFrame({"tests": tests, "rejected": rejected, "robust_rejected": robust})
+    assert generalisation.verdict(parts) == expected
 
 
 def test_the_effects_of_table_1_4():

@@ -7,7 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from lib import plotting
-from lib.analysis import best, convergence, first_order, pairwise, second_order, variance
+from lib.analysis import comparisons, variance
+from lib.analysis import task_models as models
+from lib.analysis.accuracy import at_best as keep_best
 from lib.analysis.accuracy import entered, grade
 from lib.plotting import task_models
 
@@ -36,7 +38,7 @@ def drawn(ax):
 
 
 def test_effects_have_a_panel_for_each_architecture_and_data_set(frame):
-    effects = first_order.fit_first_order(frame).coefficients.query("term == 'architecture'")
+    effects = models.fit_first_order(frame).coefficients.query("term == 'architecture'")
     figure = task_models.plot_effects(effects, ["rnn", "lipschitz"], reference="antisymmetric")
     axes = np.reshape(figure.axes, (2, 2))
     assert [ax.get_title() for ax in axes[0]] == ["Digits", "IMDB"]
@@ -47,7 +49,7 @@ def test_effects_have_a_panel_for_each_architecture_and_data_set(frame):
 
 
 def test_effects_without_errors_have_no_bars(frame):
-    alone = first_order.fit_first_order(frame[frame["replicate"] == 0])
+    alone = models.fit_first_order(frame[frame["replicate"] == 0])
     effects = alone.coefficients.query("term == 'architecture'")
     figure = task_models.plot_effects(effects, ["rnn"], reference="antisymmetric")
     assert (
@@ -57,8 +59,8 @@ def test_effects_without_errors_have_no_bars(frame):
 
 
 def test_times_show_every_attempt(ds, frame):
-    at_best = best.at_best(frame)
-    times = convergence.convergence_times(ds, at_best)
+    at_best = keep_best(frame)
+    times = comparisons.convergence_times(ds, at_best)
     figure = task_models.plot_times(times, frame, window=3)
     assert len(figure.axes) == 2 * 4
     assert sum(drawn(ax) for ax in figure.axes) == len(entered(at_best))
@@ -66,8 +68,10 @@ def test_times_show_every_attempt(ds, frame):
 
 
 def test_rejections_say_where_no_test_was_made(frame):
-    few = second_order.fit_second_order(frame[frame["width"] == 8])
-    counts = pairwise.count_rejections(few.coefficients, pairwise.compare_tasks(few.coefficients))
+    few = models.fit_second_order(frame[frame["width"] == 8])
+    counts = comparisons.count_rejections(
+        few.coefficients, comparisons.compare_tasks(few.coefficients)
+    )
     ax = task_models.plot_rejections(counts).axes[0]
     words = {text.get_position()[1]: text.get_text() for text in ax.texts}
     terms = [text.get_text() for text in ax.get_yticklabels()]
@@ -76,14 +80,14 @@ def test_rejections_say_where_no_test_was_made(frame):
 
 
 def test_spreads_leave_out_groups_of_equal_attempts(frame):
-    spreads = variance.spreads(best.at_best(frame))
+    spreads = variance.spreads(keep_best(frame))
     spreads.loc[0, "deviation"] = 0.0
     figure = task_models.plot_spreads(spreads)
     assert drawn(figure.axes[0]) == len(spreads) - 1
 
 
 def test_residuals_are_summed_up_by_architecture(frame):
-    fits = second_order.fit_second_order(frame)
+    fits = models.fit_second_order(frame)
     figure, table = task_models.plot_residuals(fits.residuals)
     assert table["attempts"].sum() == len(fits.residuals)
     own = fits.residuals.query("architecture == 'gru'")
@@ -94,7 +98,7 @@ def test_residuals_are_summed_up_by_architecture(frame):
 
 
 def test_residuals_of_an_exact_fit_say_so(frame):
-    fits = first_order.fit_first_order(frame[frame["replicate"] == 0])
+    fits = models.fit_first_order(frame[frame["replicate"] == 0])
     figure, table = task_models.plot_residuals(fits.residuals)
     assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
     assert table["outliers"].isna().all()

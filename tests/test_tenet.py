@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from synthetic_results import make_results
 
+from lib.analysis.design import NothingToFit
+from lib.analysis.regimes import SMALLEST
 from lib.analysis.tenet import claims, compare, diagnostics
-from lib.analysis.tenet.design import design
-from lib.analysis.tenet.fits import fit, fit_models
-from lib.analysis.tenet.models import MODELS, REFERENCE, family
-from lib.analysis.tenet.rows import SMALLEST_SINGLE, NothingToFit, rows
+from lib.analysis.tenet.fits import columns, fit, fit_models
+from lib.analysis.tenet.models import FAMILIES, MODELS, REFERENCE
+from lib.analysis.tenet.rows import RANKS, SINGLE, rows
 from lib.paths import ROOT
 from lib.results.factorial import DIVERGED, MEASUREMENTS, load
 from lib.results.published import load_published
@@ -104,7 +106,7 @@ def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
     assert account["rows"].sum() == measured
     assert account["rows"]["entered"] == len(made) and np.isfinite(made.metric).all()
     zero = account["rows"]["the adjoint of the first step is exactly zero"]
-    assert zero > 0 and f"{zero:,} rows" in made.said()
+    assert zero > 0 and f"{zero:,} rows" in made.describe()
 
 
 def test_a_row_carries_the_factors_of_its_own_attempt(odd):
@@ -127,11 +129,35 @@ def test_a_row_carries_the_factors_of_its_own_attempt(odd):
     assert row["log_rate"] == pytest.approx(np.log(row["learning_rate"]))
 
 
-def test_single_precision_keeps_fewer_rows(reference):
-    every, kept = rows(reference, "training"), rows(reference, "training", smallest=SMALLEST_SINGLE)
-    assert len(kept) < len(every)
-    assert kept.account["rows"].sum() == every.account["rows"].sum()
-    assert round(SMALLEST_SINGLE, 2) == -44.85
+def test_single_precision_clamps_and_ranks_keep_what_vanished(reference, odd):
+    for ds in (reference, odd):
+        true, single, ranks = (rows(ds, "training", view=view) for view in ("true", SINGLE, RANKS))
+        lost = true.account.set_index("what")["rows"]
+        zero = lost.filter(like="first step is exactly zero").sum()
+        assert single.account["rows"].sum() == true.account["rows"].sum()
+        assert len(true) + zero <= len(ranks) and single.clamped >= zero
+        assert ranks.metric.min() >= 0 and ranks.metric.max() <= 1
+        assert (ranks.metric == ranks.metric.min()).sum() >= zero, "what vanished ranks last"
+
+
+def test_a_norm_of_zero_is_clamped_by_hand(odd):
+    ds = odd.copy(deep=True)
+    measured = ds["adjoint_first"].notnull()
+    ds["adjoint_first"] = xr.where(measured, -np.inf, np.nan).transpose(*odd["adjoint_first"].dims)
+    ds["adjoint_last"] = xr.where(measured, -2.0, np.nan).transpose(*odd["adjoint_last"].dims)
+    made = rows(ds, "terminal", view=SINGLE)
+    stored = -2 - np.log10(32 * np.maximum(ds["examples"].sel(split="test"), 1))
+    assert set(np.round(made.metric, 9)) <= set(np.round(SMALLEST - stored.values, 9))
+    assert made.clamped == len(made)
+    with pytest.raises(ValueError, match="view is 'half'; expected one of true, single, ranks"):
+        rows(ds, "terminal", view="half")
+
+
+def test_non_finite_accuracies_are_refused(reference):
+    ds = reference.copy(deep=True)
+    ds["accuracy"][dict.fromkeys(ds["accuracy"].dims, 0)] = np.inf
+    with pytest.raises(NothingToFit, match="1 of .* values of the response are not finite"):
+        fit(MODELS[1], rows(ds, "training"))
 
 
 # what cannot be estimated
@@ -140,20 +166,20 @@ def test_single_precision_keeps_fewer_rows(reference):
 def test_terms_without_levels_are_dropped_with_their_cause(fitted, reference):
     _, fits = fitted
     lost = fits[5].dropped.set_index("term")["cause"]
-    assert lost["width"] == "width has one level (32)"
-    assert lost["epoch"] == "epoch has one level (3)"
+    assert lost["width"] == "the attempts have one width (32)"
+    assert lost["epoch"] == "the rows have one epoch (3)"
     two_rates = reference.isel(learning_rate=[0, 2])
     lost = fit(MODELS[3], rows(two_rates, "training")).dropped.set_index("term")["cause"]
-    assert lost["log_rate_squared"] == "learning rate has 2 levels (0.001, 0.1)"
-    assert "architecture:log_rate_squared" in lost
+    two = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
+    assert lost["log_rate_squared"] == lost["architecture[lstm]:log_rate_squared"] == two
 
 
 def test_empty_cells_drop_their_interaction_alone(reference):
     # Nothing of the LSTM with post noise: the other interactions stay.
     ds = without(reference, {"architecture": "lstm", "noise": "post"})
-    made = design(MODELS[3], rows(ds, "training"))
+    made = columns(MODELS[3], rows(ds, "training"))
     lost = made.dropped.set_index("term")["cause"]
-    assert lost["architecture[lstm]:noise[post]"] == "no row has this combination"
+    assert lost["architecture[lstm]:noise[post]"] == "no attempt of lstm with post entered"
     assert "architecture[lstm]:noise[uniform]" in made.names and not made.changed
     assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
 
@@ -162,20 +188,21 @@ def test_coefficients_that_change_their_meaning_are_named(reference):
     # Without post noise on the reference architecture its interactions take over the effect of the noise.
     ds = without(reference, {"architecture": "antisymmetric", "noise": "post"})
     made = rows(ds, "training")
-    found = fit(MODELS[3], made)
+    number = 3
+    found = fit(MODELS[number], made)
     overlapping = {f"architecture[{name}]:noise[post]" for name in ("exponential", "gru", "lstm")}
     assert overlapping <= set(found.changed) and "noise[post]" in found.changed
     assert "architecture[lstm]:noise[uniform]" not in found.changed
-    notes = compare.coefficients(found, made).set_index("term")["note"]
+    notes = compare.coefficients(number, found, made).set_index("term")["note"]
     assert notes["noise[post]"].startswith("another meaning")
     assert notes["noise[uniform]"] == ""
 
 
 def test_one_architecture_leaves_the_other_factors(reference):
     made = rows(reference.sel(architecture=["rnn"]), "terminal")
-    found = fit(MODELS[6], made)
-    assert found.dropped["cause"].str.contains(r"architecture has one level \(rnn\)").sum() == 4
-    table = compare.coefficients(found, made)
+    number = 6
+    found = fit(MODELS[number], made)
+    table = compare.coefficients(number, found, made)
     assert len(table) >= len(load_published("diss-tab-A13"))
     assert table.loc[table["ours"].isna(), "note"].str.startswith("not estimable").all()
 
@@ -222,7 +249,7 @@ def test_nothing_measured_and_wrong_rows_are_refused(reference):
 def test_made_up_results_with_all_faults_are_fitted(odd):
     observations, fits = fit_models(odd, MODELS)
     for number, found in fits.items():
-        table = compare.coefficients(found, observations[MODELS[number].rows])
+        table = compare.coefficients(number, found, observations[MODELS[number].rows])
         published = load_published(MODELS[number].table)
         assert list(table["term"][: len(published)]) == list(published["term"])
         assert table["name"].notna().all()
@@ -234,7 +261,7 @@ def test_made_up_results_with_all_faults_are_fitted(odd):
 
 def test_lines_about_another_baseline_are_not_compared(odd):
     observations, fits = fit_models(odd, [6])
-    table = compare.coefficients(fits[6], observations["terminal"]).set_index("term")
+    table = compare.coefficients(6, fits[6], observations["terminal"]).set_index("term")
     assert table["note"]["architecture[lstm]"] == "measured against architecture brandnew"
     assert table["note"]["intercept"].startswith("another baseline")
     assert table["note"]["noise[post]"] == ""
@@ -243,17 +270,14 @@ def test_lines_about_another_baseline_are_not_compared(odd):
 
 def test_summaries_hold_every_published_statistic(fitted):
     _, fits = fitted
-    for first in (1, 4, 7, 10):
-        table = compare.summary([fits[model.number] for model in family(first)])
+    for family in FAMILIES.values():
+        table = compare.summary({model.number: fits[model.number] for model in family.models})
         assert table["published"].notna().all() and len(table) == 15
 
 
 def test_the_published_tables_bear_out_all_claims_but_one(fitted):
     observations, fits = fitted
-    judged = [
-        claims.judge(first, fits, claims.span(observations["training"].metric))
-        for first in (1, 4, 7, 10)
-    ]
+    judged = [claims.judge(first, fits, observations["training"].metric) for first in (1, 4, 7, 10)]
     failed = [text for table in judged for text in table.loc[~table["holds_published"], "claim"]]
     assert len(failed) == 1 and "at most 1%" in failed[0]
     for table in judged:
@@ -269,9 +293,9 @@ def test_two_regressions_of_a_pair_explain_the_same_share(fitted):
 
 def test_diagnostics_of_normal_residuals_are_normal(fitted):
     observations, fits = fitted
-    numbers = diagnostics.diagnose(fits[8], observations["training"])
-    assert "impossible" not in numbers and numbers["spread_ratio"] > 1
-    assert "heavier than normal" in diagnostics.said(8, numbers)
+    table = diagnostics.diagnose({8: fits[8]}, observations["training"])
+    assert "impossible" not in table and table["spread_ratio"].item() > 1
+    assert "heavier than normal" in diagnostics.sentences(table)[0]
     values = np.random.default_rng(0).normal(3.0, 2.0, 100_000)
     table = diagnostics.normal_quantiles(values)
     assert np.abs(table["normal"] - table["found"]).max() < 0.05

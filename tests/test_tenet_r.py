@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 from r_dataset import FOLDER, read
 
+from lib.analysis.design import INTERCEPT
 from lib.analysis.reml import fit_random_intercept, moments
 from lib.analysis.tenet.fits import fit
-from lib.analysis.tenet.models import INTERCEPT, MODELS
+from lib.analysis.tenet.models import MODELS
 
 TOLERANCE = {
     "estimate": 1e-6,

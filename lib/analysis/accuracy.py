@@ -1,12 +1,16 @@
-r"""Task accuracy (1.5): test accuracy on a scale that tasks share.
+r"""Task accuracy (1.5), who entered an analysis, and the best configuration of each architecture at each task.
 
 .. math::
 
     Y_\text{accuracy} = \frac{\text{test accuracy} - 1/K}{\max(\text{test accuracy}) - 1/K} \quad (1.5)
 
 K is the number of labels, and the maximum is taken over all attempts at the task. 0 is no better than guessing,
-1 is the best attempt; where labels are not balanced a value may be below 0.
+1 is the best attempt; where labels are not balanced a value may be below 0. A *configuration* :math:`h \in \mathcal H` is a
+combination of recurrent dimension, learning rate and training length; first-order behaviours are measured at the maximising
+one, :math:`h^*`, alone (dissertation, Section 1.5).
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,17 +19,21 @@ import xarray as xr
 from lib.analysis.attempts import TASK, attempts
 from lib.results.factorial import ATTEMPT
 
+CELL = (*TASK, "architecture")
+"""The columns of a task and an architecture."""
+CONFIGURATION = ("width", "learning_rate", "training_length")
+"""The factors that make a hyperparameter configuration; the text has twenty of them."""
+RULES = ("mean", "max")
+"""What a configuration is judged by: its replicates' mean, or its best replicate."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
+OTHER = "had another configuration"
+"""Why an attempt that is not at h* does not enter."""
+_WORDS = {"missing": "never ran", "diverged": "diverged"}
 
 
 def grade(ds: xr.Dataset) -> pd.DataFrame:
     """Return every attempt of the design with its task accuracy, or why it has none.
-
-    Parameters
-    ----------
-    ds
-        Results of the factorial experiment (`lib.results.factorial`).
 
     Returns
     -------
@@ -45,7 +53,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     """
     frame = attempts(ds)
     completed = frame["status"] == "completed"
-    frame["accuracy"] = pd.Series(_last_epoch(ds)).where(completed)
+    last = ds["accuracy"].sel(split="test", epoch=ds["training_length"]).transpose(*ATTEMPT)
+    frame["accuracy"] = pd.Series(last.values.ravel()).where(completed)
     classes = ds["classes"].to_series()
     if (classes < 2).any():
         raise ValueError(
@@ -66,7 +75,103 @@ def entered(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["left_out"] == ENTERED]
 
 
-def _last_epoch(ds: xr.Dataset) -> np.ndarray:
-    """Return the test accuracy after the last epoch of every attempt, nan where it did not get there."""
-    last = ds["accuracy"].sel(split="test", epoch=ds["training_length"])
-    return last.transpose(*ATTEMPT).values.ravel()
+def cells(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return every task with every architecture of the design, in its order."""
+    tasks = frame[list(TASK)].drop_duplicates()
+    return tasks.merge(frame[["architecture"]].drop_duplicates(), how="cross")
+
+
+def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Count the attempts that entered and those that did not, by reason.
+
+    Parameters
+    ----------
+    frame
+        One row per attempt of the design with ``left_out`` (`grade`).
+    by
+        Columns that form groups, such as those of a task; they keep their order of appearance.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `by`, ``planned``, ``entered``, and one column of counts for each reason, named by it.
+    """
+    reasons = [reason for reason in frame["left_out"].unique() if reason != ENTERED]
+    columns = {"planned": True, "entered": frame["left_out"] == ENTERED}
+    columns |= {reason: frame["left_out"] == reason for reason in reasons}
+    marked = frame[list(by)].assign(**columns)
+    if not by:
+        return marked.sum().astype(int).to_frame().T
+    return marked.groupby(list(by), sort=False)[list(columns)].sum().astype(int).reset_index()
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """Return the counts of `account` over all of `frame` as a sentence for a reader.
+
+    >>> sentence(pd.DataFrame({"left_out": ["", "", "diverged"]}))
+    'Of 3 attempts planned, 2 entered; 1 did not: 1 diverged.'
+    """
+    counts = account(frame).iloc[0]
+    planned, inside = int(counts["planned"]), int(counts["entered"])
+    start = f"Of {planned:,} attempts planned, {inside:,} entered"
+    reasons = counts.drop(["planned", "entered"]).sort_values(ascending=False, kind="stable")
+    if reasons.empty:
+        return f"{start}, and none was left out."
+    why = ", ".join(f"{int(n):,} {_WORDS.get(reason, reason)}" for reason, n in reasons.items())
+    return f"{start}; {planned - inside:,} did not: {why}."
+
+
+def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
+    """Return the best configuration of each architecture at each task.
+
+    Parameters
+    ----------
+    frame
+        Attempts as `grade` returns them.
+    rule
+        ``mean``: the highest mean accuracy of the attempts that completed; ``max``: the one with the best single
+        attempt. The text does not say which; its Table A2 has best configurations with a single completed
+        attempt, which either rule allows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``architecture``, the configuration, ``attempts`` (completed ones at it), ``accuracy`` (what the
+        rule judged) and ``tied`` (configurations that were equally good; the first in the order of the
+        design was taken). An architecture that completed no attempt at a task has no row.
+
+    Raises
+    ------
+    ValueError
+        `rule` is unknown.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule is {rule!r}; expected one of {', '.join(RULES)}")
+    keys, factors = list(CELL), [*CELL, *CONFIGURATION]
+    # Ordered by the levels' place in the design, whichever attempts completed: so are ties broken.
+    placed = {name: pd.Categorical(frame[name], frame[name].unique()) for name in factors}
+    found = entered(frame.assign(**placed)).groupby(factors, observed=True)["accuracy"]
+    table = found.agg(accuracy=rule, attempts="count").reset_index()
+    table = table.astype({name: frame[name].dtype for name in factors})
+    top = table.groupby(keys, sort=False)["accuracy"].transform("max")
+    table = table[table["accuracy"] == top]
+    table = table.assign(tied=table.groupby(keys, sort=False)["accuracy"].transform("size"))
+    return table.drop_duplicates(keys, ignore_index=True)[
+        [*factors, "attempts", "accuracy", "tied"]
+    ]
+
+
+def at_best(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
+    """Return `frame` with every attempt that is not at its h* marked as left out.
+
+    Attempts at h* that diverged or are missing keep that reason, and so do all attempts of an architecture that
+    completed none at the task, and hence has no h*.
+    """
+    table = best_configurations(frame, rule)
+
+    def has(columns: tuple[str, ...]) -> np.ndarray:
+        rows, known = (pd.MultiIndex.from_frame(one[list(columns)]) for one in (frame, table))
+        return rows.isin(known)
+
+    other = has(CELL) & ~has((*CELL, *CONFIGURATION))
+    return frame.assign(left_out=frame["left_out"].mask(other, OTHER))

@@ -1,211 +1,307 @@
-"""A linear model of task accuracy, fitted to each task on its own by ordinary least squares.
+r"""Fit a linear model, with or without an intercept of its own for every attempt.
 
-Terms that the attempts at hand cannot tell stay empty, with the cause beside them (`lib.analysis.estimable`).
+Without one it is ordinary least squares by statsmodels. With one it is estimated by REML, from sums over groups
+(``profiled``, `lib.analysis.reml`) or by statsmodels' `MixedLM` (``statsmodels``); the two agree on small data, and the first
+is the one that has the time for a million rows. The explained variance of a mixed model is Nakagawa and Schielzeth's, with
+:math:`\sigma_f^2` the variance of the fixed part over the rows:
+
+.. math::
+
+    R^2_\text{marginal} = \frac{\sigma_f^2}{\sigma_f^2 + \tau^2 + \sigma^2}, \qquad
+    R^2_\text{conditional} = \frac{\sigma_f^2 + \tau^2}{\sigma_f^2 + \tau^2 + \sigma^2}
+
+Beside the standard errors of the model stand *robust* ones, which hold when variances differ: HC3 without a random intercept,
+and with one those that let the rows of an attempt depend on each other in any way (clusters, with the usual factor
+:math:`\frac{G}{G-1}\frac{N-1}{N-p}`).
+
+References
+----------
+Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear mixed-effects models*,
+Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon, White: *Some heteroskedasticity-consistent
+covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A practitioner's guide to cluster-robust
+inference*, J. Human Resources 50, 2015.
 """
 
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from patsy import dmatrix
-from statsmodels.regression.linear_model import OLS, RegressionResults
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
-from lib.analysis.accuracy import entered
-from lib.analysis.attempts import TASK
-from lib.analysis.estimable import estimable, independent
-from lib.analysis.terms import Model, absence, absent_covariates, cause, describe
+from lib.analysis.design import INTERCEPT, Design
+from lib.analysis.reml import FLAT, ConvergenceError, fit_random_intercept
 
 CONFIDENCE = 0.95
+POWER = 0.8
+"""Probability with which a minimum detectable effect would be found."""
 _EXACT = 1e-10
-"""Residual standard error, in units of task accuracy, below which a fit is exact but for rounding."""
-_NUMBERS = ["estimate", "se", "df", "low", "high", "p_value"]
+"""Residual standard deviation, in units of the response's, below which a fit is exact but for rounding."""
 
 
 @dataclass(frozen=True)
-class Fits:
-    """One model fitted to every task, as three tables; each begins with the columns of a task."""
+class Fit:
+    """An estimated model.
 
-    model: Model
-    reference: str
-    """Architecture that the others are compared with."""
-    summary: pd.DataFrame
-    """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
-    ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, and ``refused``: why nothing was
-    fitted, else empty."""
+    Attributes
+    ----------
+    design
+        What was fitted.
+    coefficients
+        One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``df``, ``low``, ``high`` (the ends of its 95%
+        interval), ``p_value``, not corrected, and ``robust_error``, ``robust_df`` and ``robust_p``. Errors are empty where `unmeasured`.
+    summary
+        ``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``, ``r2_marginal``,
+        ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``, ``residual_sd``, ``df_residual``; ``rows`` and ``attempts``.
+    fitted, residuals
+        With the random intercepts, where there are any; shape (N,).
+    standardised
+        Residuals of least squares in units of their own standard deviations, shape (N,); nan for a row that is alone with its
+        coefficient, and everywhere with random intercepts.
+    intercepts
+        Predicted random intercept of each attempt, shape (G,); None without.
+    engine, boundary
+        What estimated it, and whether the variance of the intercept is estimated as zero. A fit that did not converge raises.
+    unmeasured
+        Why the residual variance, and with it every standard error, is unknown; empty where it is known.
+    """
+
+    design: Design
     coefficients: pd.DataFrame
-    """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
-    ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, and ``cause``: why a number is empty."""
-    residuals: pd.DataFrame
-    """One row per attempt that was fitted: ``architecture``, ``fitted``, ``residual``, ``standardised``."""
+    summary: dict[str, float]
+    fitted: np.ndarray
+    residuals: np.ndarray
+    standardised: np.ndarray
+    intercepts: np.ndarray | None
+    engine: str
+    boundary: bool = False
+    unmeasured: str = ""
+
+    @property
+    def dropped(self) -> pd.DataFrame:
+        """Coefficients that these rows cannot estimate, with the cause."""
+        return self.design.dropped
+
+    @property
+    def changed(self) -> Mapping[str, str]:
+        """Coefficients that stand for something else than in a full design, with the cause."""
+        return self.design.changed
+
+    def estimate(self, term: str, column: str = "estimate") -> float:
+        """Return a number of a coefficient; nan where it was dropped."""
+        return float(self.coefficients.set_index("term")[column].get(term, np.nan))
+
+    def describe(self) -> str:
+        """Return how the estimation went, as the end of a sentence."""
+        # Not the slope itself: below its limit it is rounding, which no two machines share.
+        how = "solved" if self.intercepts is None else "converged"
+        how += f" ({self.engine}" + (
+            ")" if self.intercepts is None else f", slope of the criterion below {FLAT:g})"
+        )
+        edge = (
+            "; the variance of the intercept is estimated as zero, at its boundary"
+            if self.boundary
+            else ""
+        )
+        count = len(self.dropped)
+        return f"{how}{edge}" + (
+            f"; {count} coefficient{'s' * (count > 1)} dropped" if count else ""
+        )
 
 
-def fit_tasks(frame: pd.DataFrame, model: Model, reference: str) -> Fits:
-    """Fit `model` to each task by ordinary least squares.
+def fit(made: Design, *, random: bool = False, engine: str = "profiled") -> Fit:
+    """Estimate a model.
 
     Parameters
     ----------
-    frame
-        All attempts of the design, with the columns of the formula, ``task_accuracy`` and ``left_out``
-        (`lib.analysis.accuracy.grade`); those left out are not fitted.
-    model
-        What to fit.
-    reference
-        Architecture that the coefficients of the others refer to.
+    random
+        Whether each attempt has an intercept of its own.
+    engine
+        What estimates that: ``profiled`` or ``statsmodels``.
 
     Raises
     ------
+    lib.analysis.reml.ConvergenceError
+        There is no estimate that can be trusted.
     ValueError
-        `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
+        `engine` is unknown.
     """
-    known = frame["architecture"].unique().tolist()
-    if reference not in known:
-        raise ValueError(
-            f"the reference architecture is {reference!r}; expected one of {', '.join(known)}"
-        )
-    rows = entered(frame)
-    if rows.empty:
-        raise ValueError(
-            "no attempt entered, so there is no accuracy to model; train more attempts"
-        )
-    levels = [reference, *(name for name in known if name != reference)]
-    rows = rows.assign(architecture=pd.Categorical(rows["architecture"], levels))
-    # What no task can tell is no term of the model: the intercept then stands for the only level there is.
-    absent = absent_covariates(model, rows)
-    by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
-    fitter = _TaskFitter(model, reference, absent)
-    tasks = frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None)
-    parts = [fitter.fit(task, by_task.get(task, rows.iloc[:0])) for task in tasks]
-    summaries, coefficients, residuals = zip(*parts, strict=True)
-    summary = pd.DataFrame(summaries)
-    if summary["refused"].ne("").all():
-        raise ValueError(f"no task can be fitted by {model.equation}: {summary['refused'].iloc[0]}")
-    terms = next(part for part in coefficients if len(part))[["term", "architecture"]]
-    return Fits(
-        model=model,
-        reference=reference,
-        summary=summary,
-        coefficients=pd.concat(
-            [
-                part if len(part) else _no_coefficients(about, terms)
-                for part, about in zip(coefficients, summaries, strict=True)
-            ],
-            ignore_index=True,
-        ),
-        residuals=pd.concat([part for part in residuals if len(part)], ignore_index=True),
-    )
+    if engine not in ENGINES:
+        raise ValueError(f"engine is {engine!r}; expected one of {', '.join(ENGINES)}")
+    return _mixed(made, engine) if random else _least_squares(made)
 
 
-@dataclass(frozen=True)
-class _TaskFitter:
-    model: Model
-    reference: str
-    absent: dict[str, str]
-    """Covariates that are no terms of the model, with the cause."""
-
-    def fit(self, task: tuple, rows: pd.DataFrame) -> tuple[dict, pd.DataFrame, pd.DataFrame]:
-        """Return the summary, coefficients and residuals of one task."""
-        about = dict(zip(TASK, task, strict=True))
-        refused = _refusal(rows)
-        if refused:
-            empty = pd.DataFrame()
-            return {**about, "attempts": len(rows), **_NOTHING, "refused": refused}, empty, empty
-        design = dmatrix(self.model.formula, rows, return_type="dataframe")
-        causes = {name: why for name in design if (why := absence(name, self.absent))}
-        matrix = design.drop(columns=list(causes))
-        told = estimable(matrix.to_numpy())
-        causes |= {
-            name: cause(name, rows, self.model, self.reference, self.absent)
-            for name in matrix.columns[~told]
-        }
-        # A basis of full rank has the same fit and the same estimable coefficients, without the rounding
-        # errors of an inverse that does not exist.
-        basis = matrix.loc[:, independent(matrix.to_numpy())]
-        result = OLS(rows["task_accuracy"].to_numpy(float), basis).fit()
-        spare = _unmeasured(result) == ""
-        summary = {
-            **about,
-            "attempts": len(rows),
-            "terms": int(told.sum()),
-            "inestimable": len(causes),
-            "condition_number": result.condition_number,
-            "r2": result.rsquared,
-            "adj_r2": result.rsquared_adj if spare else np.nan,
-            "sigma": np.sqrt(result.scale) if spare else np.nan,
-            "df_residual": int(result.df_resid),
-            "refused": "",
-        }
-        table = self._coefficients(about, design.columns, result, causes)
-        return summary, table, _residuals(about, rows, result)
-
-    def _coefficients(
-        self, about: dict, names: pd.Index, result: RegressionResults, causes: dict[str, str]
-    ) -> pd.DataFrame:
-        unmeasured = _unmeasured(result)
-        numbers = {"estimate": result.params} | ({} if unmeasured else _errors(result))
-        table = pd.DataFrame(numbers, index=result.params.index)
-        table = table.reindex(index=names, columns=_NUMBERS).astype(float)
-        table["cause"] = [causes.get(name, unmeasured) for name in names]
-        table.loc[[*causes], _NUMBERS] = np.nan
-        terms = [describe(name, self.model) for name in names]
-        table.insert(0, "term", [term for term, _ in terms])
-        table.insert(1, "architecture", [architecture for _, architecture in terms])
-        return pd.DataFrame(about, index=names).join(table).reset_index(drop=True)
-
-
-_NOTHING = {"terms": 0, "inestimable": 0} | dict.fromkeys(
-    ("condition_number", "r2", "adj_r2", "sigma", "df_residual"), np.nan
-)
-
-
-def _no_coefficients(about: dict, terms: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each term of a task that was refused, with the cause and without numbers."""
-    task = {name: about[name] for name in TASK}
-    empty = terms.assign(**dict.fromkeys(_NUMBERS, np.nan), cause=about["refused"])
-    return pd.DataFrame(task, index=empty.index).join(empty)
-
-
-def _refusal(rows: pd.DataFrame) -> str:
-    if rows.empty:
-        return "no attempt entered"
-    if rows["task_accuracy"].nunique() == 1:
-        return f"all {len(rows)} attempts have the same accuracy, so there is nothing to explain"
-    return ""
-
-
-def _errors(result: RegressionResults) -> dict:
-    """Return what the residual variance tells of each coefficient."""
-    interval = result.conf_int(alpha=1 - CONFIDENCE)
-    return {
-        "se": result.bse,
-        "df": result.df_resid,
-        "low": interval[0],
-        "high": interval[1],
-        "p_value": result.pvalues,
-    }
-
-
-def _unmeasured(result: RegressionResults) -> str:
-    """Return why the residual variance, and with it every standard error, is unknown, or nothing."""
+def _least_squares(made: Design) -> Fit:
+    matrix = made.matrix()
+    result = OLS(made.response, matrix).fit()
+    residuals, inverse = np.asarray(result.resid), np.asarray(result.model.pinv_wexog)
+    unmeasured = ""
     if result.df_resid <= 0:
-        return "no attempt is left over to measure the error"
+        unmeasured = "no attempt is left over to measure the error"
     # What rounding leaves of residuals that are all zero is no error to test against.
-    return "the residuals are all zero" if np.sqrt(result.scale) < _EXACT else ""
-
-
-def _residuals(about: dict, rows: pd.DataFrame, result: RegressionResults) -> pd.DataFrame:
-    standardised = np.full(len(rows), np.nan)
-    if not _unmeasured(result):
-        leverage = result.get_influence().hat_matrix_diag
-        # An attempt alone in its group is fitted exactly: its residual is rounding, not evidence.
-        free = leverage < 1 - 1e-9
-        spread = np.sqrt(result.scale * (1 - leverage[free]))
-        standardised[free] = np.asarray(result.resid)[free] / spread
-    return pd.DataFrame(
-        {
-            **about,
-            "architecture": rows["architecture"].astype(str).to_numpy(),
-            "fitted": np.asarray(result.fittedvalues),
-            "residual": np.asarray(result.resid),
-            "standardised": standardised,
-        }
+    elif np.sqrt(result.scale) < _EXACT * max(np.ptp(made.response), 1.0):
+        unmeasured = "the residuals are all zero"
+    leverage = np.einsum("np,pn->n", matrix, inverse)
+    # An attempt alone with its coefficient is fitted exactly: its residual is rounding, not evidence.
+    free = leverage < 1 - 1e-9
+    spare = 1 - leverage[free]
+    standardised = np.full(len(residuals), np.nan)
+    errors = robust = np.full(len(made.names), np.nan)
+    if not unmeasured:
+        standardised[free] = residuals[free] / np.sqrt(result.scale * spare)
+        errors = np.asarray(result.bse)
+        robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / spare) ** 2)
+        robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
+    return Fit(
+        design=made,
+        coefficients=_table(
+            made.names, result.params, errors, result.df_resid, robust, result.df_resid
+        ),
+        summary={
+            "parameters": len(made.names),
+            "condition_number": made.condition_number(),
+            "rmse": float(np.sqrt(np.mean(residuals**2))),
+            "r2": float(result.rsquared),
+            "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
+            "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
+            "df_residual": int(result.df_resid),
+            "rows": len(made.response),
+            "attempts": len(made.constant),
+        },
+        fitted=np.asarray(result.fittedvalues),
+        residuals=residuals,
+        standardised=standardised,
+        intercepts=None,
+        engine="statsmodels OLS",
+        unmeasured=unmeasured,
     )
+
+
+def _mixed(made: Design, engine: str) -> Fit:
+    beta, errors, bread, group_variance, residual_variance = ENGINES[engine](made)
+    fixed = made.predict(beta)
+    n = np.bincount(made.attempt)
+    ratio = group_variance / residual_variance
+    about = made.response - fixed
+    intercepts = ratio / (1 + n * ratio) * np.bincount(made.attempt, weights=about)
+    fitted = fixed + intercepts[made.attempt]
+    residuals = made.response - fitted
+    explained = float(np.var(fixed, ddof=1))
+    whole = explained + group_variance + residual_variance
+    # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
+    scores = (
+        np.column_stack(
+            [
+                made.constant * np.bincount(made.attempt, weights=residuals)[:, None],
+                *(
+                    np.bincount(made.attempt, weights=column * residuals)
+                    for column in made.varying.T
+                ),
+            ]
+        )[:, made.order]
+        / residual_variance
+    )
+    rows, groups, p = len(residuals), len(n), len(beta)
+    factor = groups / (groups - 1) * (rows - 1) / (rows - p)
+    robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
+    return Fit(
+        design=made,
+        coefficients=_table(made.names, beta, errors, np.inf, robust, groups - 1),
+        summary={
+            "parameters": p,
+            "condition_number": made.condition_number(),
+            "rmse": float(np.sqrt(np.mean(residuals**2))),
+            "r2_conditional": float((explained + group_variance) / whole),
+            "r2_marginal": float(explained / whole),
+            "group_sd": float(np.sqrt(group_variance)),
+            "residual_sd": float(np.sqrt(residual_variance)),
+            "rows": rows,
+            "attempts": groups,
+        },
+        fitted=fitted,
+        residuals=residuals,
+        standardised=np.full(rows, np.nan),
+        intercepts=intercepts,
+        engine=engine,
+        boundary=group_variance == 0.0,
+    )
+
+
+def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
+    law = stats.t(df) if np.isfinite(df) else stats.norm()
+    reach = law.ppf((1 + CONFIDENCE) / 2) * errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return pd.DataFrame(
+            {
+                "term": names,
+                "estimate": beta,
+                "standard_error": errors,
+                "df": df,
+                "low": beta - reach,
+                "high": beta + reach,
+                "p_value": 2 * law.sf(np.abs(beta / errors)),
+                "robust_error": robust,
+                "robust_df": robust_df,
+                "robust_p": 2 * stats.t.sf(np.abs(beta / robust), robust_df),
+            }
+        )
+
+
+def detectable(error, *, tests: int = 1, df=np.inf):
+    r"""Return the smallest effect that a test at level 0.05 would find with a probability of 0.8.
+
+    .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
+
+    Parameters
+    ----------
+    error
+        Standard error of the effect, of any shape.
+    tests
+        m, how many tests share the level.
+    df
+        Degrees of freedom of the error.
+    """
+    return (stats.t.isf((1 - CONFIDENCE) / 2 / tests, df) + stats.t.ppf(POWER, df)) * error
+
+
+def _profiled(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+    found = fit_random_intercept(made.moments)
+    beta = found.coefficients[made.order]
+    beta[made.names.index(INTERCEPT)] += made.response.mean()
+    covariance = found.covariance[np.ix_(made.order, made.order)]
+    return (
+        beta,
+        np.sqrt(np.diag(covariance)),
+        covariance,
+        found.group_variance,
+        found.residual_variance,
+    )
+
+
+def _statsmodels(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+    from statsmodels.regression.mixed_linear_model import MixedLM  # slow to import, seldom needed
+
+    matrix = made.matrix()
+    # It works on the products of unscaled columns; a common length spares it digits.
+    scale = np.sqrt((matrix**2).mean(axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its warning of a boundary is raised where there is none
+        result = MixedLM(made.response, matrix / scale, groups=made.attempt).fit(
+            reml=True, method=["bfgs", "powell"], gtol=1e-9, maxiter=500
+        )
+    if not result.converged:
+        raise ConvergenceError("statsmodels' MixedLM did not converge; use the engine 'profiled'")
+    k = matrix.shape[1]
+    return (
+        np.asarray(result.fe_params) / scale,
+        np.asarray(result.bse_fe) / scale,
+        np.asarray(result.cov_params())[:k, :k] / np.outer(scale, scale),
+        float(np.asarray(result.cov_re)[0, 0]),
+        float(result.scale),
+    )
+
+
+ENGINES: dict[str, Callable] = {"profiled": _profiled, "statsmodels": _statsmodels}
+"""What estimates a random intercept, by name."""

@@ -29,10 +29,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
-_LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e8), 65)
+_LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
 """Where the profile is looked at before the search: it may have more than one dip."""
-
-
 FLAT = 1e-5
 """Largest slope of the criterion, in the logarithm of the ratio, at which a search counts as converged."""
 
@@ -66,6 +64,11 @@ class Moments:
     def rows(self) -> int:
         """N, the number of rows."""
         return round(float(self.sizes @ self.groups))
+
+    def total(self, ratio: float) -> np.ndarray:
+        """Return A(ratio), shape (k, k); A(0) has the products of all columns over rows."""
+        weight = self.sizes / (1 + self.sizes * ratio)
+        return self.within + np.tensordot(weight, self.between, axes=1)
 
 
 @dataclass(frozen=True)
@@ -136,13 +139,17 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         variance tends to zero.
     """
     k = len(data.within)
+    if data.groups.sum() == 1:
+        raise ConvergenceError(
+            "there is one group, whose intercept cannot be told from the common one; two or more are needed"
+        )
     if data.rows <= max(k - 1, data.groups.sum()):
         raise ConvergenceError(
             f"{data.rows} rows of {data.groups.sum():.0f} groups cannot tell a random intercept from the residual "
             f"beside {k - 1} coefficients; more rows than both are needed"
         )
     # Columns of unit length: the square of a learning rate and an indicator differ by orders of magnitude.
-    scale = np.sqrt(np.diag(_total(data, 0.0)))
+    scale = np.sqrt(np.diag(data.total(0.0)))
     if not (scale > 0).all():
         raise ConvergenceError(
             "a column is zero in every row, so that its coefficient is undefined"
@@ -167,15 +174,9 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     )
 
 
-def _total(data: Moments, ratio: float) -> np.ndarray:
-    """Return A(ratio)."""
-    weight = data.sizes / (1 + data.sizes * ratio)
-    return data.within + np.tensordot(weight, data.between, axes=1)
-
-
 def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
     """Return the factored matrix of the coefficients, the coefficients and the quadratic form left."""
-    total = _total(data, ratio)
+    total = data.total(ratio)
     try:
         factor = cho_factor(total[:-1, :-1])
     except np.linalg.LinAlgError:
@@ -219,7 +220,8 @@ def _search(data: Moments) -> tuple[float, float, int]:
             return 0.0, slope, 1
     if best == len(values) - 1:
         raise ConvergenceError(
-            "the response does not vary within any group, so that the residual variance tends to zero"
+            "the response does not vary within any group beyond what the columns and rounding explain, so that the residual "
+            f"variance tends to zero: less than {np.exp(-_LOG_RATIO[-1]):.0g} of that between groups"
         )
 
     def slope_in_log(log_ratio: float) -> float:
@@ -229,7 +231,7 @@ def _search(data: Moments) -> tuple[float, float, int]:
     if best == 0:
         low = (
             -60.0
-        )  # the slope at zero is negative, so that there is a dip between zero and the first value
+        )  # the slope at zero is negative: there is a dip between zero and the first value
     try:
         root, report = brentq(slope_in_log, low, high, xtol=1e-12, full_output=True)
     except ValueError:

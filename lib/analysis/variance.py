@@ -30,7 +30,7 @@ from statsmodels.stats.oneway import anova_generic
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
-from lib.analysis.pairwise import LEVEL
+from lib.analysis.comparisons import LEVEL
 
 NO_NOISE = "none"
 r"""Noise orientation of the tasks of :math:`\mathcal T_o`."""
@@ -42,7 +42,7 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     frame
-        All attempts of the design, those that are not at h* marked as left out (`lib.analysis.best.at_best`).
+        All attempts of the design, those that are not at h* marked as left out (`lib.analysis.accuracy.at_best`).
 
     Returns
     -------

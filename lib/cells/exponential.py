@@ -18,9 +18,9 @@ b       ``b``  (d,)    bias of the modReLU
 ======= ====== ======= ==============================================================
 
 PyTorch's own parametrisation stores d^2 numbers of which the d(d-1)/2 below the diagonal form S: the count
-of Table 3.3. B_0 stays where it starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
-*Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019 is the static one,
-B_0 = I: the same matrices can be reached, by another gradient.
+of Table 3.3. B_0 stays where B starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
+*Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019, and the dissertation's
+public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient.
 
 As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
 Kaiming normal and b zero. ``original`` (github.com/Lezcano/expRNN) is the Cayley initialisation, angles -tan(theta / 2) with
@@ -60,14 +60,22 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
 
 def start_text(cell: Cell) -> None:
     angles = cell.R.new_empty(cell.hidden_size // 2).uniform_(-math.pi, math.pi)
-    cell.B = rotations(angles, cell.hidden_size)
+    _set_rotations(cell, angles)
     nn.init.kaiming_normal_(cell.R)
     nn.init.zeros_(cell.b)
 
 
+def _set_rotations(cell: Cell, angles: Tensor) -> None:
+    if cell.trivialization == "dynamic":
+        cell.B = rotations(angles, cell.hidden_size)
+    else:  # S = A - A' for the lower triangle A that is stored
+        A = cell.parametrizations.B.original.zero_()
+        A.diagonal(-1)[::2] = angles
+
+
 def start_original(cell: Cell) -> None:
     theta = cell.R.new_empty(cell.hidden_size // 2).uniform_(0, math.pi / 2)
-    cell.B = rotations(-torch.tan(theta / 2), cell.hidden_size)
+    _set_rotations(cell, -torch.tan(theta / 2))
     nn.init.kaiming_normal_(cell.R)
     nn.init.uniform_(cell.b, -0.01, 0.01)
 
@@ -78,17 +86,35 @@ def start_author(cell: Cell) -> None:
 
 
 class ExponentialRNN(Cell, name="exponential"):
-    """The exponential RNN; its matrix is orthogonal at every step of training."""
+    """The exponential RNN; its matrix is orthogonal at every step of training.
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p and recurrent dimension d.
+    trivialization
+        ``dynamic``: B_0 is the matrix at the start; or ``static``: B_0 = I.
+    """
 
     title = "exponential RNN"
     source = "Lezcano-Casado and Martinez-Rubio 2019, section 4"
     step = step
     starts = named_starts(text=start_text, author=start_author, original=start_original)
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, *, trivialization: str = "dynamic"
+    ) -> None:
         super().__init__(input_size, hidden_size)
+        if trivialization not in ("dynamic", "static"):
+            raise ValueError(
+                f"exponential: expected trivialization dynamic or static, got {trivialization!r}"
+            )
+        self.trivialization = trivialization
         self.B = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
+        dynamic = trivialization == "dynamic"
+        parametrizations.orthogonal(
+            self, "B", orthogonal_map="matrix_exp", use_trivialization=dynamic
+        )
         self.R = nn.Parameter(torch.empty(hidden_size, input_size))
         self.b = nn.Parameter(torch.empty(hidden_size))
         self.start("text")

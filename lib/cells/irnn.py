@@ -108,6 +108,63 @@ def multiply(weights: Weights, s: Tensor) -> Tensor:
     return weights.alpha * s + s @ weights.H.T @ weights.V.T
 
 
+class NoEquilibriumError(ValueError):
+    """The inner iteration did not settle."""
+
+
+@torch.no_grad()
+def equilibrium(
+    weights: Weights,
+    h: Tensor,
+    u: Tensor,
+    *,
+    eta: float = 0.5,
+    tolerance: float = 1e-10,
+    steps: int = 10_000,
+) -> Tensor:
+    r"""Return the state to which the inner iteration tends, (batch, d): g with :math:`\phi(U s + W x + b) = \alpha s`.
+
+    Parameters
+    ----------
+    weights
+        What `IncrementalRNN.weights` returns; its own step sizes play no part.
+    h : (batch, d)
+        State before.
+    u : (batch, p)
+        Input.
+    eta
+        Step size; the equilibrium does not depend on it. The iteration contracts where ||U|| < alpha and alpha eta <= 1.
+    tolerance
+        Largest component of the residual that counts as settled.
+    steps
+        Steps after which it is given up.
+
+    Raises
+    ------
+    NoEquilibriumError
+        The residual is still larger; says how large, and what can be changed.
+    """
+    from_u = u @ weights.W.T + weights.b
+    g, residuals = h, []
+    while len(residuals) < steps:
+        s = g + weights.sign * h
+        a = multiply(weights, s) + from_u
+        change = weights.phi(multiply(weights, a) if weights.form == 8 else a) - weights.alpha * s
+        residuals.append(change.abs().max().item())
+        if residuals[-1] <= tolerance:
+            return g
+        if not math.isfinite(residuals[-1]):
+            break
+        g = g + eta * change
+    identity = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
+    norm = torch.linalg.matrix_norm(multiply(weights, identity), 2).item()
+    raise NoEquilibriumError(
+        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of {residuals[-1]:.1e} after "
+        f"{len(residuals)} steps (at first {residuals[0]:.1e}); scale U, whose norm is {norm:.2f}, below alpha = {weights.alpha}, or take "
+        f"an eta smaller than {eta} or more steps"
+    )
+
+
 def start_text(cell: Cell) -> None:
     d = cell.hidden_size
     if cell.rank is None:

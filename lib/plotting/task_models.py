@@ -22,7 +22,7 @@ def plot_effects(
     Parameters
     ----------
     coefficients
-        Rows of `lib.analysis.linear.Fits.coefficients` of one term, with ``estimate``, ``low`` and ``high``.
+        Rows of `lib.analysis.task_models.TaskFits.coefficients` of one term, with ``estimate``, ``low`` and ``high``.
     architectures
         Which of them to draw, from the top down.
     reference
@@ -76,7 +76,7 @@ def plot_times(times: pd.DataFrame, frame: pd.DataFrame, *, window: int) -> Figu
     Parameters
     ----------
     times
-        Result of `lib.analysis.convergence.convergence_times`.
+        Result of `lib.analysis.comparisons.convergence_times`.
     frame
         All attempts of the design, for the order of tasks and architectures.
     window
@@ -154,7 +154,7 @@ def plot_rejections(shares: pd.DataFrame) -> Figure:
     Parameters
     ----------
     shares
-        Result of `lib.analysis.pairwise.count_rejections`.
+        Result of `lib.analysis.comparisons.count_rejections`.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def plot_residuals(residuals: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     Parameters
     ----------
     residuals
-        `lib.analysis.linear.Fits.residuals`.
+        `lib.analysis.task_models.TaskFits.residuals`.
 
     Returns
     -------

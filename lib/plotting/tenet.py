@@ -1,15 +1,15 @@
 """Figures of the linear models: coefficients with intervals, and residuals."""
 
-from collections.abc import Sequence
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy import stats
 
+from lib.analysis.linear import Fit
 from lib.analysis.tenet import diagnostics
-from lib.analysis.tenet.fits import Fit
+from lib.analysis.tenet.models import MODELS
 from lib.analysis.tenet.rows import Rows
 from lib.plotting import colour, label, legend_below
 
@@ -24,7 +24,7 @@ _PANELS = (
 
 
 def coefficient_figure(table: pd.DataFrame, unit: str) -> Figure:
-    """Draw a coefficient table of `lib.analysis.tenet.compare.coefficients` with intervals, ours and published.
+    """Draw a coefficient table of `lib.analysis.tenet.compare.coefficients` with intervals: ours, ours robust, and published.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def coefficient_figure(table: pd.DataFrame, unit: str) -> Figure:
         _coefficients(ax, rows)
         ax.set_title(name, loc="left")
         ax.set_xlabel(f"estimate ({unit})")
-    legend_below(figure, ncols=2)
+    legend_below(figure, ncols=3)
     return figure
 
 
@@ -65,11 +65,20 @@ def _coefficients(ax: Axes, table: pd.DataFrame) -> None:
         linewidth=1.2,
         label="published, 95%",
     )
-    sides = np.stack([table["ours"] - table["low"], table["high"] - table["ours"]])
     ax.errorbar(
         table["ours"],
         place - 0.17,
-        xerr=sides,
+        xerr=_NORMAL * table["robust_error"],
+        fmt="none",
+        color=OURS,
+        alpha=0.35,
+        linewidth=4,
+        label="ours, robust 95%",
+    )
+    ax.errorbar(
+        table["ours"],
+        place - 0.17,
+        xerr=np.stack([table["ours"] - table["low"], table["high"] - table["ours"]]),
         fmt="o",
         color=OURS,
         markersize=4.5,
@@ -92,7 +101,7 @@ def _short(name: str) -> str:
     )
 
 
-def residual_figure(fit: Fit, rows: Rows, unit: str) -> tuple[Figure, pd.DataFrame]:
+def residual_figure(number: int, fit: Fit, rows: Rows, unit: str) -> tuple[Figure, pd.DataFrame]:
     """Draw the residuals of a model: against the fitted value, against a normal distribution, by architecture.
 
     Returns
@@ -135,7 +144,7 @@ def residual_figure(fit: Fit, rows: Rows, unit: str) -> tuple[Figure, pd.DataFra
     ax.set_title("residuals by architecture; dashed: all", loc="left")
     if fit.intercepts is None:
         _histogram(axes[1, 0], fit.residuals, unit)
-    figure.suptitle(f"{fit.model.name}, {fit.summary['attempts']:,} attempts")
+    figure.suptitle(f"{MODELS[number].name}, {fit.summary['attempts']:,} attempts")
     data = [bands.assign(panel="residual by fitted value")]
     data += [table.assign(panel=f"quantiles of {what}") for what, table in quantiles.items()]
     data.append(spread.assign(panel="spread by architecture"))
@@ -157,30 +166,32 @@ def _histogram(ax: Axes, values: np.ndarray, unit: str) -> None:
     ax.set_title("distribution", loc="left")
 
 
-def recovery_figure(table: pd.DataFrame, models: Sequence[int], limit: float) -> Figure:
-    """Draw how far estimates lie from the published coefficients, in standard errors, model by model.
+def recovery_figure(drawn: pd.DataFrame, table: pd.DataFrame) -> Figure:
+    """Draw how far estimates lie from the published coefficients, and their standard errors.
 
     Parameters
     ----------
+    drawn
+        Distances over several datasets, made by `lib.analysis.simulated.recovery.recover`.
     table
-        Made by `lib.analysis.tenet.compare.recovery`.
-    models
-        Models in the order of the axis.
-    limit
-        Where lines are drawn, in standard errors.
+        Standard errors at full size, made by `lib.analysis.tenet.compare.recovery`.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), width_ratios=[3, 2], sharey=False)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), width_ratios=[3, 2])
+    models = sorted(drawn["model"].unique())
     for place, number in enumerate(models):
-        z = table.loc[table["model"] == number, "z"].dropna().sort_values().to_numpy()
-        offset = np.linspace(-0.3, 0.3, len(z)) if len(z) > 2 else np.zeros(len(z))
-        left.plot(place + offset, z, ".", color=OURS, markersize=6)
-    for height in (-limit, 0.0, limit):
-        left.axhline(height, color="black", linewidth=0.8, linestyle="-" if height == 0 else "--")
+        z = np.sort(drawn.loc[drawn["model"] == number, "z"].dropna())
+        offset = np.linspace(-0.35, 0.35, len(z)) if len(z) > 2 else np.zeros(len(z))
+        expected = stats.norm.ppf((np.arange(len(z)) + 0.5) / max(len(z), 1))
+        left.plot(
+            place + offset, expected, color="black", linewidth=0.8, label="" if place else "normal"
+        )
+        left.plot(place + offset, z, ".", color=OURS, markersize=4)
     left.set_xticks(range(len(models)), [str(number) for number in models])
     left.set(xlabel="model", ylabel="estimated less published (standard errors)")
     left.set_title("every coefficient, sorted within its model", loc="left")
+    left.legend(fontsize=9)
     known = table.dropna(subset=["standard_error", "published_error"])
-    right.loglog(known["published_error"], known["standard_error"], ".", color=OURS, markersize=6)
+    right.loglog(known["published_error"], known["standard_error"], ".", color=OURS, markersize=4)
     ends = [known["published_error"].min(), known["published_error"].max()]
     right.plot(ends, ends, color="black", linewidth=0.8, label="equal")
     right.set(xlabel="published standard error", ylabel="standard error here")

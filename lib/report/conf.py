@@ -3,7 +3,9 @@
 The site must work from a disk without a network: no script, font or style comes from elsewhere.
 """
 
-from docutils.nodes import Text, math_block
+from docutils.nodes import Text, math_block, raw
+
+from lib.report.safe import clean_html
 
 project = "Recurrent networks and long time dependencies"
 html_title = "Long time dependencies"
@@ -30,7 +32,8 @@ nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", 
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 # Prose in notebooks may jump from # to ###, and a cell may hold what Pygments cannot colour; readers lose nothing.
 # Everything else that Sphinx warns of fails the build.
-suppress_warnings = ["myst.header", "misc.highlighting_failure"]
+# The menu lists each notebook once; pages of its other results are reached from it.
+suppress_warnings = ["myst.header", "misc.highlighting_failure", "toc.not_included"]
 
 html_theme = "furo"
 html_favicon = "static/favicon.svg"
@@ -60,7 +63,16 @@ html_theme_options = {
 
 def setup(app) -> None:
     """Connect what the settings above cannot say."""
+    app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _keep_tags)
+    app.connect("doctree-read", _clean)
+
+
+def _clean(app, doctree) -> None:
+    """Take from a notebook's page what a browser would run or fetch; the other pages are the templates' own."""
+    if app.env.docname.startswith("notebooks/"):
+        for piece in doctree.findall(raw):
+            piece.children[:] = [Text(clean_html(piece.astext()))]
 
 
 def _keep_tags(_app, doctree) -> None:

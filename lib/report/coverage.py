@@ -1,14 +1,28 @@
-"""Count which of the published figures and tables were rebuilt, from what, and which are missing."""
+"""Count which of the published figures and tables were rebuilt, how much weight each has, and which are missing."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from lib.report.inputs import Artefact, ReportError
+from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, ReportError
+from lib.run.files import write_whole
 
-COLUMNS = ("id", "profile", "file", "runs")
+COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
+STATES = ("drawn", "comparable", "at published scale")
+"""How far an artefact is evidence, each state including those before it: it exists; its networks learned, or it needs
+none; it has the size that the text prints."""
+PUBLISHED_SCALE = "paper"
+"""The profile with the texts' own sizes."""
+
+
+def state(item: Artefact) -> str:
+    """Return how much weight an artefact has: one of `STATES`, or `SIMULATED`, which has none."""
+    if item.result_set == SIMULATED:
+        return SIMULATED
+    if not item.learned and item.profile != NO_PROFILE:
+        return STATES[0]
+    return STATES[2] if item.profile == PUBLISHED_SCALE else STATES[1]
 
 
 def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.DataFrame:
@@ -26,7 +40,7 @@ def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.Dat
     -------
     pandas.DataFrame
         Columns `COLUMNS`, in the order of `published`. An artefact that was not rebuilt has one row with
-        empty ``profile`` and ``file`` and no runs.
+        empty text and no runs.
     """
     rows = []
     for name in published["id"]:
@@ -35,20 +49,25 @@ def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.Dat
         for item in sorted(found, key=lambda item: item.part != ""):
             if item.artefact == name:
                 results.setdefault(item.result_set, item)
-        rows += [(name, item.profile, item.file, item.runs) for item in results.values()]
+        rows += [
+            (name, item.profile, item.file, item.runs, item.result_set, state(item))
+            for item in results.values()
+        ]
         if not results:
-            rows.append((name, "", "", 0))
+            rows.append((name, "", "", 0, "", ""))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Return per text how many artefacts there are, how many were rebuilt, and from which profiles.
+    """Return per text how many artefacts there are and how many reached each state.
+
+    What was drawn from simulated data alone is not rebuilt, and a picture of data that another artefact shows (column
+    ``same_data`` of `published`) counts with that one.
 
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``text`` in the order of `published`, columns ``total``, ``rebuilt`` and one per profile that
-        occurs. An artefact rebuilt from two profiles counts once in ``rebuilt`` and once in each.
+        Indexed by ``text`` in the order of `published`, columns ``total`` and `STATES`.
 
     Raises
     ------
@@ -60,26 +79,25 @@ def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             f"the coverage table and the list of artefacts differ in {min(missing)!r}; "
             "run notebook 90 again"
         )
-    texts = published.set_index("id")["text"]
-    rebuilt = coverage[coverage["profile"] != ""]
-    order = texts.drop_duplicates()
+    rank = coverage["state"].map({name: place for place, name in enumerate(STATES, start=1)})
+    best = rank.fillna(0).groupby(coverage["id"]).max()
+    listed = published.assign(rank=published["id"].map(best), data=own_data(published))
+    counted = listed.groupby(["text", "data"], sort=False)["rank"].max().groupby("text", sort=False)
+    columns = {"total": counted.size()}
+    columns |= {
+        name: counted.agg(lambda ranks, least=place: int((ranks >= least).sum()))
+        for place, name in enumerate(STATES, start=1)
+    }
+    return pd.DataFrame(columns).rename_axis("text")
 
-    def count(rows: pd.DataFrame) -> pd.Series:
-        return rows.drop_duplicates("id")["id"].map(texts).value_counts()
 
-    table = pd.DataFrame({"total": texts.value_counts(), "rebuilt": count(rebuilt)})
-    for profile in rebuilt["profile"].drop_duplicates():
-        table[profile] = count(rebuilt[rebuilt["profile"] == profile])
-    return table.reindex(order).fillna(0).astype(int).rename_axis("text")
+def own_data(published: pd.DataFrame) -> pd.Series:
+    """Return for each artefact the one whose data it shows: itself, mostly."""
+    return published["same_data"].where(published["same_data"].notna(), published["id"])
 
 
 def save_coverage(coverage: pd.DataFrame, path: Path) -> Path:
     """Write the coverage table as CSV, whole or not at all, and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial{os.getpid()}")
-    try:
-        coverage.to_csv(partial, index=False, lineterminator="\n")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    return write_whole(
+        path, lambda partial: coverage.to_csv(partial, index=False, lineterminator="\n")
+    )

@@ -1,6 +1,7 @@
 """Tables that a reader sorts and filters in the browser: those whose manifest says ``explore``.
 
-The page is whole without a script: a table of all rows. `static/explore.js` adds the controls, from the attributes
+Not itables (looked at in 2.9): bytes that differ from run to run, a bundle of scripts where 130 lines do, and no limits on the
+numbers of a column. The page is whole without a script: a table of all rows. `static/explore.js` adds the controls, from the attributes
 written here: the kind of each column, and the value behind each number as it is written.
 """
 
@@ -56,14 +57,15 @@ def _html(name: str, title: str, table: pd.DataFrame) -> Markup:
         f"{' class=number' if number else ''}>{escape(str(column).replace('_', ' '))}</th>"
         for column, number in zip(table, numbers, strict=True)
     )
+    chance = table["at_chance"].eq(True) if "at_chance" in table else [False] * len(table)
     body = "\n".join(
-        "<tr>"
+        f"<tr{' class=chance' if shaded else ''}>"
         + "".join(
             _number(value, text) if number else f"<td>{text(value)}</td>"
             for value, text, number in zip(row, write, numbers, strict=True)
         )
         + "</tr>"
-        for row in table.itertuples(index=False, name=None)
+        for row, shaded in zip(table.itertuples(index=False, name=None), chance, strict=True)
     )
     return Markup(
         f'<div class="explorer" id="{escape(name)}">\n'

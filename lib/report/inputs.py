@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ RESULT_SETS = {
     "simulated": "drawn from the published models",
 }
 """How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
+SIMULATED = "simulated"
+"""Set of results that no network was trained for: it is never evidence."""
 NO_PROFILE = "none"
 """Profile of an artefact that needs neither data nor training."""
 
@@ -29,7 +32,10 @@ _FIELDS = {
     "file": str,
     "caption": str,
     "explore": bool,
+    "learned": bool,
 }
+# Names become parts of paths, links and headings.
+_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class ReportError(RuntimeError):
@@ -48,6 +54,8 @@ class Artefact:
     file: str
     caption: str
     explore: bool
+    learned: bool
+    """Whether its networks did better than guessing; False where the manifest does not say."""
     result_set: str
     notebook: str
     manifest: Path
@@ -191,11 +199,13 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
         parameters = read_parameters(notebook)
+        # One notebook run for several families of models has one title.
+        which = f" ({parameters['family']})" if "family" in parameters else ""
         found.append(
             Notebook(
                 path=path,
                 result_set=str(parameters.get("result_set", "")),
-                title=_title(notebook) or path.stem,
+                title=(_title(notebook) or path.stem) + which,
             )
         )
     found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))
@@ -256,7 +266,7 @@ def _title(notebook: nbformat.NotebookNode) -> str:
 
 
 def _load_manifest(path: Path) -> Artefact:
-    content = {"part": "", "explore": False, **_read_json(path)}
+    content = {"part": "", "explore": False, "learned": False, **_read_json(path)}
     for field, kind in _FIELDS.items():
         if not isinstance(content.get(field), kind):
             raise ReportError(
@@ -267,6 +277,13 @@ def _load_manifest(path: Path) -> Artefact:
         raise ReportError(
             f"{path}: kind is {content['kind']!r}, expected one of {', '.join(SUFFIXES)}"
         )
+    names = {"set of results": path.parts[-3], "notebook": path.parts[-2]}
+    names |= {name: content[name] for name in ("artefact", "part", "profile") if content[name]}
+    for what, name in names.items():
+        if not _SLUG.fullmatch(name):
+            raise ReportError(
+                f"{path}: {what} is {name!r}, expected letters, digits, '_', '-' or '.'; run its notebook again"
+            )
     found = Artefact(
         **{field: content[field] for field in _FIELDS},
         result_set=path.parts[-3],

@@ -1,17 +1,22 @@
 """Put an executed notebook into the site, under a title that says whose results it shows."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 
 from lib.report.inputs import Notebook
+from lib.report.safe import choose_outputs
 from lib.results.names import label
 
 _IN_SIGHT = ("parameters", "injected-parameters")
 """Cells that stay unfolded: what this page was made with."""
 _ARCHITECTURES = "lu_rnn|unicornn"
 """Of the words in file names."""
+_ANSWER = re.compile(r"^#+ .*\banswer", re.IGNORECASE)
+_LONGEST = 300
+"""Characters of an answer on the front page."""
 
 
 def page_name(notebook: Notebook) -> str:
@@ -32,15 +37,51 @@ def short_name(name: str) -> str:
     return f"{number} · {named.replace('_', ' ')}"
 
 
-def write_notebook(notebook: Notebook, source: Path, *, described: str) -> None:
+def answer(notebook: Notebook) -> str:
+    """Return the first paragraph below the last heading that promises an answer, or an empty text.
+
+    The paragraph is that of the heading's own cell, or of the Markdown that the cells below it display.
+    """
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    for place, cell in reversed(list(enumerate(cells))):
+        lines = cell.source.splitlines()
+        if cell.cell_type != "markdown" or not any(map(_ANSWER.match, lines)):
+            continue
+        start = max(number for number, line in enumerate(lines) if _ANSWER.match(line))
+        texts = ["\n".join(lines[start + 1 :])]
+        for later in cells[place + 1 :]:
+            if later.cell_type == "markdown":
+                break
+            outputs = later.get("outputs", [])
+            texts += [output.get("data", {}).get("text/markdown", "") for output in outputs]
+        paragraphs = [part for text in texts for part in text.strip().split("\n\n")]
+        return _shortened(next(filter(None, paragraphs), ""))
+    return ""
+
+
+def _shortened(text: str) -> str:
+    plain = re.sub(r"\*\*|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
+    plain = " ".join(plain.split())
+    if len(plain) <= _LONGEST:
+        return plain
+    sentences = plain[:_LONGEST].rpartition(". ")[0]
+    return f"{sentences}." if sentences else f"{plain[:_LONGEST].rpartition(' ')[0]} …"
+
+
+def write_notebook(
+    notebook: Notebook, source: Path, *, described: str, others: Sequence[tuple[str, str]] = ()
+) -> None:
     """Copy `notebook` below the folder `source` as a page whose code is folded.
 
     Parameters
     ----------
     described
         A reader's name for its results, such as ``stored reference (real)``; it joins the title.
+    others
+        The same notebook with other results: a name and an address for each, linked below the title.
     """
     content = nbformat.read(notebook.path, as_version=4)
+    choose_outputs(content)
     for cell in content.cells:
         if cell.cell_type == "markdown" and f"# {notebook.title}" in cell.source.splitlines():
             cell.source = cell.source.replace(
@@ -52,6 +93,11 @@ def write_notebook(notebook: Notebook, source: Path, *, described: str) -> None:
             0,
             nbformat.v4.new_markdown_cell(f"# {notebook.title} — {described}", id="report-title"),
         )
+    if others:
+        links = ", ".join(f"[{name}]({address})" for name, address in others)
+        also = nbformat.v4.new_markdown_cell(f"The same with other results: {links}.", id="others")
+        title = next(n for n, cell in enumerate(content.cells) if cell.cell_type == "markdown")
+        content.cells.insert(title + 1, also)
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "code" and not set(tags) & set(_IN_SIGHT):

@@ -12,14 +12,15 @@ DASH = "–"
 """Stands for a missing value."""
 _NAMES = ("architecture", "dataset")
 """Columns whose levels the texts write in their own way."""
-_DECIMALS = 3
+_DIGITS = 3
 
 
 def formatter(column: pd.Series) -> Callable[[object], str]:
     """Return a function that writes the values of `column` as HTML text.
 
-    Whole numbers get thousands separators, others up to three decimals, the same for the whole column. Levels
-    such as the learning rates 0.1 and 0.00001 are written as they are.
+    Whole numbers get thousands separators. Others have equal decimals, three significant digits at the largest, where the
+    column spans few orders of magnitude; where it spans many, each has three significant digits of its own. Levels such
+    as the learning rates 0.1 and 0.00001 are written as they are.
     """
     if pd.api.types.is_bool_dtype(column):
         return lambda value: "yes" if value else "no"
@@ -30,10 +31,22 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     if (finite % 1 == 0).all():
         return lambda value: _special(value) or f"{value:,.0f}"
     smallest, largest = finite[finite > 0].min(), finite.max()
-    if smallest < 10**-_DECIMALS and all(float(f"{value:.1g}") == value for value in finite):
+    if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
         return lambda value: _special(value) or f"{value:.10f}".rstrip("0").rstrip(".")
-    decimals = min(_DECIMALS, max(1, _DECIMALS - math.floor(math.log10(largest))))
+    if largest / smallest > 10**_DIGITS:
+        return lambda value: _special(value) or significant(value)
+    decimals = max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest))))
     return lambda value: _special(value) or _fixed(value, decimals)
+
+
+def significant(value: float) -> str:
+    """Return a number with three significant digits, large ones whole, tiny ones as a power of ten."""
+    if value == 0 or not math.isfinite(value):
+        return _special(value) or "0"
+    place = math.floor(math.log10(abs(value)))
+    if place < -_DIGITS:
+        return f"{value:.{_DIGITS - 1}e}"
+    return f"{value:,.{max(0, _DIGITS - 1 - place)}f}"
 
 
 def percent(value: float) -> str:
@@ -42,9 +55,9 @@ def percent(value: float) -> str:
 
 
 def _fixed(value: float, decimals: int) -> str:
-    # A small number is not zero: where the decimals would hide it, its magnitude is shown.
-    hidden = value != 0 and round(value, decimals) == 0
-    return f"{value:.0e}" if hidden else f"{value:,.{decimals}f}"
+    # Where equal decimals would leave a number fewer than two digits, it gets its own.
+    own = value != 0 and abs(value) < 10 ** (1 - decimals)
+    return significant(value) if own else f"{value:,.{decimals}f}"
 
 
 def _special(value: float) -> str:

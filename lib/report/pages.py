@@ -15,11 +15,15 @@ from lib.report.explore import Explorer, make_explorer
 from lib.report.inputs import (
     NO_PROFILE,
     RESULT_SETS,
+    SIMULATED,
     Artefact,
     Inputs,
     Notebook,
     ReportError,
 )
+from lib.report.safe import caption_html
+from lib.report.verdicts import COLUMNS as VERDICT_NAMES
+from lib.report.verdicts import count_verdicts, found_text, judge_claims, region_text, scale_text
 from lib.results import published
 from lib.results.names import label
 
@@ -72,26 +76,86 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     figures = group_artefacts(inputs.artefacts, "figure", listed)
     table_groups = group_artefacts(inputs.artefacts, "table", listed)
     summary = summarise(inputs.coverage, listed)
+    judged = judge_claims(inputs.artefacts)
+    labels = dict(zip(listed["id"], listed["label"], strict=True))
+    asked = questions(inputs, _artefacts_of(inputs.artefacts, labels))
 
-    for notebook in inputs.notebooks:
-        notebooks.write_notebook(notebook, source, described=site.describe(notebook))
+    site.write_notebooks()
     site.write("figures", groups=figures)
     site.write("tables", groups=table_groups, sources=_sources())
     for group in table_groups:
         site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
     site.write("explore", explorers=_explorers(inputs, table_groups))
     site.write("coverage", texts=_texts(inputs, listed), summary=summary, show=_summary_html)
+    site.write(
+        "claims",
+        texts=_claims_by_chapter(judged),
+        page_of={item.artefact: _page_of(item) for item in reversed(inputs.artefacts)},
+        labels=labels,
+        found=found_text,
+        size=scale_text,
+        region=lambda row: region_text(row["region"]),
+        published_value=lambda row: "" if pd.isna(row["published"]) else f"{row['published']:g}",
+    )
     site.write("reference", render=provenance_html)
+    site.write("summary", summary=summary, counts=count_verdicts(judged), verdicts=VERDICT_NAMES)
     site.write(
         "index",
         summary=summary,
         strip=_legible_small(figures),
         groups=table_groups,
-        questions=questions(inputs.notebooks),
-        artefacts_of=_artefacts_of(
-            inputs.artefacts, {row.id: row.label for row in listed.itertuples()}
-        ),
+        counts=count_verdicts(judged),
+        verdicts=VERDICT_NAMES,
+        questions=[question for question in asked if question.made],
+        others=[question for question in asked if not question.made],
     )
+
+
+@dataclass(frozen=True)
+class Question:
+    """A notebook's question with its answer."""
+
+    title: str
+    copies: tuple[Notebook, ...]
+    """Its executed copies; the one that answers, of the largest experiment that trained networks, first."""
+    answer: str
+    made: tuple[tuple[str, str], ...]
+    """Labels and pages of what it makes of published artefacts, then of our own."""
+    runs: int
+
+
+def questions(inputs: Inputs, made: dict[str, list[tuple[str, str]]]) -> list[Question]:
+    """Return each notebook's question, in the order of the notebooks' numbers."""
+    by_name: dict[str, list[Notebook]] = {}
+    for notebook in inputs.notebooks:
+        by_name.setdefault(notebook.name, []).append(notebook)
+
+    def runs(notebook: Notebook) -> int:
+        found = (
+            item.runs
+            for item in inputs.artefacts
+            if (item.notebook, item.result_set) == (notebook.name, notebook.belongs_to)
+        )
+        return max(found, default=0)
+
+    def weight(notebook: Notebook) -> tuple[bool, int]:
+        return notebook.belongs_to != SIMULATED, runs(notebook)
+
+    found = []
+    for name, copies in by_name.items():
+        ordered = tuple(sorted(copies, key=weight, reverse=True))
+        first = ordered[0]
+        answer = notebooks.answer(first)
+        links = tuple(made.get(name, []))
+        found.append(Question(first.title, ordered, answer, links, runs(first)))
+    return found
+
+
+def _claims_by_chapter(judged: pd.DataFrame) -> dict[tuple[str, str], list[pd.Series]]:
+    rows: dict[tuple[str, str], list[pd.Series]] = {}
+    for _, row in judged.iterrows():
+        rows.setdefault((row["text"], row["chapter"]), []).append(row)
+    return rows
 
 
 class _Site:
@@ -108,6 +172,18 @@ class _Site:
             lstrip_blocks=True,
         )
         self.environment.filters["part"] = lambda part: part.replace("-", " ").capitalize()
+
+    def write_notebooks(self) -> None:
+        """Write the pages of all notebooks, each linked to its copies with other results."""
+        for notebook in self.inputs.notebooks:
+            others = [
+                (self.describe(copy), f"../../{notebooks.page_name(copy)}.ipynb")
+                for copy in self.inputs.notebooks
+                if copy.name == notebook.name and copy is not notebook
+            ]
+            notebooks.write_notebook(
+                notebook, self.source, described=self.describe(notebook), others=others
+            )
 
     def write(self, template: str, page: str | None = None, **content: object) -> None:
         page = page or template
@@ -127,7 +203,9 @@ class _Site:
             scale=scale,
             table=_table,
             markdown=Markup,
+            caption=caption_html,
             first=_first,
+            chapter_name=chapter_name,
             **content,
         )
         path.write_text(text, encoding="utf-8")
@@ -179,14 +257,6 @@ def _legible_small(figures: list[Group]) -> list[Group]:
 def _first(group: Group) -> Artefact:
     """Return what stands for a group: the main file of its first set of results."""
     return next(iter(group.by_result_set().values()))[0]
-
-
-def questions(found: Iterable[Notebook]) -> list[tuple[str, list[Notebook]]]:
-    """Return each notebook's title with its executed copies, in the order of the notebooks' numbers."""
-    by_name: dict[str, list[Notebook]] = {}
-    for notebook in found:
-        by_name.setdefault(notebook.name, []).append(notebook)
-    return [(copies[0].title, copies) for copies in by_name.values()]
 
 
 def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:
@@ -249,13 +319,14 @@ def _texts(inputs: Inputs, listed: pd.DataFrame) -> dict[str, list[_Covered]]:
     for entry in listed.itertuples():
         results = []
         for row in rows.get_group(entry.id).itertuples():
-            if row.profile and row.file not in by_file:
+            if row.file and row.file not in by_file:
                 raise ReportError(
                     f"{inputs.coverage_file} names {row.file}, which no manifest does; run notebook 90 again"
                 )
-            if row.profile:
+            if row.file:
                 item = by_file[row.file]
-                results.append((badge(item), scale(item), _page_of(item)))
+                words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
+                results.append((badge(item), words, _page_of(item)))
         found.setdefault(entry.text, []).append(
             _Covered(entry.id, entry.label, entry.what, _needs(entry.data), tuple(results))
         )
@@ -269,6 +340,12 @@ def _needs(data: str) -> str:
     return ", ".join(in_words.get(name, name) for name in names)
 
 
+def chapter_name(text: str, chapter: str) -> str:
+    """Return how readers call a chapter of a text, or the whole text where it has none."""
+    name = TEXTS.get(text, text)
+    return f"{name}, chapter {chapter}" if chapter else name
+
+
 def _page_of(item: Artefact) -> str:
     if item.kind == "table":
         return f"tables/{item.artefact}.html#{item.result_set}"
@@ -280,8 +357,9 @@ def _artefacts_of(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return for each notebook the labels and pages of the artefacts it makes."""
     links: dict[str, dict[str, str]] = {}
-    for item in found:
-        if not item.part:
+    ours_last = sorted(found, key=lambda item: item.artefact not in labels)
+    for item in ours_last:
+        if not item.part and item.kind != "claims":
             name = labels.get(item.artefact, item.artefact.removeprefix("own-"))
             page = _page_of(item).partition("#")[0] if item.kind == "table" else _page_of(item)
             links.setdefault(item.notebook, {}).setdefault(name, page)
@@ -302,7 +380,6 @@ def _sources() -> dict[str, str]:
 def _summary_html(summary: pd.DataFrame) -> Markup:
     total = summary.sum().rename("all texts")
     table = pd.concat([summary.rename(index=TEXTS), total.to_frame().T])
-    table = table.rename(columns={NO_PROFILE: "needs no data"})
     return tables.to_html(table.rename_axis("text").reset_index())
 
 

@@ -20,6 +20,7 @@ from pandas.io.formats.style import Styler
 
 from lib.paths import ROOT, resolve
 from lib.results.claims import sentences
+from lib.results.learned import networks_learned
 from lib.results.published import artefacts
 from lib.results.schema import attempts_that_ran
 from lib.run.files import write_whole
@@ -75,6 +76,7 @@ class Artefacts:
             raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
+        self.learned = None if ds is None else networks_learned(ds)
         self.tables = resolve(out) / "tables" / result_set / notebook
         self.figures = resolve(out) / "figures" / result_set / notebook
         # Both folders are outputs of the notebook's stage, so both exist even when one stays empty.
@@ -119,12 +121,17 @@ class Artefacts:
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def show_claims(self, judged: pd.DataFrame) -> None:
-        """Display what `lib.results.claims.Judges` found in one sentence a claim, and keep it for the report."""
+        """Keep what `lib.results.claims.Judges` found for the report, and display one sentence a claim."""
+        self.save_claims(judged)
+        display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
+
+    def save_claims(self, judged: pd.DataFrame) -> Path:
+        """Write judged claims as CSV and return its path."""
         path = self.tables / f"{CLAIMS}.csv"
         manifest = self._begin(self.tables, CLAIMS)
         _write_csv(judged, path)
         self._finish(manifest, CLAIMS, "", "claims", path, "The text's claims, judged.")
-        display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
+        return path
 
     def save_table(
         self,
@@ -201,6 +208,7 @@ class Artefacts:
             "kind": kind,
             "profile": self.profile,
             "runs": self.runs,
+            **({} if self.learned is None else {"learned": self.learned}),
             "file": _from_root(path),
             "caption": caption,
             **{name: value for name, value in more.items() if value},

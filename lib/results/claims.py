@@ -216,7 +216,9 @@ class Judges:
         pandas.DataFrame
             ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, the fields of `Scale`, and ``note``.
         """
-        return pd.DataFrame([_row(name, judge(evidence)) for name, judge in self.judges.items()])
+        return pd.DataFrame(
+            [judged_row(name, judge(evidence)) for name, judge in self.judges.items()]
+        )
 
     def add(
         self, claim: str, judge: Judge, *, false: Callable[[np.random.Generator], object]
@@ -251,7 +253,8 @@ class Judges:
         return lambda function: self.add(claim, function, false=false)
 
 
-def _row(claim: str, finding: Finding) -> dict:
+def judged_row(claim: str, finding: Finding) -> dict:
+    """Return the row of a table made by `Judges` that says what `finding` means for `claim`."""
     listed = _listed().loc[claim]
     said, power = verdict(finding, Region.parse(listed["region"]), listed["published"])
     return {

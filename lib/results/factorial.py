@@ -14,8 +14,7 @@ Variables, each with ``long_name`` and ``units``:
                        width, dataset
 ``loss``               attempt, split,  mean cross entropy
                        epoch
-``accuracy``           ..               share of sequences classified correctly; in results of the profile
-                                        ``simulated`` any number
+``accuracy``           ..               share of sequences classified correctly
 ``adjoint_first``      ..               log10 of sum_i ||lambda_1^(i)||_2 over the split (3.5)
 ``adjoint_last``       ..               log10 of sum_i ||lambda_T^(i)||_2
 ``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)
@@ -51,8 +50,6 @@ ATTEMPT = (
 )
 MEASURED = (*ATTEMPT, "split", "epoch")
 SPLITS = ("train", "test")
-SIMULATED = "simulated"
-"""Profile of results that were drawn from published tables (`lib.analysis.simulated`), not trained."""
 
 _COORDINATES = {
     "architecture": ("recurrent architecture", "1"),
@@ -93,7 +90,14 @@ _VARIABLES = {
 MEASUREMENTS = tuple(name for name, (dims, *_) in _VARIABLES.items() if dims == MEASURED)
 
 
-def _validate_measurements(ds: xr.Dataset) -> None:
+def check_measurements(ds: xr.Dataset) -> None:
+    """Refuse results whose measurements are not those of exactly the epochs that were completed.
+
+    Raises
+    ------
+    ResultsError
+        What was found where.
+    """
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
         if bool((ds[name].isnull() & reached).any()) or bool((ds[name].notnull() & ~reached).any()):
@@ -103,14 +107,15 @@ def _validate_measurements(ds: xr.Dataset) -> None:
         raise ResultsError("epochs_completed: expected all epochs where the status is completed")
     if bool(((ds["status"] == MISSING) & (ds["epochs_completed"] > 0)).any()):
         raise ResultsError("epochs_completed: expected 0 where the status is missing")
-    accuracy = ds["accuracy"]
-    # Drawn from a linear model, an accuracy may lie outside; cut off, it would bias every coefficient.
-    drawn = ds.attrs["profile"] == SIMULATED
-    if not drawn and bool(((accuracy < 0) | (accuracy > 1)).any()):
+
+
+def _check(ds: xr.Dataset) -> None:
+    check_measurements(ds)
+    if bool(((ds["accuracy"] < 0) | (ds["accuracy"] > 1)).any()):
         raise ResultsError("accuracy: expected values between 0 and 1")
 
 
-FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _validate_measurements)
+FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _check)
 
 
 def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:

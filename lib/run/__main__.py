@@ -1,4 +1,4 @@
-"""The commands of `dvc.yaml`: run a notebook (`lib.run.execute`), or write what stages depend on (``code``, `lib.run.code`).
+"""``python -m lib.run``: run a notebook (`lib.run.execute`), or one of the words ``code`` and ``repro``.
 
 Plain enough for the Python of any system: ``dvc`` may be typed where another one answers.
 """
@@ -17,13 +17,18 @@ def _main(arguments):
             "project's packages are in the environment .venv: activate it with `. .venv/bin/activate`, "
             "or type `make repro`, which makes it and uses it"
         )
+    # Imported late: nothing of the project's can be before the check.
     if arguments == ["code"]:
-        from lib.run.code import main
+        from lib.run import code
 
-        return main()
-    from lib.run.execute import main
+        return code.main()
+    if arguments[:1] == ["repro"]:
+        from lib.run import repro
 
-    return main(arguments)
+        return repro.main(arguments[1:])
+    from lib.run import execute
+
+    return execute.main(arguments)
 
 
 sys.exit(_main(sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Write what the stages of `dvc.yaml` depend on beside notebooks and data: the code and the settings, one file each.
 
 ``data/code/<notebook>`` has a line for every module of `lib` that the notebook reaches (`lib.run.fingerprint`), so that
-its history says why a stage ran again; ``data/code/report`` is that of the pages. ``data/code/settings/<section>`` is a
+its history says why a stage ran again; ``data/code/report`` says the same of the pages. ``data/code/settings/<section>`` is a
 section of the chosen profile of `params.yaml`, with every default and difference filled in. The stage `code` runs at every `dvc
 repro`, and writes a file only when its content changes.
 """
@@ -21,8 +21,8 @@ from lib.run.params import ParameterError, merged, read_params
 
 CODE = DATA / "code"
 
-_PAGES = {"report": "lib.report.__main__"}
-"""Stages that run a module instead of a notebook."""
+_PACKAGE = re.compile(r"cmd: python -m (lib\.(\w+))$", re.M)
+"""The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
 """Benchmarks are no stages: times never repeat. Their numbers begin so."""
 _NO_INPUT = {"jobs"}
@@ -48,8 +48,9 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
         `params.yaml` cannot be read; what a section may say, its experiment knows.
     """
     contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
-    for name, module in _PAGES.items():
-        contents[name] = as_lines(reached([module], whole=True, root=root))
+    pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
+    for package, name in _PACKAGE.findall(pipeline):
+        contents[name] = as_lines(reached([f"{package}.__main__"], whole=True, root=root))
     for name, section in _sections(root).items():
         contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
     changed = [name for name, text in contents.items() if _write(folder / name, text)]
@@ -78,12 +79,14 @@ def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
     DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them. Hidden files
     are those of a run in flight and stay.
     """
-    known, labels = {path.stem for path in notebooks(root)}, set(sets)
+    known, labels = [path.stem for path in notebooks(root)], set(sets)
     removed = []
     for kind in ("executed", "figures", "tables"):
         for path in (root / "data" / kind).glob("*/*"):
-            gone = path.parent.name not in labels or path.name.split(".")[0] not in known
-            if gone and not path.name.startswith("."):
+            # A notebook that is run for several experiments adds their names to its own, or has a folder for them.
+            name = path.name.split(".")[0] if path.parent.name in labels else path.parent.name
+            kept = any(name == stem or name.startswith(f"{stem}_") for stem in known)
+            if not kept and not path.name.startswith("."):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
                 removed.append(path.relative_to(root))
     return removed

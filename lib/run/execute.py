@@ -19,12 +19,16 @@ that started it, is killed, the kernel goes too (`lib.run.guard`).
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
+
+import psutil
 
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard
@@ -73,6 +77,9 @@ def run_notebook(
     failed = output.with_suffix(".failed.ipynb")
     partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
     failed.unlink(missing_ok=True)
+    for left in output.parent.glob(f".{output.stem}.partial*.ipynb"):  # of runs that were killed
+        if not psutil.pid_exists(int(left.stem.rpartition("partial")[2])):
+            left.unlink(missing_ok=True)
     try:
         try:
             papermill.execute_notebook(
@@ -83,7 +90,7 @@ def run_notebook(
                 language="python",
                 cwd=ROOT,
                 progress_bar=False,
-                stdout_file=None if quiet or "DVC_STAGE" in os.environ else sys.stdout,
+                stdout_file=None if _is_quiet(quiet) else sys.stdout,
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
@@ -96,6 +103,29 @@ def run_notebook(
         _write_clean(partial, output)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _invalid(notebook: Path) -> str:
+    """Return in a few words why the notebook does not follow its format, or nothing."""
+    import nbformat
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
+            nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
+    except (
+        nbformat.ValidationError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        AssertionError,
+    ) as error:
+        return str(error).partition("\n")[0] or type(error).__name__
+    return ""
+
+
+def _is_quiet(quiet: bool) -> bool:
+    """Return whether what cells print stays unseen: where asked for, and under DVC, which tells a line a stage."""
+    return quiet or "DVC_STAGE" in os.environ
 
 
 def _write_clean(executed: Path, target: Path) -> None:
@@ -143,13 +173,15 @@ def main(arguments: list[str]) -> int:
         return _tell(error, 2)
     # Sets of strings print in one order.
     os.environ.setdefault("PYTHONHASHSEED", "0")
+    # A widget for progress, which a notebook that nobody watches has no use for.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
     begin = time.monotonic()
     if options.sets:
         status = _at_once(options.notebook, runs)
     else:
         [(output, parameters)] = runs.values()
         status = _execute(options.notebook, output, parameters, quiet=options.quiet)
-    if status == 0 and not options.quiet:
+    if status == 0 and not _is_quiet(options.quiet):
         names = f" ({', '.join(runs)})" if options.sets else ""
         _tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
@@ -209,6 +241,8 @@ def _execute(
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    if wrong := _invalid(notebook):
+        return _tell(f"{notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2)
     failed = f"executed so far: {output.with_suffix('.failed.ipynb')}"
     try:
         run_notebook(notebook, output, parameters, quiet=quiet)

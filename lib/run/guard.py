@@ -6,13 +6,16 @@ run and, where DVC started it, DVC. As soon as one of them is gone it kills the 
 inherited the run's mark in its environment; a mark survives what process groups and parents do not, such as
 Dask's workers whose parent has died.
 
-The run starts it as ``python -m lib.run.guard MARK PID:TIME...``.
+The run starts it as ``python -m lib.run.guard MARK PID:START...``. A process is known by its number and its start in ticks
+since boot, which no step of the clock moves.
 """
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 
@@ -27,20 +30,18 @@ POLL = 0.2
 _SWEEPS = 20
 
 
-def start(watched: list[psutil.Process]) -> None:
+def start(watched: list[str]) -> None:
     """Mark this process's future children and start the guard over them.
 
     Parameters
     ----------
     watched
-        Processes that must all live for the run to go on, beside this one.
+        Processes that must all live for the run to go on, beside this one, as `name_of` names them.
     """
-    me = psutil.Process()
-    mark = f"{me.pid}:{me.create_time()}"
-    names = [f"{process.pid}:{process.create_time()}" for process in (me, *watched)]
+    mark = name_of(os.getpid())
     # Its own session, no pipes and no mark: neither Ctrl-C nor a guard above this one ends it.
     subprocess.Popen(
-        [sys.executable, "-m", "lib.run.guard", mark, *names],
+        [sys.executable, "-m", "lib.run.guard", mark, mark, *watched],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != MARK},
         stdin=subprocess.DEVNULL,
@@ -51,8 +52,24 @@ def start(watched: list[psutil.Process]) -> None:
     os.environ[MARK] = mark
 
 
-def pipeline_ancestors() -> list[psutil.Process]:
-    """Return the shells between this process and DVC, and DVC itself; nothing if DVC did not start it.
+def name_of(pid: int) -> str:
+    """Return ``PID:START`` of a process, which no other process has had or will have until the next boot.
+
+    Raises
+    ------
+    psutil.NoSuchProcess
+        It has ended.
+    """
+    try:
+        # Field 22 of proc(5), counted behind the name, which may hold blanks and brackets.
+        started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (FileNotFoundError, ProcessLookupError):  # it has ended, or this system has no /proc
+        started = str(psutil.Process(pid).create_time())
+    return f"{pid}:{started}"
+
+
+def pipeline_ancestors() -> list[str]:
+    """Return the names of the shells between this process and DVC, and of DVC itself; nothing if DVC did not start it.
 
     DVC gives the commands of a stage the variable ``DVC_STAGE``, so DVC is the nearest ancestor that was started
     without it. Above DVC nothing is watched: `nohup make repro &` outlives its terminal.
@@ -63,43 +80,35 @@ def pipeline_ancestors() -> list[psutil.Process]:
         DVC is already gone.
     """
     stage = os.environ.get("DVC_STAGE")
-    found: list[psutil.Process] = []
+    found: list[str] = []
     if not stage:
         return found
-    for process in psutil.Process().parents():
-        if process.pid == 1:
-            break
-        found.append(process)
-        try:
+    pid = os.getppid()
+    try:
+        while pid > 1:
+            process = psutil.Process(pid)
+            found.append(name_of(pid))
             if process.environ().get("DVC_STAGE") != stage:
                 return found
-        except psutil.Error:  # another user's process, or it ended a moment ago
-            break
+            pid = process.ppid()
+    except psutil.Error:  # another user's process, or it ended a moment ago
+        pass
     raise ProcessLookupError(f"the DVC process that started stage {stage} is gone")
 
 
-def _alive(process: psutil.Process) -> bool:
+def _alive(name: str) -> bool:
+    pid = int(name.partition(":")[0])
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return name_of(pid) == name and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _find(name: str) -> psutil.Process | None:
-    """Return the process ``PID:TIME``, or None if it has ended (its number may be another's by now)."""
-    pid, _, started = name.partition(":")
-    try:
-        process = psutil.Process(int(pid))
-        return process if process.create_time() == float(started) else None
-    except psutil.NoSuchProcess:
-        return None
 
 
 def _marked(mark: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == mark and _alive(process):
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.Error:  # another user's process, or it ended while we looked
             continue
@@ -107,20 +116,16 @@ def _marked(mark: str) -> list[psutil.Process]:
 
 
 def _kill(process: psutil.Process) -> None:
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess):
         process.kill()
-    except psutil.NoSuchProcess:
-        return
 
 
 def watch(mark: str, names: list[str]) -> None:
-    """Wait until one of the processes `names` has ended, then kill the run and all that bears its mark."""
-    watched = [_find(name) for name in names]
-    while all(process is not None and _alive(process) for process in watched):
+    """Wait until one of the processes `names` has ended, then kill the first of them, the run, and all that bears its mark."""
+    while all(map(_alive, names)):
         time.sleep(POLL)
-    run = watched[0]
-    if run is not None:
-        _kill(run)
+    if _alive(names[0]):
+        _kill(psutil.Process(int(names[0].partition(":")[0])))
     # A process may be born while its siblings die: look again until none is left.
     for _ in range(_SWEEPS):
         left = _marked(mark)

@@ -21,6 +21,7 @@ def series(
     every: int = 1,
     keep: str = "last",
     steps: int = 0,
+    centred: bool = False,
     train_size: int = 0,
     validation_size: int = 0,
     test_size: int = 0,
@@ -36,6 +37,9 @@ def series(
     keep, steps
         Of these, so many are kept: the ``last`` ones, or ``random`` ones in their order, a choice of its own for each
         sequence that does not change between epochs; 0 keeps all.
+    centred
+        Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
+        without it a head that starts at zero must first climb to some ninety beats a minute.
     train_size, test_size
         As in `lib.tasks.data.load_prepared`.
     validation_size
@@ -44,7 +48,8 @@ def series(
     Raises
     ------
     ValueError
-        The data set holds no series with one target each, or fewer steps than are to be kept.
+        The data set holds no series with one target each, classes are to be centred, or there are fewer steps than are to
+        be kept.
     """
     if keep not in KEEPS:
         raise ValueError(f"unknown steps to keep {keep!r}; known: {', '.join(KEEPS)}")
@@ -61,6 +66,14 @@ def series(
     length = data.train.inputs.shape[1]
     if steps > length:
         raise ValueError(f"{dataset}: {steps} steps to be kept, there are {length}")
+
+    if centred and data.target != "value":
+        raise ValueError(
+            f"{dataset}: only values can be centred, its targets are of the kind {data.target!r}"
+        )
+    if centred:
+        mean = data.train.targets.mean(axis=0)
+        data = data.map(lambda part: replace(part, targets=part.targets - mean))
 
     def shortened(part: Part) -> Part:
         if not steps:

@@ -20,10 +20,11 @@ from functools import cache
 import numpy as np
 from scipy.optimize import least_squares
 
+from lib.analysis.design import INTERCEPT
 from lib.analysis.reml import Moments, RandomIntercept, fit_random_intercept
 from lib.analysis.simulated import entered, published
 from lib.analysis.simulated.entered import CalibrationError
-from lib.analysis.tenet.models import ACCURACY, INTERCEPT, METRIC, MODELS
+from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS
 
 _TRAINING = (1, 2, 3, 7, 8, 9)
 _MIXED = ((1, METRIC), (2, METRIC), (2, "epoch"), (7, ACCURACY), (8, ACCURACY))
@@ -121,7 +122,7 @@ def _statistics(part: Moments, fitted: RandomIntercept) -> dict[str, float]:
     about = np.einsum("k,skl,l->s", residual, part.between, residual)
     squares = residual @ part.within @ residual
     squares += (part.sizes / (1 + part.sizes * ratio) ** 2) @ about
-    total = part.within + np.tensordot(part.sizes, part.between, axes=1)
+    total = part.total(0.0)
     mean = total[0, :-1] @ fitted.coefficients / part.rows  # the first column is the intercept
     explained = fitted.coefficients @ total[:-1, :-1] @ fitted.coefficients / part.rows - mean**2
     whole = explained + fitted.group_variance + fitted.residual_variance

@@ -4,14 +4,28 @@ The largest arrays are those of 42,000 attempts, two splits and 50 epochs. Value
 single-precision number, so that they compress; the rounding is 1e-7 of a value, far below any standard error.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
-from lib.analysis.simulated import entered, published
+from lib.analysis.simulated import PROFILE, entered, published
 from lib.analysis.simulated.covariances import Process, training_process
 from lib.analysis.simulated.published import REPLICATE
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MISSING, SIMULATED, empty
+from lib.results.factorial import (
+    ATTEMPT,
+    COMPLETED,
+    DIVERGED,
+    FACTORIAL,
+    MISSING,
+    SPLITS,
+    check_measurements,
+)
 from lib.results.published import load_published
+
+SCHEMA = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
+"""Of the simulated dataset: that of the experiment, but for accuracies, which may be any number. Cut off at 0 and 1 they would
+bias every coefficient."""
 
 _CLASSES = {"cifar10": 10, "fashion_mnist": 10, "imdb": 2, "mnist": 10, "reuters": 46}
 """Labels of the text's data sets."""
@@ -37,7 +51,7 @@ def simulate(seed: int, *, replicates: int | None = None) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        Of schema ``factorial/1`` and profile ``simulated``. Training measurements follow
+        Of `SCHEMA` and profile ``simulated``. Training measurements follow
         `lib.analysis.simulated.covariances`, terminal test measurements Models 6 and 12 with the residual covariance of Models 5
         and 11; the two are independent given the factors, because the text does not say how they go together. Made up to
         fill the schema: test measurements before the last epoch, which lead to it with the slope and the spread of training;
@@ -59,9 +73,9 @@ def simulate(seed: int, *, replicates: int | None = None) -> xr.Dataset:
             f"replicates is {kept}; expected 1 to {every}, those of the published design"
         )
     length = max(levels["training_length"])
-    ds = empty(
-        {**levels, "epoch": list(range(1, length + 1))},
-        profile=SIMULATED,
+    ds = SCHEMA.empty(
+        {**levels, "split": list(SPLITS), "epoch": list(range(1, length + 1))},
+        profile=PROFILE,
         settings={"seed": seed, "source": "dissertation, Tables 1.7, 3.2, 3.5 to 3.8, A7 to A19"},
     )
     rng = np.random.default_rng(seed)

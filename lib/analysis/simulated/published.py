@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from lib.analysis.tenet.design import design
-from lib.analysis.tenet.models import INTERCEPT, MODELS, TERMINAL
-from lib.analysis.tenet.rows import Rows, factors
+from lib.analysis.design import INTERCEPT, design, with_covariates
+from lib.analysis.tenet.models import MODELS, REFERENCE
 from lib.results.factorial import ATTEMPT
 from lib.results.published import load_published
 
@@ -46,24 +45,16 @@ def treatments() -> pd.DataFrame:
     factor_levels = {name: values for name, values in levels().items() if name != REPLICATE}
     table = pd.DataFrame(product(*factor_levels.values()), columns=list(factor_levels))
     table = table.sort_values("training_length", kind="stable", ignore_index=True)
-    return factors(table)
+    return with_covariates(table, REFERENCE)
 
 
 @cache
 def columns() -> tuple[tuple[str, ...], np.ndarray]:
     """Return names and columns of Model 6 over the treatments; ``epoch`` is the training length."""
     table = treatments()
-    lines = np.arange(len(table))
-    rows = Rows(
-        kind=TERMINAL,
-        attempts=table,
-        attempt=lines,
-        epoch=table["training_length"].to_numpy(float),
-        accuracy=lines.astype(float),  # any response: only the columns are wanted
-        metric=lines.astype(float),
-        account=pd.DataFrame(),
-    )
-    made = design(MODELS[6], rows)
+    length = table["training_length"].to_numpy(float)
+    # Any response will do: only the columns are wanted.
+    made = design(MODELS[6].terms, table, np.arange(float(len(table))), measured={"epoch": length})
     return made.names, made.matrix()
 
 

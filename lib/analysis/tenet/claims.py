@@ -13,14 +13,13 @@ Cohen: *Statistical Power Analysis for the Behavioral Sciences*, 2nd edition, 19
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from lib.analysis.linear import Fit
 from lib.analysis.regimes import published_border
-from lib.analysis.tenet.fits import Fit
 from lib.analysis.tenet.models import MODELS
 from lib.results.published import load_published
 
@@ -29,57 +28,51 @@ TEXT_RANGE = 1e2
 """Range of all adjoint metrics by the text, "on the order of 10^2" (Section 3.5.1)."""
 
 
-class Numbers(Protocol):
-    """Where the number of a claim comes from."""
+class Numbers:
+    """Where the number of a claim comes from: our fits, or without any the published tables.
+
+    Parameters
+    ----------
+    fits
+        Our fits by number.
+    span
+        Range of the adjoint metric, in orders of magnitude.
+    """
+
+    def __init__(self, fits: Mapping[int, Fit] | None = None, span: float = TEXT_RANGE) -> None:
+        self._fits, self.range = fits, span
 
     def r2(self, model: int) -> float:
-        """Explained variance: marginal where a random intercept is, plain elsewhere."""
+        """Return the explained variance: marginal where a random intercept is, plain elsewhere."""
+        column = "r2_marginal" if MODELS[model].random else "r2"
+        if self._fits is not None:
+            return self._fits[model].summary[column]
+        return float(load_published(MODELS[model].summary).set_index("model")[column][model])
 
     def slope(self, model: int) -> float:
-        """Coefficient of the metric or of the accuracy."""
+        """Return the coefficient of the metric or of the accuracy."""
+        if self._fits is not None:
+            return self._fits[model].estimate(MODELS[model].predictor)
+        table = load_published(MODELS[model].table).set_index("term")["estimate"]
+        return float(table[MODELS[model].predictor])
 
-    @property
-    def range(self) -> float:
-        """Largest less smallest adjoint metric."""
 
-
-@dataclass(frozen=True)
-class Quantity:
-    """What decides a claim.
-
-    Attributes
-    ----------
-    models
-        Models that its number needs.
-    text
-        What it is.
-    value
-        Its number, from either source.
-    """
+class Quantity(NamedTuple):
+    """What decides a claim: the models that its number needs, what it is, and the number from either source."""
 
     models: tuple[int, ...]
     text: str
     value: Callable[[Numbers], float]
 
 
-@dataclass(frozen=True)
-class Condition:
-    """What a number must fulfil to bear a claim out.
-
-    Attributes
-    ----------
-    text
-        The condition in words.
-    holds
-        Whether a number fulfils it.
-    """
+class Condition(NamedTuple):
+    """What a number must fulfil to bear a claim out, in words and as a function."""
 
     text: str
     holds: Callable[[float], bool]
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A conclusion of the text, in its own words where they are short."""
 
     text: str
@@ -96,11 +89,8 @@ def gained(more: int, less: int) -> Quantity:
     """Return how much more of the variance one model explains than another."""
     same = _share(more) == _share(less)
     other = f"Model {less}" if same else f"{_share(less)} of Model {less}"
-    return Quantity(
-        (more, less),
-        f"{_share(more)} of Model {more} less {other}",
-        lambda n: n.r2(more) - n.r2(less),
-    )
+    text = f"{_share(more)} of Model {more} less {other}"
+    return Quantity((more, less), text, lambda n: n.r2(more) - n.r2(less))
 
 
 def _share(model: int) -> str:
@@ -214,7 +204,7 @@ def models_needed(first: int) -> list[int]:
     return sorted({number for claim in CLAIMS[first] for number in claim.quantity.models})
 
 
-def judge(first: int, fits: Mapping[int, Fit], span: float) -> pd.DataFrame:
+def judge(first: int, fits: Mapping[int, Fit], metric: np.ndarray) -> pd.DataFrame:
     """Ask the claims of a family of the published tables and of ours.
 
     Parameters
@@ -223,8 +213,8 @@ def judge(first: int, fits: Mapping[int, Fit], span: float) -> pd.DataFrame:
         First model of the family.
     fits
         Our fits by number, at least `models_needed`.
-    span
-        Range of our adjoint metric.
+    metric
+        Our adjoint metric, for its range.
 
     Returns
     -------
@@ -232,7 +222,7 @@ def judge(first: int, fits: Mapping[int, Fit], span: float) -> pd.DataFrame:
         ``claim``, ``quantity``, ``condition``, ``published`` and ``ours`` (numbers), ``holds_published``,
         ``holds_ours`` and ``agree``.
     """
-    theirs, ours = _Published(), _Ours(fits, span)
+    theirs, ours = Numbers(), Numbers(fits, float(np.ptp(metric)))
     lines = []
     for claim in CLAIMS[first]:
         quantity, condition = claim.quantity, claim.condition
@@ -261,37 +251,3 @@ def sentences(judged: pd.DataFrame) -> list[str]:
             verdict = "holds **in neither**: the text's own tables do not bear it out"
         out.append(f'"{row.claim}" {verdict} ({row.quantity}: {ours}; {row.condition} is asked).')
     return out
-
-
-class _Published:
-    range = TEXT_RANGE
-
-    def r2(self, model: int) -> float:
-        table = load_published(MODELS[model].summary).set_index("model").loc[model]
-        return float(table[_column(model)])
-
-    def slope(self, model: int) -> float:
-        table = load_published(MODELS[model].table).set_index("term")["estimate"]
-        return float(table[MODELS[model].predictor])
-
-
-class _Ours:
-    def __init__(self, fits: Mapping[int, Fit], span: float) -> None:
-        self._fits = fits
-        self.range = span
-
-    def r2(self, model: int) -> float:
-        return self._fits[model].summary[_column(model)]
-
-    def slope(self, model: int) -> float:
-        return self._fits[model].estimate(MODELS[model].predictor)
-
-
-def _column(model: int) -> str:
-    """Return where a summary holds the explained variance of a model."""
-    return "r2_marginal" if MODELS[model].random else "r2"
-
-
-def span(metric: np.ndarray) -> float:
-    """Return the range of the adjoint metric."""
-    return float(np.ptp(metric))

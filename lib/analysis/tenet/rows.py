@@ -1,7 +1,7 @@
 """The observations of the twelve models, and an account of what cannot be one.
 
-An observation needs a finite accuracy and a finite adjoint metric, for all three models of a family alike: their
-explained variances compare only over the same rows. What is left out is counted, never silently.
+An observation needs a finite accuracy and an adjoint metric, for all three models of a family alike: their explained
+variances compare only over the same rows. What is left out is counted, never silently.
 """
 
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.stats import rankdata
 
-from lib.analysis.attempts import attempts, count_status
-from lib.analysis.regimes import adjoint_metric
+from lib.analysis.attempts import attempts, count_status, epochs, terminal
+from lib.analysis.design import NothingToFit, with_covariates
 from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
-from lib.results.factorial import ATTEMPT, MEASURED
+from lib.results.factorial import ATTEMPT
 
-SMALLEST_SINGLE = float(np.log10(np.finfo(np.float32).smallest_subnormal))
-"""log10 of the smallest positive number in single precision."""
-
-_SPLIT = {TRAINING: "train", TERMINAL: "test"}
-
-
-class NothingToFit(ValueError):
-    """The results hold nothing that a model could be fitted to; the message names the cause."""
+TRUE, SINGLE, RANKS = "true", "single", "ranks"
+VIEWS = {
+    TRUE: "norms as they are; a norm of exactly zero leaves its row out",
+    SINGLE: "norms as single precision would have stored them: what vanished counts as its smallest number, 1.4e-45",
+    RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
+}
+"""What is taken as the adjoint metric (`lib.analysis.regimes.float32_metric`). The text's program computed in single precision."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Rows:
         The observations, shape (N,).
     account
         How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``, ``rows``.
+    clamped
+        Rows of which single precision would have kept another norm.
     """
 
     kind: str
@@ -51,6 +53,7 @@ class Rows:
     accuracy: np.ndarray
     metric: np.ndarray
     account: pd.DataFrame
+    clamped: int = 0
 
     def __len__(self) -> int:
         return len(self.attempt)
@@ -67,13 +70,12 @@ class Rows:
         table = self.attempts.iloc[self.attempt].reset_index(drop=True)
         return table.assign(attempt=self.attempt, **measured)
 
-    def said(self) -> str:
-        """Return the account as a sentence."""
+    def describe(self) -> str:
+        """Return the account as sentences."""
         entered = self.account.iloc[-1]
-        left = self.account.iloc[1:-1]
         causes = [
             f"{row.what} ({row.attempts:,} attempts, {row.rows:,} rows)"
-            for row in left.itertuples()
+            for row in self.account.iloc[1:-1].itertuples()
             if row.attempts or row.rows
         ]
         return (
@@ -83,7 +85,7 @@ class Rows:
         )
 
 
-def rows(ds: xr.Dataset, kind: str, *, smallest: float = -np.inf) -> Rows:
+def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, centre: float = 1.0) -> Rows:
     """Return the observations of `kind` in the results of the factorial experiment.
 
     Parameters
@@ -93,53 +95,43 @@ def rows(ds: xr.Dataset, kind: str, *, smallest: float = -np.inf) -> Rows:
     kind
         ``training``: one row per attempt and epoch measured on the training data, the epochs before a
         divergence included. ``terminal``: the last epoch of completed attempts, measured on the test data.
-    smallest
-        log10 of the smallest norm that is not taken as zero: `SMALLEST_SINGLE` shows what is left of the
-        results where norms are kept in single precision.
+    view
+        What is taken as the metric, one of `VIEWS`.
+    centre
+        Learning rate whose logarithm counts as zero.
 
     Raises
     ------
     NothingToFit
-        No attempt was measured, or none has a finite adjoint metric.
+        No attempt was measured, or none has an adjoint metric.
     ValueError
-        `kind` is neither.
+        `kind` or `view` is unknown.
     """
-    if kind not in _SPLIT:
-        raise ValueError(f"kind is {kind!r}; expected one of {', '.join(_SPLIT)}")
+    for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
+        if name not in known:
+            raise ValueError(f"{what} is {name!r}; expected one of {', '.join(known)}")
     design = attempts(ds)
-    part = ds[["accuracy", "adjoint_first", "adjoint_last"]].sel(split=_SPLIT[kind])
-    part = part.transpose(*(dim for dim in MEASURED if dim != "split"))
-    numbers = part["epoch"].values
-    done = design["epochs_completed"].to_numpy()
-    if kind == TRAINING:
-        kept = numbers <= done[:, None]
-    else:
-        completed = (design["status"] == "completed").to_numpy()
-        kept = completed[:, None] & (numbers == design["training_length"].to_numpy()[:, None])
-    line, place = np.nonzero(kept)
-
-    def measured(name: str) -> np.ndarray:
-        return part[name].values.reshape(kept.shape)[kept]
-
-    first, last = (
-        np.where(norm < smallest, -np.inf, norm)
-        for norm in (measured("adjoint_first"), measured("adjoint_last"))
-    )
-    metric = adjoint_metric(first, last)
-    usable = np.isfinite(metric)
+    frame = epochs(ds, "train") if kind == TRAINING else terminal(ds)
+    metric = frame["metric_float32" if view == SINGLE else "metric"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        clamped = np.abs(metric - frame["metric"].to_numpy()) > 1e-6
+    if view == RANKS:
+        ranks = rankdata(metric, nan_policy="omit")
+        metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
+    usable, line = np.isfinite(metric), frame["attempt"].to_numpy()
     account = _account(design, kind, line, metric, usable)
     if not usable.any():
         raise NothingToFit(_why(account, len(line)))
-    line, place = line[usable], place[usable]
-    present, attempt = np.unique(line, return_inverse=True)
+    present, attempt = np.unique(line[usable], return_inverse=True)
     return Rows(
         kind=kind,
-        attempts=factors(design.iloc[present][list(ATTEMPT)]),
+        attempts=with_covariates(design.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre),
         attempt=attempt,
-        epoch=numbers[place].astype(float),
-        accuracy=measured("accuracy")[usable],
+        epoch=frame["epoch"].to_numpy(float)[usable],
+        accuracy=frame["accuracy"].to_numpy()[usable],
         metric=metric[usable],
         account=account,
+        clamped=int(clamped[usable].sum()),
     )
 
 
@@ -168,7 +160,10 @@ def _account(
             0,
         ),
         ("the adjoint of the first step is exactly zero", *lost(np.isneginf(metric))),
-        ("the adjoint of the last step is exactly zero", *lost(np.isposinf(metric))),
+        (
+            "the adjoint of the last step is exactly zero, or that of the first overflows",
+            *lost(np.isposinf(metric)),
+        ),
         ("both adjoints are exactly zero", *lost(np.isnan(metric))),
         ("entered", entered, int(usable.sum())),
     ]
@@ -181,20 +176,3 @@ def _why(account: pd.DataFrame, measured: int) -> str:
     table = account.set_index("what")["rows"]
     causes = [f"{count:,} rows: {what}" for what, count in table.items() if count]
     return f"no row has a finite adjoint metric ({'; '.join(causes)}), so no model can be fitted"
-
-
-def factors(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the factors of attempts or treatments as the models need them.
-
-    Categories begin with their reference level, the published one where the table has it; the covariates ``log_rate`` and
-    ``log_rate_squared`` are added.
-    """
-    table = table.reset_index(drop=True)
-    for name, reference in REFERENCE.items():
-        levels = sorted(table[name].unique())
-        if reference in levels:
-            levels = [reference, *(level for level in levels if level != reference)]
-        table[name] = pd.Categorical(table[name], levels)
-    table["log_rate"] = np.log(table["learning_rate"])
-    table["log_rate_squared"] = table["log_rate"] ** 2
-    return table

@@ -1,4 +1,4 @@
-"""A few beats, for runs of seconds: 100 windows of 250 steps, the stand-in for BIDMC's heart rates."""
+"""Beats: 100 short windows of made-up pulses, the stand-in for BIDMC in runs of seconds."""
 
 import numpy as np
 import xarray as xr

@@ -1,4 +1,4 @@
-"""The part of CIFAR-10 whose exact pixels can be had without the publisher's archive: 8,068 + 1,017 images.
+"""CIFAR-10, exact part: the 8,068 + 1,017 images whose exact pixels can be had without the publisher's archive.
 
 They are the first 4,000 images of the publisher's first file and the first 1,017 of each of the other five, so the set is
 the same whether it comes from the archive or from the mirror.

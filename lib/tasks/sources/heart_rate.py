@@ -1,4 +1,4 @@
-"""The heart rate of BIDMC's windows, split at random as in the texts; see `lib.tasks.sources._bidmc`."""
+"""Heart rate: that of BIDMC's windows, split at random as in the texts; see `lib.tasks.sources._bidmc`."""
 
 import xarray as xr
 

@@ -1,4 +1,4 @@
-"""The heart rate of BIDMC's windows, no patient in two parts; see `lib.tasks.sources._bidmc`."""
+"""Heart rate, by patient: that of BIDMC's windows, no patient in two parts; see `lib.tasks.sources._bidmc`."""
 
 import xarray as xr
 

@@ -1,4 +1,4 @@
-"""IMDB's printed ratings in four classes, the form of Yelp-5: 1 and 2, 3 and 4, 7 and 8, 9 and 10 stars.
+"""IMDB, ratings: the printed stars in four classes, 1 and 2, 3 and 4, 7 and 8, 9 and 10, in the form of Yelp-5.
 
 Ratings of 5 and 6 are not in the data. 300 words, a vocabulary of 20,000, as the text has for Yelp.
 """

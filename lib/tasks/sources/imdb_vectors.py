@@ -1,4 +1,4 @@
-"""IMDB as the texts' programs read it: 25,000 words, and vectors of 100 numbers that their embedding starts from.
+"""IMDB, word vectors: the reviews as the texts' programs read them, 25,000 words and vectors that their embedding starts from.
 
 UnICORNN's program takes GloVe's vectors and draws those of unknown words from N(0, 1). The mirror has GloVe's most frequent
 words alone, so both what they cover and a second set of vectors are kept with the data: positive pointwise mutual

@@ -1,4 +1,4 @@
-"""Google-12 as LEM's program reads it: Speech Commands v0.02, mel spectrograms, ten commands, silence and the rest."""
+"""Google-12: Speech Commands v0.02 as LEM's program reads it, mel spectrograms, ten commands, silence and the rest."""
 
 import xarray as xr
 

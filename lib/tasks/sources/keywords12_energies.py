@@ -1,4 +1,4 @@
-"""Google-12 as EdgeML's program reads it: Speech Commands v0.01, log energies of 32 bands, ten commands and the rest."""
+"""Google-12, log energies: Speech Commands v0.01 as EdgeML's program reads it, ten commands and the rest."""
 
 import xarray as xr
 

@@ -1,4 +1,4 @@
-"""Google-30 as EdgeML's program reads it: the thirty words of Speech Commands v0.01, log energies of 32 bands."""
+"""Google-30: the thirty words of Speech Commands v0.01 as EdgeML's program reads them, log energies of 32 bands."""
 
 import xarray as xr
 

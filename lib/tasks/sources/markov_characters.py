@@ -1,4 +1,4 @@
-"""Sentences of a Markov chain as a language model of characters, for runs of seconds."""
+"""Markov characters: sentences of a Markov chain as a language model of characters, for runs of seconds."""
 
 import numpy as np
 import xarray as xr

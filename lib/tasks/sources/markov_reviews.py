@@ -1,4 +1,4 @@
-"""Reviews from a Markov chain in four classes, for runs of seconds."""
+"""Markov reviews: texts of a Markov chain in four classes, for runs of seconds."""
 
 import numpy as np
 import xarray as xr

@@ -1,4 +1,4 @@
-"""Sentences of a Markov chain as a language model of words, for runs of seconds."""
+"""Markov words: sentences of a Markov chain as a language model of words, for runs of seconds."""
 
 import numpy as np
 import xarray as xr

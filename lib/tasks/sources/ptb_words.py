@@ -1,4 +1,4 @@
-"""Penn Treebank as a language model of words; see `lib.tasks.sources._ptb`."""
+"""Penn Treebank, words: a language model of them; see `lib.tasks.sources._ptb`."""
 
 import xarray as xr
 

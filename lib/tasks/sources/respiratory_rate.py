@@ -1,4 +1,4 @@
-"""The respiratory rate of BIDMC's windows, split at random as in the texts; see `lib.tasks.sources._bidmc`."""
+"""Respiratory rate: that of BIDMC's windows, split at random as in the texts; see `lib.tasks.sources._bidmc`."""
 
 import xarray as xr
 

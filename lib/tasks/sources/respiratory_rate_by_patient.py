@@ -1,4 +1,4 @@
-"""The respiratory rate of BIDMC's windows, no patient in two parts; see `lib.tasks.sources._bidmc`."""
+"""Respiratory rate, by patient: that of BIDMC's windows, no patient in two parts; see `lib.tasks.sources._bidmc`."""
 
 import xarray as xr
 

@@ -1,4 +1,4 @@
-"""Short switching series, for runs of seconds: 60 of 1,000 steps, their turns 18 times as frequent."""
+"""Switching series: 60 short ones of 1,000 steps, their turns 18 times as frequent, for runs of seconds."""
 
 import xarray as xr
 

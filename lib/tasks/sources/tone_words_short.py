@@ -1,4 +1,4 @@
-"""A few tone words, for runs of seconds: twelve words of twenty clips with LEM's features."""
+"""Tone words: twelve words of twenty clips with LEM's features, for runs of seconds."""
 
 import xarray as xr
 

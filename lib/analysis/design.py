@@ -1,0 +1,356 @@
+r"""The columns of a linear model, and which of its coefficients the rows at hand can tell.
+
+A model is a list of terms over the factors of the experiment, written as in R: ``architecture``, ``log_rate``,
+``architecture:log_rate``. The factors of an attempt do not change from epoch to epoch, so the matrix of a million rows is a
+small one over attempts, made by patsy, and a column or two over rows.
+
+A coefficient :math:`\beta_j` is *estimable* if the unit vector :math:`e_j` lies in the row space of the model matrix: then
+every solution of the normal equations has the same :math:`\hat\beta_j` and the same standard error. A library that meets a
+deficient matrix picks one of its solutions, and the other coefficients silently change their meaning. Here columns that the
+ones before them determine are dropped, as in R, each with its cause, and the coefficients that change their meaning are named.
+
+References
+----------
+S. R. Searle, *Linear Models*, Wiley, 1971, Section 5.4.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from patsy import dmatrix
+
+from lib.analysis.reml import Moments, moments
+
+INTERCEPT = "intercept"
+CENTRE = 0.01
+"""Learning rate in the middle of the design; centred there, its powers are nearly orthogonal to everything else."""
+_TOLERANCE = 1e-9
+"""What is left of a column of length one counts as rounding below this."""
+_INDEPENDENT = 1e-10
+"""Smallest eigenvalue of the products of unit columns that passes for independent without a closer look."""
+
+
+class NothingToFit(ValueError):
+    """The results hold nothing that a model could be fitted to; the message names the cause."""
+
+
+class Covariate(NamedTuple):
+    """A numerical column: what a reader calls it, its factor, and how many levels of that tell its effect."""
+
+    label: str
+    factor: str
+    levels: int
+
+
+COVARIATES = {
+    "log_rate": Covariate("log(learning rate)", "learning_rate", 2),
+    "log_rate_squared": Covariate("log(learning rate)²", "learning_rate", 3),
+    "width": Covariate("recurrent dimension", "width", 2),
+    "training_length": Covariate("training length", "training_length", 2),
+    "epoch": Covariate("epoch", "epoch", 2),
+}
+
+
+def with_covariates(
+    table: pd.DataFrame, reference: Mapping[str, str], *, centre: float = 1.0
+) -> pd.DataFrame:
+    """Return attempts or treatments with the columns that models need.
+
+    Parameters
+    ----------
+    table
+        One line per attempt, with the factors of the design.
+    reference
+        For each factor that becomes a category, the level that the others are compared with, where `table` has it.
+    centre
+        Learning rate whose logarithm counts as zero in ``log_rate`` and its square; the text has 1.
+    """
+    table = table.reset_index(drop=True)
+    for name, level in reference.items():
+        levels = sorted(table[name].unique(), key=lambda one: (one != level, one))
+        table[name] = pd.Categorical(table[name], levels)
+    table["log_rate"] = np.log(table["learning_rate"].astype(float) / centre)
+    table["log_rate_squared"] = table["log_rate"] ** 2
+    return table
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns of a model over N rows of G attempts.
+
+    Attributes
+    ----------
+    names
+        Names of the p coefficients in the order of the terms, such as ``architecture[lstm]:log_rate``.
+    planned
+        The same with those that were dropped.
+    constant, constant_names
+        Columns that do not vary within an attempt, shape (G, ...), and their names.
+    varying, varying_names
+        Columns of the rows themselves, shape (N, ...), and their names.
+    attempt, response
+        Attempt and response of each row, shape (N,).
+    dropped
+        What could not be estimated: ``term`` and ``cause``.
+    changed
+        Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one: their
+        coefficients are not estimable. By name, with the cause.
+    """
+
+    names: tuple[str, ...]
+    planned: tuple[str, ...]
+    constant: np.ndarray
+    constant_names: tuple[str, ...]
+    varying: np.ndarray
+    varying_names: tuple[str, ...]
+    attempt: np.ndarray
+    response: np.ndarray
+    dropped: pd.DataFrame
+    changed: Mapping[str, str]
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Place of each of `names` in ``[constant, varying]``."""
+        made = [*self.constant_names, *self.varying_names]
+        return np.array([made.index(name) for name in self.names])
+
+    def matrix(self) -> np.ndarray:
+        """Return the whole matrix, columns ordered as `names`, shape (N, p)."""
+        return np.hstack([self.constant[self.attempt], self.varying])[:, self.order]
+
+    def predict(self, coefficients: np.ndarray) -> np.ndarray:
+        """Return the matrix times the coefficients, shape (N,), without making the matrix."""
+        made = np.empty(len(self.order))
+        made[self.order] = coefficients
+        cut = self.constant.shape[1]
+        return (self.constant @ made[:cut])[self.attempt] + self.varying @ made[cut:]
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Sums over attempts of ``[constant, varying, response]``, the response less its mean."""
+        columns = np.column_stack([self.varying, self.response - self.response.mean()])
+        return moments(self.constant, columns, self.attempt)
+
+    def gram(self) -> np.ndarray:
+        """Return the products of all columns over rows, ordered as `names`, shape (p, p)."""
+        return self.moments.total(0.0)[np.ix_(self.order, self.order)]
+
+    def condition_number(self) -> float:
+        """Return the ratio of the extreme singular values of the matrix, as statsmodels reports it."""
+        values = np.linalg.eigvalsh(self.gram())
+        return float(np.sqrt(values[-1] / values[0]))
+
+
+def design(
+    terms: Sequence[str],
+    table: pd.DataFrame,
+    response: np.ndarray,
+    *,
+    attempt: np.ndarray | None = None,
+    measured: Mapping[str, np.ndarray] | None = None,
+    absent: Mapping[str, str] | None = None,
+) -> Design:
+    """Return the columns of a model, without what the rows cannot estimate.
+
+    Parameters
+    ----------
+    terms
+        Terms beside the intercept.
+    table
+        Covariates of the G attempts (`with_covariates`).
+    response
+        Shape (N,).
+    attempt
+        Line of `table` that each row belongs to, shape (N,); row by row by default.
+    measured
+        Terms that vary within an attempt, with their values, shape (N,).
+    absent
+        Covariates without levels to tell their effect, with the cause; `absences` of these rows by default.
+
+    Raises
+    ------
+    NothingToFit
+        A response or a measurement is not finite.
+    """
+    measured = {name: values for name, values in (measured or {}).items() if name in terms}
+    for what, values in {"response": response, **measured}.items():
+        if bad := int((~np.isfinite(values)).sum()):
+            raise NothingToFit(
+                f"{bad:,} of {len(values):,} values of the {what} are not finite; leave those rows out, and count them"
+            )
+    absent = absences(terms, table, measured) if absent is None else absent
+    constant, names = _columns([term for term in terms if term not in measured], table)
+    planned = _in_order(terms, [*names, *measured])
+    made = Design(
+        names=planned,
+        planned=planned,
+        constant=constant,
+        constant_names=tuple(names),
+        varying=np.column_stack([*measured.values()]) if measured else np.empty((len(response), 0)),
+        varying_names=tuple(measured),
+        attempt=np.arange(len(table)) if attempt is None else attempt,
+        response=response,
+        dropped=pd.DataFrame(columns=["term", "cause"]),
+        changed={},
+    )
+    causes = {
+        name: next((absent[p] for p in name.split(":") if p in absent), "") for name in made.names
+    }
+    made = _without(made, {name: cause for name, cause in causes.items() if cause})
+    return _without_aliases(
+        made, table, [name for name in COVARIATES if name in terms and name not in absent]
+    )
+
+
+def absences(
+    terms: Sequence[str], table: pd.DataFrame, measured: Mapping[str, np.ndarray] = {}
+) -> dict[str, str]:
+    """Return the covariates that no fit to any part of the rows could tell, each with the cause."""
+    causes = {}
+    for name in dict.fromkeys(part for term in terms for part in term.split(":")):
+        if name in measured:
+            values = pd.Series([measured[name].min(), measured[name].max()])
+            causes[name] = _too_few(
+                COVARIATES.get(name, Covariate(name, name, 2)), values, "the rows have"
+            )
+        elif name in COVARIATES:
+            causes[name] = _too_few(
+                COVARIATES[name], table[COVARIATES[name].factor], "the attempts have"
+            )
+    return {name: cause for name, cause in causes.items() if cause}
+
+
+def _too_few(covariate: Covariate, values: pd.Series, start: str) -> str:
+    """Return that a factor has too few levels to tell the effect of `covariate`, or nothing."""
+    levels = values.unique()
+    if len(levels) >= covariate.levels:
+        return ""
+    factor = covariate.factor.replace("_", " ")
+    if len(levels) == 1:
+        return f"{start} one {factor} ({levels[0]:g})"
+    return f"{start} {len(levels)} levels of {factor}, {covariate.label} needs {covariate.levels}"
+
+
+def _columns(terms: list[str], table: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
+    """Return the columns that patsy makes of the terms over attempts, and their names."""
+    used = list(dict.fromkeys(part for term in terms for part in term.split(":")))
+    if not used:
+        return np.ones((len(table), 1)), [INTERCEPT]
+    # Replicates repeat a treatment.
+    line = table.groupby(used, observed=True, sort=False).ngroup().to_numpy()
+    made = dmatrix(" + ".join(terms), table[used].iloc[np.unique(line, return_index=True)[1]])
+    names = [
+        name.replace("Intercept", INTERCEPT).replace("[T.", "[")
+        for name in made.design_info.column_names
+    ]
+    return np.asarray(made)[line], names
+
+
+def _in_order(terms: Sequence[str], names: list[str]) -> tuple[str, ...]:
+    """Return `names` in the order of the terms, the intercept first."""
+    places = {frozenset(term.split(":")): place for place, term in enumerate(terms, start=1)}
+    # patsy may turn an interaction around, so that its parts are compared as a set.
+    return tuple(
+        sorted(
+            names, key=lambda n: places.get(frozenset(re.sub(r"\[[^]]*\]", "", n).split(":")), 0)
+        )
+    )
+
+
+def _without(made: Design, causes: Mapping[str, str]) -> Design:
+    """Drop columns, each with its cause."""
+    if not causes:
+        return made
+    constant = [at for at, name in enumerate(made.constant_names) if name not in causes]
+    varying = [at for at, name in enumerate(made.varying_names) if name not in causes]
+    lost = pd.DataFrame(causes.items(), columns=["term", "cause"])
+    return replace(
+        made,
+        names=tuple(name for name in made.names if name not in causes),
+        constant=made.constant[:, constant],
+        constant_names=tuple(made.constant_names[at] for at in constant),
+        varying=made.varying[:, varying],
+        varying_names=tuple(made.varying_names[at] for at in varying),
+        dropped=pd.concat([made.dropped, lost], ignore_index=True),
+    )
+
+
+def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -> Design:
+    """Drop the columns that those before them determine, each with its cause."""
+    gram = made.gram()
+    length = np.sqrt(np.diag(gram))
+    # Products tell cheaply that nothing is wrong, which is the usual case and that of a million rows.
+    if (length > 0).all() and np.linalg.eigvalsh(gram / np.outer(length, length))[0] > _INDEPENDENT:
+        return made
+    matrix = made.matrix()
+    kept, told = independent(matrix), estimable(matrix)
+    causes = {
+        name: _cause(name, table, covariates)
+        for name, known in zip(made.names, told, strict=True)
+        if not known
+    }
+    stay = {name for name, keep in zip(made.names, kept, strict=True) if keep}
+    lost = {name: causes[name] for name in made.names if name not in stay}
+    return replace(_without(made, lost), changed={n: why for n, why in causes.items() if n in stay})
+
+
+def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
+    """Return why a coefficient cannot be told from the attempts of `table`, as far as the design says."""
+    levels = dict(re.findall(r"(\w+)\[([^]]*)\]", name))
+    groups = {" with ".join(levels.values()): levels}
+    if "architecture" in table:
+        reference = table["architecture"].cat.categories[0]
+        own = levels.get("architecture", reference)
+        groups = {reference: {"architecture": reference}, own: {"architecture": own}} | (
+            groups if levels else {}
+        )
+    parts = {}
+    for who, wanted in groups.items():
+        parts[who] = table[
+            np.logical_and.reduce([table[factor] == level for factor, level in wanted.items()])
+        ]
+        if parts[who].empty:
+            return f"no attempt of {who} entered"
+    for who, part in parts.items():
+        for covariate in (
+            COVARIATES[name] for name in covariates if COVARIATES[name].factor in table
+        ):
+            if found := _too_few(covariate, part[covariate.factor], f"{who} entered with"):
+                return found
+    return "its column is a combination of others"
+
+
+def independent(matrix: np.ndarray) -> np.ndarray:
+    """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns before them."""
+    basis = np.empty((matrix.shape[0], 0))
+    kept = np.zeros(matrix.shape[1], bool)
+    for place, column in enumerate(_unit_columns(matrix).T):
+        rest = column
+        for _ in range(2):  # the second time takes away what rounding left
+            rest = rest - basis @ (basis.T @ rest)
+        size = np.linalg.norm(rest)
+        if size > _TOLERANCE:
+            kept[place] = True
+            basis = np.column_stack([basis, rest / size])
+    return kept
+
+
+def estimable(matrix: np.ndarray) -> np.ndarray:
+    """Return which coefficients of the model matrix, shape (rows, columns), are estimable."""
+    # The triangle has the row space of the whole matrix and few rows.
+    triangle = np.linalg.qr(_unit_columns(matrix), mode="r")
+    _, values, rows = np.linalg.svd(triangle, full_matrices=False)
+    rows = rows[values > _TOLERANCE * values[0]]
+    # Squared length of the projection of each unit vector on the row space: 1 inside it, less outside.
+    return (rows**2).sum(axis=0) > 1 - 1e-6
+
+
+def _unit_columns(matrix: np.ndarray) -> np.ndarray:
+    """Return `matrix` with columns of length one: a change of units does not change what can be told."""
+    length = np.linalg.norm(matrix, axis=0)
+    return matrix / np.where(length > 0, length, 1.0)

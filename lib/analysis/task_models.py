@@ -1,0 +1,370 @@
+r"""Linear models of task accuracy, fitted to each task on its own by ordinary least squares (chapter 1).
+
+First order, at each architecture's :math:`h^*`; the intercept is the mean of the reference architecture and every other
+coefficient a difference of means:
+
+.. math::
+
+    \hat Y^{(t)}_\text{accuracy} = \hat\beta_0^{(t)} + \hat\beta_{\mathcal A}^{(t)} \times \mathcal A + \epsilon^{(t)}
+    \quad (1.8)
+
+Second order, over all of :math:`\mathcal H`:
+
+.. math::
+
+    \hat Y_\text{acc}^{(t)} ={}& \hat\beta_0^{(t)} + \hat\beta_\text{arch}^{(t)} \times \text{architecture}
+      + \hat\beta_1^{(t)} \times \log(\text{learning rate}) + \hat\beta_2^{(t)} \times \log(\text{learning rate})^2 \\
+      &+ \hat\beta_3^{(t)} \times \text{rec. dimension} + \hat\beta_4^{(t)} \times \text{training length}
+      + \hat\tau_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning rate})) \\
+      &+ \hat\gamma_\text{arch}^{(t)} \times (\text{architecture} \times \log(\text{learning rate})^2) + \epsilon^{(t)}
+      \quad (1.11)
+
+The logarithm is natural and recurrent dimension and training length are numbers, as far as the text tells: with them
+as factors the balanced design's condition number (`balanced_condition_number`) would be far below those of its Table A3.
+Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them (`lib.analysis.design`).
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib.analysis.accuracy import at_best, entered
+from lib.analysis.attempts import TASK
+from lib.analysis.design import COVARIATES, Design, absences, design, with_covariates
+from lib.analysis.linear import CONFIDENCE, Fit, fit
+from lib.results.published import load_published
+
+REFERENCE = "antisymmetric"
+"""The text's reference architecture (its footnote 3)."""
+DEVIATION = "deviation from the mean of architectures"
+INSIDE = "inside"
+"""The top of a parabola lies within the learning rates that were tried."""
+_NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
+
+
+class Model(NamedTuple):
+    """A formula of the text; the response is always task accuracy (1.5)."""
+
+    equation: str
+    terms: tuple[str, ...]
+
+
+FIRST = Model("(1.8)", ("architecture",))
+SECOND = Model(
+    "(1.11)",
+    (
+        *("architecture", "log_rate", "log_rate_squared", "width", "training_length"),
+        *("architecture:log_rate", "architecture:log_rate_squared"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class TaskFits:
+    """One model fitted to every task, as three tables; each begins with the columns of a task."""
+
+    model: Model
+    reference: str
+    """Architecture that the others are compared with."""
+    summary: pd.DataFrame
+    """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
+    ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, and ``refused``: why nothing was
+    fitted, else empty."""
+    coefficients: pd.DataFrame
+    """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
+    ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), and ``cause``: why a number is empty."""
+    residuals: pd.DataFrame
+    """One row per attempt that was fitted: ``architecture``, ``fitted``, ``residual``, ``standardised``."""
+    designs: Mapping[tuple, Design]
+    """The columns of each task that was fitted."""
+
+
+def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> str:
+    """Return `wanted` if it is among `architectures`, else the first of them."""
+    return wanted if wanted in architectures else architectures[0]
+
+
+def fit_first_order(
+    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean"
+) -> TaskFits:
+    """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`)."""
+    return fit_tasks(at_best(frame, rule), FIRST, reference)
+
+
+def fit_second_order(
+    frame: pd.DataFrame, *, reference: str = REFERENCE, centre: float = 1.0
+) -> TaskFits:
+    """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.analysis.accuracy.grade`).
+
+    `centre` is the learning rate whose logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of
+    architectures are differences at a learning rate of 1, far outside the design.
+    """
+    return fit_tasks(frame, SECOND, reference, centre=centre)
+
+
+def fit_tasks(
+    frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0
+) -> TaskFits:
+    """Fit `model` to each task by ordinary least squares.
+
+    Parameters
+    ----------
+    frame
+        All attempts of the design, with ``task_accuracy`` and ``left_out`` (`lib.analysis.accuracy.grade`); those left
+        out are not fitted.
+    model
+        What to fit.
+    reference
+        Architecture that the coefficients of the others refer to.
+    centre
+        Learning rate whose logarithm counts as zero.
+
+    Raises
+    ------
+    ValueError
+        `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
+    """
+    known = frame["architecture"].unique().tolist()
+    if reference not in known:
+        raise ValueError(
+            f"the reference architecture is {reference!r}; expected one of {', '.join(known)}"
+        )
+    every = with_covariates(frame, {}, centre=centre)
+    levels = [reference, *(name for name in known if name != reference)]
+    rows = entered(every.assign(architecture=pd.Categorical(every["architecture"], levels)))
+    if rows.empty:
+        raise ValueError(
+            "no attempt entered, so there is no accuracy to model; train more attempts"
+        )
+    # What no task can tell is no term of the model: the intercept then stands for the only level there is.
+    absent = absences(model.terms, rows)
+    by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
+    summaries, coefficients, residuals, designs = [], [], [], {}
+    for task in frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None):
+        about = dict(zip(TASK, task, strict=True))
+        part = by_task.get(task, rows.iloc[:0])
+        if refused := _refusal(part):
+            summaries.append(
+                {**about, "attempts": len(part), "terms": 0, "inestimable": 0, "refused": refused}
+            )
+            coefficients.append(None)
+            continue
+        response = part["task_accuracy"].to_numpy(float)
+        designs[task] = design(model.terms, part.reset_index(drop=True), response, absent=absent)
+        found = fit(designs[task])
+        coefficients.append(_coefficients(found).assign(**about))
+        summaries.append({**about, **_summary(found), "refused": ""})
+        numbers = {
+            "fitted": found.fitted,
+            "residual": found.residuals,
+            "standardised": found.standardised,
+        }
+        residuals.append(
+            pd.DataFrame(
+                {**about, "architecture": part["architecture"].astype(str).to_numpy(), **numbers}
+            )
+        )
+    if not designs:
+        raise ValueError(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
+    # A task that was refused has a row for each term, with the cause and without numbers.
+    terms = next(part for part in coefficients if part is not None)[["term", "architecture"]]
+    coefficients = [
+        terms.assign(cause=about["refused"], **{name: about[name] for name in TASK})
+        if part is None
+        else part
+        for part, about in zip(coefficients, summaries, strict=True)
+    ]
+    return TaskFits(
+        model=model,
+        reference=reference,
+        summary=pd.DataFrame(summaries).reindex(columns=[*TASK, *_summary(found), "refused"]),
+        coefficients=pd.concat(coefficients, ignore_index=True)[
+            [*TASK, "term", "architecture", *_NUMBERS, "cause"]
+        ],
+        residuals=pd.concat(residuals, ignore_index=True),
+        designs=designs,
+    )
+
+
+def _refusal(rows: pd.DataFrame) -> str:
+    if rows.empty:
+        return "no attempt entered"
+    if rows["task_accuracy"].nunique() == 1:
+        return f"all {len(rows)} attempts have the same accuracy, so there is nothing to explain"
+    return ""
+
+
+def _summary(found: Fit) -> dict:
+    lost = len(found.changed) + len(found.dropped)
+    return {
+        "attempts": found.summary["rows"],
+        "terms": len(found.coefficients) - len(found.changed),
+        "inestimable": lost,
+        "condition_number": found.summary["condition_number"],
+        "r2": found.summary["r2"],
+        "adj_r2": found.summary["r2_adjusted"],
+        "sigma": found.summary["residual_sd"],
+        "df_residual": found.summary["df_residual"],
+    }
+
+
+def _coefficients(found: Fit) -> pd.DataFrame:
+    """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
+    lost = found.dropped.set_index("term")["cause"].to_dict() | dict(found.changed)
+    table = found.coefficients.set_index("term").rename(
+        columns={"standard_error": "se", "robust_error": "robust_se"}
+    )
+    order = list(found.design.planned)
+    table = table.reindex(order)[_NUMBERS]
+    table["cause"] = [lost.get(name, found.unmeasured) for name in order]
+    table.loc[[*lost], _NUMBERS] = np.nan
+    if found.unmeasured:
+        table[_NUMBERS[1:]] = np.nan
+    terms = [describe(name) for name in order]
+    table.insert(0, "term", [term for term, _ in terms])
+    table.insert(1, "architecture", [architecture for _, architecture in terms])
+    return table.reset_index(drop=True)
+
+
+def describe(name: str) -> tuple[str, str]:
+    """Return how a reader calls a column of the model matrix, and the architecture in it, if any.
+
+    >>> describe("architecture[lstm]:log_rate")
+    ('architecture × log(learning rate)', 'lstm')
+    """
+    words, architecture = [], ""
+    for part in name.split(":"):
+        factor, _, level = part.removesuffix("]").partition("[")
+        architecture = architecture or level
+        words.append(COVARIATES[factor].label if factor in COVARIATES else factor)
+    return " × ".join(words), architecture
+
+
+def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
+    r"""Return each architecture's effect against the mean of all architectures, from fits of (1.8).
+
+    .. math:: \hat\delta_a = \bar Y_a - \frac1{|\mathcal A|} \sum_b \bar Y_b
+
+    It treats all architectures alike, the reference included: the text's Table 1.5 has a row for each of seven
+    architectures, where (1.8) has six effects and an intercept.
+
+    Parameters
+    ----------
+    frame
+        The attempts that `fits` were made from, with the others marked as left out (`lib.analysis.accuracy.at_best`).
+    fits
+        Fits of (1.8), for the residual variance of each task.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at which an architecture has no
+        attempt has no estimates, for its mean of architectures is another one.
+
+    Raises
+    ------
+    ValueError
+        There is one architecture.
+    """
+    known = frame["architecture"].unique()
+    if len(known) < 2:
+        raise ValueError(
+            f"a deviation from the mean of architectures needs two; there is {known[0]} alone"
+        )
+    summary = fits.summary.set_index(list(TASK))
+    groups = entered(frame).groupby([*TASK, "architecture"], sort=False)["task_accuracy"]
+    table = groups.agg(["mean", "count", "var"]).unstack("architecture").reindex(summary.index)
+    mean, count, own = (table[name].reindex(columns=known) for name in ("mean", "count", "var"))
+    share = 1 / len(known)
+
+    def error(inverse: pd.DataFrame) -> pd.DataFrame:
+        # Variances of the means, weighted as they enter: 1 - 1/|A| for its own, -1/|A| for each of the others.
+        weight = inverse.mul(1 - 2 * share).add(
+            inverse.sum(axis=1, skipna=False) * share**2, axis=0
+        )
+        return weight.pow(0.5)
+
+    columns = {
+        "estimate": mean.sub(mean.mean(axis=1, skipna=False), axis=0),
+        "se": error(1 / count).mul(summary["sigma"], axis=0),
+        # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
+        "robust_se": error(own / (count - 1).where(count > 1)),
+    }
+    table = pd.DataFrame({name: wide.stack(future_stack=True) for name, wide in columns.items()})
+    table = table.rename_axis([*TASK, "architecture"])
+    table["df"] = summary["df_residual"].reindex(table.index.droplevel("architecture")).to_numpy()
+    half = stats.t.isf((1 - CONFIDENCE) / 2, table["df"]) * table["se"]
+    table = table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
+    ratio = np.abs(table["estimate"] / table["se"].where(table["se"] > 0))
+    table["p_value"] = 2 * stats.t.sf(ratio, table["df"])
+    table["cause"] = np.select(
+        [table["estimate"].isna(), table["se"].isna()],
+        ["an architecture has no attempt at the task", "the error cannot be measured"],
+        default="",
+    )
+    return table.reset_index().assign(term=DEVIATION)[
+        [*TASK, "term", "architecture", *_NUMBERS, "cause"]
+    ]
+
+
+def balanced_condition_number(*, centre: float = 1.0) -> float:
+    """Return the condition number of (1.11) over the text's design, were every attempt completed."""
+    published = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
+    factors = ("architecture", "width", "learning_rate", "training_length")
+    rows = pd.DataFrame(itertools.product(*(published[name] for name in factors)), columns=factors)
+    rows[[*factors[1:]]] = rows[[*factors[1:]]].astype(float)
+    rows = with_covariates(rows, {"architecture": REFERENCE}, centre=centre)
+    return design(SECOND.terms, rows, np.arange(float(len(rows)))).condition_number()
+
+
+def best_learning_rates(fits: TaskFits, tried: np.ndarray) -> pd.DataFrame:
+    r"""Return where each architecture's parabola over the learning rate has its top.
+
+    .. math:: \log(\text{learning rate}) = -\frac{\beta_1 + \tau_\text{arch}}{2 (\beta_2 + \gamma_\text{arch})}
+
+    Parameters
+    ----------
+    fits
+        Fits of (1.11) in the text's parametrisation.
+    tried
+        The learning rates of the design.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``architecture``, ``top`` (`INSIDE`, ``below`` or ``above`` the learning rates tried, ``none`` where the parabola
+        opens upwards, ``unknown`` where a coefficient is empty) and ``learning_rate``, only where the top is inside.
+    """
+    table = fits.coefficients
+    slopes = []
+    for term in (COVARIATES["log_rate"].label, COVARIATES["log_rate_squared"].label):
+        own = table[table["term"] == term].set_index(list(TASK))["estimate"]
+        added = table[table["term"] == f"architecture × {term}"]
+        added = added.set_index([*TASK, "architecture"])["estimate"]
+        whole = added + own.reindex(added.index.droplevel("architecture")).to_numpy()
+        reference = pd.concat({fits.reference: own}, names=["architecture"]).reorder_levels(
+            [*TASK, "architecture"]
+        )
+        slopes.append(pd.concat([reference, whole]))
+    table = pd.DataFrame({"slope": slopes[0], "curvature": slopes[1]})
+    # A curvature of zero is left as rounding, of either sign.
+    bent = table["curvature"].where(table["curvature"].abs() > 1e-12, 0.0)
+    logarithm = -table["slope"] / (2 * bent.where(bent < 0))
+    low, high = np.log([np.min(tried), np.max(tried)])
+    table["top"] = np.select(
+        [
+            table[["slope", "curvature"]].isna().any(axis=1),
+            bent >= 0,
+            logarithm < low,
+            logarithm > high,
+        ],
+        ["unknown", "none", "below", "above"],
+        default=INSIDE,
+    )
+    table["learning_rate"] = np.exp(logarithm.where(table["top"] == INSIDE))
+    return table.drop(columns=["slope", "curvature"]).reset_index()

@@ -1,0 +1,62 @@
+"""What others wrote, as text that can only be read: captions, and the outputs of notebooks.
+
+A caption is text with `code` and formulas between dollars, nothing else. Of a notebook's HTML the tables and words
+stay; scripts, styles, forms and whatever else a browser would run or fetch do not. `conf.py` calls `clean_html` on every
+piece of raw HTML of a notebook's page, however it came there.
+"""
+
+import re
+
+import bleach
+import nbformat
+from markupsafe import Markup, escape
+
+_SPANS = re.compile(r"(`[^`]+`|\$\$[^$]+\$\$|\$[^$\n]+\$)")
+_SHOWN = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/jpeg"}
+_TAGS = frozenset(
+    re.findall(
+        r"\w+",
+        "a b blockquote br caption code col colgroup dd div dl dt em h1 h2 h3 h4 h5 h6 hr i li ol p pre s small span "
+        "strong sub sup table tbody td tfoot th thead tr u ul",
+    )
+)
+_ATTRIBUTES = {
+    "*": ["class", "title"],
+    "a": ["href"],
+    "td": ["colspan", "rowspan"],
+    "th": ["colspan", "rowspan", "scope"],
+}
+_UNSEEN = re.compile(r"<(script|style)\b.*?(</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
+
+
+def caption_html(text: str) -> Markup:
+    """Return a caption as HTML: escaped, with its code and formulas set as such."""
+    parts = _SPANS.split(" ".join(text.split()))
+    return Markup("").join(_part(part) for part in parts)
+
+
+def _part(part: str) -> Markup:
+    if _SPANS.fullmatch(part):
+        inner = part.strip("`$")
+        if part.startswith("`"):
+            return Markup("<code>{}</code>").format(inner)
+        return Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(inner)
+    return escape(part)
+
+
+def choose_outputs(notebook: nbformat.NotebookNode) -> None:
+    """Keep of a notebook's outputs, in place, the kinds that are read; `clean_html` sees to what they hold."""
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type != "raw"]
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "data" in output:
+                shown = {kind: text for kind, text in output["data"].items() if kind in _SHOWN}
+                if "text/plain" in shown and _FORMS.search(shown.get("text/html", "")):
+                    del shown["text/html"]  # such as xarray's foldable view: its text says the same
+                output["data"] = shown
+
+
+def clean_html(html: str) -> str:
+    """Return `html` with the tags of tables and prose alone, without attributes that run or fetch anything."""
+    return bleach.clean(_UNSEEN.sub("", html), tags=_TAGS, attributes=_ATTRIBUTES, strip=True)

@@ -1,0 +1,89 @@
+"""What became of the texts' claims, over all sets of results."""
+
+import math
+from collections.abc import Iterable
+
+import pandas as pd
+
+from lib.report.inputs import SIMULATED, Artefact
+from lib.report.numbers import significant
+from lib.report.tables import read_table
+from lib.results.claims import VERDICTS, claims
+
+NOT_JUDGED = "not judged yet"
+COLUMNS = (*VERDICTS, NOT_JUDGED)
+_SIZES = ("sequences", "epochs", "replicates")
+_SCALE = {
+    "sequences": "{} sequences",
+    "epochs": "{} epochs",
+    "width": "d = {}",
+    "replicates": "{} replicates",
+    "test_size": "tested on {}",
+}
+
+
+def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
+    """Return every claim of the texts with what the results say of it.
+
+    Where several sets of results judge a claim, the one with the largest experiment stands (never the one with the
+    better verdict); simulated data judge nothing.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `lib.results.claims.claims`, those of a judged claim, ``judged_by`` (the artefact that holds the
+        verdict, undefined where there is none), and ``verdict``, one of `COLUMNS`.
+    """
+    judged = [
+        read_table(item.path(".csv")).assign(judged_by=item)
+        for item in found
+        if item.kind == "claims" and item.result_set != SIMULATED
+    ]
+    listed = claims().reset_index(drop=True)
+    if not judged:
+        return listed.assign(verdict=NOT_JUDGED, judged_by=None)
+    rows = pd.concat(judged, ignore_index=True)
+    size = rows[list(_SIZES)].fillna(1).prod(axis=1)
+    largest = rows.assign(size=size).sort_values("size", ascending=False, kind="stable")
+    table = listed.merge(largest.drop_duplicates("id"), on="id", how="left")
+    table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
+    return table
+
+
+def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+    """Return how many claims came to each verdict.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``text`` and ``chapter`` in the order of the claims, columns `COLUMNS`.
+    """
+    counts = table.groupby(["text", "chapter"], sort=False)["verdict"].value_counts().unstack()
+    return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
+
+
+def found_text(row: pd.Series) -> str:
+    """Return the estimate with its interval, or why there is none."""
+    if row["verdict"] == NOT_JUDGED:
+        return ""
+    if math.isnan(row["low"]):
+        return row["note"]
+    interval = f"{significant(row['low'])} to {significant(row['high'])}"
+    return f"{significant(row['estimate'])} ({interval})"
+
+
+def region_text(region: str) -> str:
+    """Return the region of a claim in words."""
+    if region.startswith(">"):
+        return f"above {region[1:].strip()}"
+    if region.startswith("<"):
+        return f"below {region[1:].strip()}"
+    return "between {} and {}".format(*(part.strip() for part in region.split("..")))
+
+
+def scale_text(row: pd.Series) -> str:
+    """Return the scale of the experiment that judged a claim, in words."""
+    known = [(name, row.get(name)) for name in _SCALE]
+    return ", ".join(
+        _SCALE[name].format(f"{int(value):,}") for name, value in known if pd.notna(value)
+    )

@@ -1,0 +1,79 @@
+"""What a training needs of the machine and of an embedding, checked before it starts."""
+
+import psutil
+
+from lib.tasks import Task
+
+ARRAYS = 12
+"""Arrays of all states that a forward and a backward pass hold at once: LEM's engine; the others have 4 to 17."""
+_FLOAT = 4
+
+
+def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> int:
+    """Return about how many bytes a training needs: the task's parts, and a batch's inputs and states.
+
+    Parameters
+    ----------
+    task
+        What is trained on; its parts are counted as they are.
+    time_steps, batch_size
+        Length N of a sequence and sequences B of a batch.
+    width
+        Recurrent dimension d, times the layers of a stack.
+    """
+    parts = (part for part in (task.train, task.validation, task.test) if part is not None)
+    held = sum(part.inputs.nbytes + part.targets.nbytes for part in parts)
+    return held + _FLOAT * time_steps * batch_size * (2 * max(1, task.features) + ARRAYS * width)
+
+
+def check_memory(
+    task: Task, time_steps: int, batch_size: int, width: int, available: int | None = None
+) -> None:
+    """Refuse a training that does not fit the memory.
+
+    Parameters
+    ----------
+    task, time_steps, batch_size, width
+        As for `memory_needed`.
+    available
+        Bytes; those that the machine has free now where it is not given.
+
+    Raises
+    ------
+    ValueError
+        How much is needed, how much there is, and a batch that would fit.
+    """
+    free = psutil.virtual_memory().available if available is None else available
+    needed = memory_needed(task, time_steps, batch_size, width)
+    if needed <= free:
+        return
+    empty = memory_needed(task, time_steps, 0, width)
+    fitting = int((free - empty) // ((needed - empty) / batch_size))
+    advice = (
+        f"lower batch_size to {fitting}"
+        if fitting > 0
+        else "lower the length or the number of sequences"
+    )
+    raise ValueError(
+        f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} need about "
+        f"{_gigabytes(needed)}, there are {_gigabytes(free)}; {advice}"
+    )
+
+
+def check_embedding(task: Task, tokens: int) -> None:
+    """Refuse an embedding that has fewer tokens than the task.
+
+    Raises
+    ------
+    ValueError
+        How many tokens the task has, and how many the embedding.
+    """
+    if task.vocabulary_size > tokens:
+        raise ValueError(
+            f"{task.name} has a vocabulary of {task.vocabulary_size:,} tokens, larger than the embedding's {tokens:,}; "
+            "take an embedding made for this data set, or a data set with fewer words"
+        )
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"

@@ -1,0 +1,55 @@
+"""Trainings that cannot fit are refused in one sentence before they start."""
+
+import numpy as np
+import pytest
+
+from lib.tasks import Part, Task, make_task
+from lib.training.limits import ARRAYS, check_embedding, check_memory, memory_needed
+
+TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
+TEXTS = Task(
+    name="texts",
+    kind="tokens",
+    target="class",
+    outputs=2,
+    vocabulary_size=25_003,
+    train=TOKENS,
+    test=TOKENS,
+)
+
+
+def test_memory_is_that_of_the_parts_and_of_a_batch():
+    held = 2 * 8 * (10 * 20 + 10)
+    assert memory_needed(TEXTS, 20, 0, 64) == held
+    assert memory_needed(TEXTS, 20, 5, 64) == held + 4 * 20 * 5 * (2 + ARRAYS * 64)
+
+
+def test_a_batch_that_does_not_fit_names_one_that_does():
+    task = make_task({"task": "adding", "time_steps": 10_000}, None, np.random.default_rng(0))
+    sentence = (
+        r"adding: batches of 500 sequences of 10000 steps at width 128 need about 28.7 GiB, there are 8.0 GiB; "
+        r"lower batch_size to 139"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        check_memory(task, 10_000, 500, 128, available=8 * 2**30)
+    check_memory(task, 10_000, 139, 128, available=8 * 2**30)
+    with pytest.raises(ValueError, match="lower batch_size to 139"):
+        check_memory(task, 10_000, 140, 128, available=8 * 2**30)
+
+
+def test_sequences_that_do_not_fit_at_all():
+    with pytest.raises(ValueError, match=r"lower the length or the number of sequences"):
+        check_memory(TEXTS, 20, 5, 64, available=1000)
+
+
+def test_what_fits_the_machine_passes():
+    check_memory(TEXTS, 20, 5, 64)
+
+
+def test_a_vocabulary_larger_than_the_embedding():
+    check_embedding(TEXTS, 25_003)
+    with pytest.raises(
+        ValueError,
+        match=r"texts has a vocabulary of 25,003 tokens, larger than the embedding's 10,000",
+    ):
+        check_embedding(TEXTS, 10_000)

@@ -1,0 +1,112 @@
+"""The rooms of `lib`: imports go one way, statistics and pages never reach torch, and nothing looks into another room."""
+
+import ast
+
+import pytest
+
+from lib.paths import ROOT
+from lib.run import fingerprint
+from lib.run.fingerprint import reached
+
+# Each room and those it may import from. Nothing below a room imports from it, so that there are no circles.
+_BASE = ("paths", "registry", "run", "results")
+ROOMS = {
+    "paths": (),
+    "registry": (),
+    "run": ("paths", "registry"),
+    "results": ("paths", "run"),
+    "kernels": _BASE,
+    "cells": (*_BASE, "kernels"),  # a cell asks for an engine
+    "tasks": _BASE,
+    "probes": (*_BASE, "kernels", "cells"),
+    "training": (*_BASE, "kernels", "cells", "tasks", "probes"),
+    "experiments": (*_BASE, "kernels", "cells", "tasks", "probes", "training"),
+    "plotting": ("paths", "run", "results"),
+    "analysis": ("paths", "run", "results", "plotting"),
+    "report": ("paths", "run", "results", "analysis", "plotting"),
+    "bench": (*_BASE, "kernels", "cells", "tasks", "probes", "training", "analysis", "plotting"),
+}
+WITHOUT_TORCH = ("run", "results", "plotting", "analysis", "report")
+_READS_TITLES = "lib/results/names.py"
+"""Reads what cells and data sets are called from their files, which it never imports."""
+
+_NOT_YET = {"lib/plotting/tenet.py", "lib/run/params/data.py"}
+"""Still where they climb."""
+
+FILES = sorted((ROOT / "lib").rglob("*.py"))
+
+
+def _room(file):
+    return file.relative_to(ROOT / "lib").parts[0].removesuffix(".py")
+
+
+def _imports(file):
+    """Return the files of `lib` that a file imports."""
+    module = fingerprint._read(file, ROOT)
+    return [path for path in fingerprint._targets(module, file, ROOT) if _room(path) != "__init__"]
+
+
+def test_every_room_is_listed_and_the_list_has_no_circle():
+    assert {_room(file) for file in FILES} - {"__init__"} == set(ROOMS)
+    done = set()
+    while left := set(ROOMS) - done:
+        free = {room for room in left if done.issuperset(ROOMS[room])}
+        assert free, f"a circle among {left}"
+        done |= free
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_import_climbs(room):
+    climbing = [
+        f"{file.relative_to(ROOT)} imports {path.relative_to(ROOT)}"
+        for file in FILES
+        if _room(file) == room
+        for path in _imports(file)
+        if _room(path) not in (room, *ROOMS[room])
+        and file.relative_to(ROOT).as_posix() not in _NOT_YET
+    ]
+    assert not climbing, "\n".join(climbing)
+
+
+def test_modules_of_a_room_import_each_other_one_way():
+    """No two modules need each other, wherever in a file the import stands."""
+    graph = {file: {path for path in _imports(file) if path != file} for file in FILES}
+    for package in (file for file in FILES if file.name == "__init__.py"):
+        # A package and its own members import each other by nature.
+        graph[package] = {path for path in graph[package] if package.parent not in path.parents}
+    while free := {file for file, targets in graph.items() if not targets}:
+        graph = {file: targets - free for file, targets in graph.items() if file not in free}
+    assert not graph, sorted(file.relative_to(ROOT).as_posix() for file in graph)
+
+
+@pytest.mark.parametrize("room", WITHOUT_TORCH)
+def test_statistics_and_pages_never_import_torch(room):
+    names = [
+        ".".join(
+            part for part in file.relative_to(ROOT).with_suffix("").parts if part != "__init__"
+        )
+        for file in FILES
+        if _room(file) == room
+    ]
+    for path in reached(names):
+        for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
+            heads = [
+                alias.name for alias in getattr(node, "names", []) if isinstance(node, ast.Import)
+            ]
+            heads += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(head.partition(".")[0] == "torch" for head in heads), path
+
+
+def test_nothing_looks_into_the_folder_of_another_room():
+    looking = {
+        file.relative_to(ROOT).as_posix()
+        for file in FILES
+        if "lib" in _texts(file) and file.name not in ("fingerprint.py", "__init__.py")
+    }
+    assert looking - _NOT_YET <= {_READS_TITLES}
+
+
+def _texts(file):
+    tree = ast.parse(file.read_text("utf-8"))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return {text.partition("/")[0] for text in texts if isinstance(text, str)}
