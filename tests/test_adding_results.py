@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
 
 from lib.analysis.adding import adjoint_curves, chosen_rates
+from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 

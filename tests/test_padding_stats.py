@@ -4,8 +4,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from lib.experiments.padding.results import MEASURED, SCHEMA
-from lib.run.params.padding import METHODS as TRAINED
 
 from lib.analysis.balance import (
     balance,
@@ -26,6 +24,8 @@ from lib.analysis.padding import (
     summarise,
     sweep_attempts,
 )
+from lib.experiments.padding import CELLS as TRAINED
+from lib.experiments.padding import MEASURED, SCHEMA
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 

@@ -66,7 +66,9 @@ class Profile:
         """Return the designs behind the dataset `name`, a line each: the levels of every factor, and what else differs."""
         designs = self.designs[name]
         said = [{"replicates": d.replicates} | d.values() for d in designs]
-        varied = [k for k in said[0] if k in designs[0].factors() or any(d[k] != said[0][k] for d in said)]
+        varied = [
+            k for k in said[0] if k in designs[0].factors() or any(d[k] != said[0][k] for d in said)
+        ]
         keep = [k for k in (*varied, "replicates") if k != "replicate"]
         return pd.DataFrame([{k: _levels(d[k]) for k in dict.fromkeys(keep)} for d in said])
 

@@ -25,6 +25,8 @@ _PACKAGE = re.compile(r"cmd: python -m (lib\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
 """Benchmarks are no stages: times never repeat. Their numbers begin so."""
+_GROUPED = {"supervised"}
+"""Sections of several datasets by name, a file each."""
 _NO_INPUT = {"jobs"}
 """Where jobs run does not change what they give."""
 
@@ -63,6 +65,9 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 def _sections(root: Path) -> dict[str, dict]:
     params = root / "params.yaml"
     sections = merged(read_params(params)["profile"], params)
+    for name in _GROUPED & set(sections):
+        groups = sections.pop(name)
+        sections |= {f"{name}/{group}": section for group, section in groups.items()}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
 

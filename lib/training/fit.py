@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.training.batches import Batches
+from lib.training.outcome import Fit
 from lib.training.resume import Resume
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -114,33 +115,6 @@ class Record:
     steps: Iterable[int]
     keep: Callable[[Row], float] | None = None
     stop: Callable[[Row], bool] | None = None
-
-
-@dataclass
-class Fit:
-    """What came of a training.
-
-    Attributes
-    ----------
-    status
-        `lib.results.schema.COMPLETED` or `DIVERGED`.
-    steps
-        Steps taken.
-    rows
-        What was recorded, with ``step``; of a diverged training what was recorded before.
-    kept
-        The row of the model that is kept, and its weights; none where nothing asks for it.
-    """
-
-    status: int
-    steps: int
-    rows: list[dict[str, float]]
-    kept: tuple[dict[str, float], dict[str, Tensor]] | None = None
-
-    def column(self, name: str, length: int) -> list[float]:
-        """Return one measurement of all rows, filled up with ``nan`` to `length`."""
-        values = [row[name] for row in self.rows]
-        return values + [math.nan] * (length - len(values))
 
 
 def every_epoch(recipe: Recipe, batches: Batches) -> range:

@@ -6,16 +6,14 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from lib.run.files import write_whole
 from lib.training.batches import Batches
-
-if TYPE_CHECKING:
-    from lib.training.fit import Fit
+from lib.training.outcome import Fit
 
 EVERY = 180.0
 """Seconds between two states."""
@@ -40,7 +38,7 @@ class Resume:
         self._first = 0
 
     def save_if_due(
-        self, model: nn.Module, moving: dict[str, list], batches: Batches, done: "Fit", total: int
+        self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit, total: int
     ) -> None:
         """Write the state if the last one is old, and say how far the training is."""
         now = time.monotonic()
@@ -57,9 +55,7 @@ class Resume:
         )
         self._saved = time.monotonic()
 
-    def save(
-        self, model: nn.Module, moving: dict[str, list], batches: Batches, done: "Fit"
-    ) -> None:
+    def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Write the state: weights, optimisers, generators, and what was recorded."""
         held: dict[str, Any] = {
             "model": model.state_dict(),
@@ -83,9 +79,7 @@ class Resume:
             lambda partial: partial.write_bytes(hashlib.sha256(content).digest() + content),
         )
 
-    def load(
-        self, model: nn.Module, moving: dict[str, list], batches: Batches, done: "Fit"
-    ) -> None:
+    def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Take up the state in the file, if there is one that can be trusted; otherwise leave all as it is."""
         if not self._path.exists():
             return

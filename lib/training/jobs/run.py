@@ -1,6 +1,5 @@
 """Run the jobs that have no shard yet, on Dask."""
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
