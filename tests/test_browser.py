@@ -165,9 +165,16 @@ def test_a_link_leads_to_its_figure(site, visits, browser):
     anchor = [name for name in visits[figures]["anchors"] if "-fig-" in name][-1]
     browser.open(f"{figures}#{anchor}")
     browser.evaluate(PICTURES)
-    place = f"document.getElementById('{anchor}').getBoundingClientRect().top"
-    end = "document.documentElement.scrollHeight - window.innerHeight - window.scrollY"
-    assert 0 <= browser.evaluate(place) < 120 or browser.evaluate(end) < 2
+    # The page scrolls smoothly: wait until it rests, for as long as pages may take at all.
+    rests = f"""(async () => {{
+      const top = () => document.getElementById("{anchor}").getBoundingClientRect().top;
+      for (let before = null, same = 0; same < 5; before = top()) {{
+        await new Promise((wake) => setTimeout(wake, 100));
+        same = top() === before ? same + 1 : 0;
+      }}
+      return top();
+    }})()"""
+    assert 0 <= browser.evaluate(rests) < 120
 
 
 def test_pages_fit_a_phone(site, browser):

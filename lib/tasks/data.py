@@ -63,6 +63,8 @@ class Task:
         Length of the noise that the variations ``post`` and ``uniform`` add.
     substitute
         One sentence where something stands in for the publisher's data.
+    vectors
+        What an embedding of the tokens starts from, (vocabulary, size) float32, where the data set has vectors of its words.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Task:
     vocabulary_size: int = 0
     noise_inputs: int = 0
     substitute: str = ""
+    vectors: np.ndarray | None = None
 
     @property
     def features(self) -> int:
