@@ -10,7 +10,7 @@ from lib import kernels
 from lib.cells import make_cell
 from lib.kernels import _cuda, _registry
 
-CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
+CELLS = ["cornn", "indrnn", "irnn", "lem", "rnn", "sru", "unicornn"]
 WAYS_BACK = {"unicornn": [{"backward": "stored"}, {"backward": "reversible"}]}
 
 

@@ -30,7 +30,7 @@ from tests.engines import (
 assert _cuda.SIMULATED
 
 CHAINS = ["indrnn", "sru", "unicornn"]
-DENSE = ["lem", "rnn"]
+DENSE = ["cornn", "irnn", "lem", "rnn"]
 SIZES = [
     *((name, *size) for name in CHAINS for size in [(1, 1, 1), (2, 3, 5), (9, 3, 1), (19, 1, 33)]),
     *((name, *size) for name in DENSE for size in [(1, 1, 1), (2, 3, 5), (7, 1, 3), (3, 2, 33)]),
@@ -67,6 +67,22 @@ def test_variants_equal_the_reference(name, variant, T):
     assert_agrees(random_case(name, min(T, 5) if name in DENSE else T, 2, 3, **variant))
 
 
+def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done():
+    cell, u, (h, _) = random_case("irnn", 4, 3, 3, train_eta="time", length=8, inner_steps=2)
+    with torch.no_grad():
+        cell.eta.uniform_(0, 0.5)
+    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone().requires_grad_()
+    assert_agrees((cell, u, (h, done)))
+
+
+def test_networks_of_irnn_that_differ_in_form_are_refused():
+    cells = [make_cell("irnn", 2, 3, form=form) for form in (5, 8)]
+    weights = kernels.stack_runs([cell.weights() for cell in cells])
+    u, h = torch.zeros(2, 3, 1, 2), torch.zeros(2, 1, 3)
+    with pytest.raises(ValueError, match="irnn: expected networks of one form"):
+        kernels.select("irnn", "numba-cuda", u)(weights, (h,), u)
+
+
 def test_sru_whose_highway_carries_the_input_itself():
     assert_agrees(random_case("sru", 9, 2, 4, inputs=4, layers=2))
 
@@ -85,7 +101,9 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
 # ---------------------------------------------------------------------------------- many networks
 
 DIFFERENT = {
+    "cornn": [{"dt": 0.1}, {"dt": 0.3, "gamma": 1.0, "epsilon": 2.0}],
     "indrnn": [{}, {}, {}],
+    "irnn": [{"alpha": 0.7}, {"sign": -1}],
     "lem": [{"dt": 1.0}, {"dt": 0.5}],
     "rnn": [{}, {}, {}],
     "sru": [{"layers": 2}, {"layers": 2, "highway_bias": -1.0}],

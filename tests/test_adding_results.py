@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.analysis.adding import adjoint_curves, chosen_rates
+from lib.analysis.adding import adjoint_curves, chosen_rates, outcomes
 from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
@@ -64,6 +64,24 @@ def test_a_training_that_never_ran_stands_for_no_network(ds):
     ds["error"].loc[best] = np.nan
     chosen = chosen_rates(SCHEMA.validate(ds)).query("architecture == 'rnn' and time_steps == 5")
     assert set(chosen["learning_rate"]) == {0.01}
+
+
+def test_any_further_factor_is_a_setting_like_the_learning_rate(ds):
+    two = ds.copy()
+    for name in ("status", "training_steps", "steps_completed", "error"):
+        two[name] = ds[name].expand_dims(start=["text", "author"]).copy()
+    two["error"].loc[{"start": "author", "architecture": "rnn", "time_steps": 5}] /= 10
+    best = chosen_rates(two).drop_duplicates(["architecture", "time_steps"])
+    found = best.set_index(["architecture", "time_steps"])["start"].to_dict()
+    assert found["rnn", 5] == "author" and found["rnn", 9] == "text"
+
+
+def test_a_network_learned_where_its_last_error_is_a_small_share_of_the_guess(ds):
+    table = outcomes(ds, 8.0).set_index(["architecture", "time_steps"])
+    assert table.index.tolist() == [("rnn", 5), ("lstm", 5), ("rnn", 9), ("lstm", 9)]
+    assert table["error"].to_dict()["rnn", 5] == 0.5
+    assert table["learned"].tolist() == [1, 0, 0, 0] and table["improved"].all()
+    assert (table["trainings"] == 2).all() and (table["training_steps"] == 40).all()
 
 
 def test_adjoint_curves_are_relative_to_the_end(ds):

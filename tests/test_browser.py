@@ -94,6 +94,7 @@ def visits(site, browser):
             "formulas": browser.evaluate(FORMULAS),
             "links": browser.evaluate(LINKS),
             "anchors": browser.evaluate(ANCHORS),
+            "title": browser.evaluate("document.title"),
         }
     return found
 
@@ -152,6 +153,28 @@ def test_every_internal_link_resolves(site, visits):
         if anchor and name in visits and anchor not in visits[name]["anchors"]:
             broken.append(f"{page}#{anchor}")
     assert broken == []
+
+
+def test_nothing_that_others_wrote_is_run(visits):
+    assert [page for page, seen in visits.items() if seen["title"] == "taken"] == []
+
+
+def test_a_link_leads_to_its_figure(site, visits, browser):
+    """Pictures keep their place while they load, so that what is linked stays in sight."""
+    figures = site.root + "figures.html"
+    anchor = [name for name in visits[figures]["anchors"] if "-fig-" in name][-1]
+    browser.open(f"{figures}#{anchor}")
+    browser.evaluate(PICTURES)
+    # The page scrolls smoothly: wait until it rests, for as long as pages may take at all.
+    rests = f"""(async () => {{
+      const top = () => document.getElementById("{anchor}").getBoundingClientRect().top;
+      for (let before = null, same = 0; same < 5; before = top()) {{
+        await new Promise((wake) => setTimeout(wake, 100));
+        same = top() === before ? same + 1 : 0;
+      }}
+      return top();
+    }})()"""
+    assert 0 <= browser.evaluate(rests) < 120
 
 
 def test_pages_fit_a_phone(site, browser):

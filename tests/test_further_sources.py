@@ -177,16 +177,16 @@ def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
 # ------------------------------------------------------------------------------- vital signs
 
 
-def _vitals(patients=10):
+def _vitals(patients=10, seconds=480):
     rng = np.random.default_rng(0)
     raw = {
-        name: rng.normal(size=(patients, 60_001)).round(3).astype(np.float32)
+        name: rng.normal(size=(patients, 125 * seconds + 1)).round(3).astype(np.float32)
         for name in ("pleth", "ecg_ii")
     }
-    seconds = np.arange(481.0, dtype=np.float32)
-    raw["hr"] = seconds + 1000 * np.arange(patients, dtype=np.float32)[:, None]
-    raw["resp_rate"] = np.full((patients, 481), 15, np.float32)
-    raw["hr"][3, 31 + 3 * 7] = np.nan
+    each = np.arange(seconds + 1, dtype=np.float32)
+    raw["hr"] = each + 1000 * np.arange(patients, dtype=np.float32)[:, None]
+    raw["resp_rate"] = np.full((patients, seconds + 1), 15, np.float32)
+    raw["hr"][3, 31 + 3 * 2] = np.nan
     return raw
 
 
@@ -215,7 +215,8 @@ def test_splits_cover_all_windows_once():
 
 
 def test_vital_signs_are_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatch):
-    raw = {name: values[:7] for name, values in _vitals().items()}
+    monkeypatch.setattr(_bidmc, "WINDOWS", 4)
+    raw = _vitals(patients=7, seconds=50)
     monkeypatch.setattr(_bidmc, "MIRRORED", _mirrored(mirror, "b.npz", _npz(**raw)))
     monkeypatch.setattr(
         _bidmc, "SHA256", {name: _sha256(values.tobytes()) for name, values in raw.items()}
@@ -352,7 +353,9 @@ def test_worms_that_are_not_there_are_named_as_made_up(mirror, tmp_path, monkeyp
 def test_archives_of_worms_that_do_not_fit_are_refused(tmp_path):
     files, _ = _worm_files("ts")
     first, second = files
-    with pytest.raises(FormatError, match=r"as .ts or .arff, found EigenWorms_TRAIN.ts"):
+    with pytest.raises(
+        FormatError, match=r"expected both EigenWorms_TRAIN and EigenWorms_TEST, as"
+    ):
         _worms.from_archive(_zip(tmp_path / "a.zip", {first: files[first]}))
     shorter = files | {second: "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"}
     with pytest.raises(FormatError, match=r"training and test file differ in length"):
@@ -565,3 +568,33 @@ def test_standardised_parts_are_those_of_the_training_part():
     assert np.allclose(theirs * train.std(0) + train.mean(0), test)
     assert np.allclose(ours.mean(0), 0)
     assert read_wav(wav_bytes(np.ones(2)), "a").tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "sequences", "shape", "outputs"),
+    [
+        ("switching_short", [42, 9, 9], (1000, 6), 5),
+        ("beats_short", [70, 15, 15], (250, 2), 1),
+        ("markov_reviews", [600, 200, 0], (80,), 4),
+        ("tone_words_short", [194, 24, 24], (126, 80), 12),
+    ],
+)
+def test_made_up_sets_for_short_runs(name, sequences, shape, outputs, tmp_path, monkeypatch):
+    monkeypatch.delenv(MIRROR, raising=False)
+    monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
+    first, second = (prepare(name, tmp_path / folder) for folder in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    ds = load_file(first)
+    assert np.bincount(ds["split"].values, minlength=3).tolist() == sequences
+    assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
+    assert "made up" in ds.attrs["substitute"] and "stand-in" in ds.attrs["substitute"]
+
+
+@pytest.mark.parametrize(
+    ("name", "vocabulary_size"), [("markov_words", 101), ("markov_characters", 21)]
+)
+def test_made_up_streams_for_short_runs(name, vocabulary_size, tmp_path):
+    ds = load_file(prepare(name, tmp_path))
+    assert ds.attrs["vocabulary_size"] == vocabulary_size
+    inputs, targets = (ds[v].values[ds["split"].values == 0].ravel() for v in ("inputs", "target"))
+    assert np.array_equal(inputs[1:], targets[:-1])

@@ -15,7 +15,7 @@ from lib.bench.gpu import checks
 from lib.bench.race import read_rows
 from lib.paths import ROOT
 
-CELLS = ["indrnn", "lem", "rnn", "sru", "unicornn"]
+CELLS = ["cornn", "indrnn", "irnn", "lem", "rnn", "sru", "unicornn"]
 
 
 @pytest.mark.gpu

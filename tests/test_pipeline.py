@@ -117,6 +117,14 @@ def test_what_a_module_reads_whoever_imports_it_is_named(runs):
             assert folder is None or folder in _deps(stage), f"{name} reads {folder}"
 
 
+def test_the_report_is_built_again_when_a_template_a_style_or_a_page_changes(stages, small):
+    code = small / "data" / "code"
+    write_code(code, small)
+    _edit(small / "lib" / "report" / "templates" / "index.md.jinja", "#", "# ")
+    assert write_code(code, small) == ["report"]
+    assert {"lib/report/conf.py", "lib/report/static"} <= _deps(stages["report"])
+
+
 def test_training_depends_on_its_settings_alone(runs):
     for name, (notebook, stage) in runs.items():
         settings = {path for path in _deps(stage) if path.startswith("data/code/settings/")}
@@ -217,11 +225,24 @@ def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):
     flying = small / "data" / "executed" / "rebuilt" / ".29_gone.partial7.ipynb"
     flying.parent.mkdir(parents=True)
     flying.touch()
+    executed = small / "data" / "executed"
+    several = [
+        executed / "10_train_factorial" / "a.ipynb",
+        executed / "rebuilt" / "30_tenet_1.ipynb",
+    ]
+    for path in several:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
     coverage = tables / "coverage.csv"
     coverage.touch()
     removed = {path.as_posix() for path in prune(["rebuilt"], small)}
     assert removed == {path.relative_to(small).as_posix() for path in (gone, unknown)}
-    assert kept.exists() and flying.exists() and coverage.exists()
+    assert (
+        kept.exists()
+        and flying.exists()
+        and coverage.exists()
+        and all(path.exists() for path in several)
+    )
 
 
 # ---- a small repository of its own ------------------------------------------------------------------------------

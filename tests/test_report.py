@@ -15,6 +15,7 @@ from lib.report.build import build
 from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import formatter
+from lib.report.pages import questions
 from lib.report.tables import beside_html, key_columns, to_html
 from lib.report.verdicts import judge_claims
 from lib.results.artefacts import Artefacts
@@ -224,6 +225,15 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
     assert "Never seen before." in Page(site / "figures.html").text
     assert "What is new?" in Page(site / "index.html").text
     assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
+
+
+def test_a_notebook_run_for_several_questions_shows_each(data, tmp_path):
+    grown = shutil.copytree(data, tmp_path / "data")
+    for number in (1, 2):
+        path = grown / "executed" / "rebuilt" / f"30_run_{number}.ipynb"
+        write_notebook(path, title="Several?", result_set="rebuilt", shown=f"## Question {number}")
+    asked = questions(load_inputs(grown), {})
+    assert [q.title for q in asked if "30_run" in q.copies[0].name] == ["Question 1", "Question 2"]
 
 
 def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):

@@ -15,6 +15,7 @@ Stage 'prepare' didn't change, skipping
 Running stage 'analyse@22_numerical_errors':
 > python -m lib.run notebooks/22_numerical_errors.ipynb data/executed/{set}/22_numerical_errors.ipynb
 told by the notebook
+WARNING: 'data/figures/rebuilt/22_numerical_errors' is empty.
 Updating lock file 'dvc.lock'
 
 Stage 'coverage' is cached - skipping run, checking out outputs
@@ -36,6 +37,11 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
 def test_nothing_to_do_is_said():
     lines = [line for line in _DVC.splitlines() if "code" in line or "prepare" in line]
     assert list(tell(lines, 38)) == ["nothing to do: all 38 stages are up to date"]
+
+
+def test_an_error_is_told_and_nothing_else():
+    error = "ERROR: failed to reproduce 'prepare': no room"
+    assert list(tell([error], 38)) == [error]
 
 
 def test_stages_are_counted_as_dvc_expands_them():

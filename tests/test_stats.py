@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from synthetic_results import LEVELS, make_results
 
-from lib.analysis import attempts, quartiles, ranks, regimes, selection, tables
+from lib.analysis import attempts, published_counts, quartiles, ranks, regimes, selection, tables
 from lib.analysis.errors import error_rates
 from lib.analysis.regimes import Border
 from lib.results.factorial import empty
@@ -299,6 +299,17 @@ def test_table_3_4_of_the_text_s_data_sets_has_the_published_counts():
     assert table["published"].sum() == load_published("diss-tab-3.4")["count"].sum()
     first = table.iloc[0]
     assert first["published_share"] == pytest.approx(first["published"] / 7000)
+
+
+def test_the_published_tables_agree_where_the_text_has_one_count_twice():
+    assert published_counts.shared_cells("A4", "A6")["equal"] == 210
+    shared = published_counts.shared_cells("A5", "A7")
+    assert shared["equal"] == shared["cells"] == 210 and shared["apart"] == 29
+    agreement = published_counts.sums_of_a5()
+    assert agreement["quartile"].iloc[0] == quartiles.TOP
+    assert agreement["ours"].iloc[0] == 114 and agreement["published"].iloc[0] == 113
+    # More than the 1,400 attempts of a task: the rows of Table A4 are epochs.
+    assert published_counts.busiest_task("A4") > 1400 > published_counts.busiest_task("A5")
 
 
 def test_sentences_about_tables():

@@ -15,8 +15,10 @@
     the twelve linear models of chapter 3 (Tables 3.5 to 3.8, A8 to A19).
 ``simulated``
     a dataset drawn from the published tables.
-``padding``, ``gaps``
-    the experiments of chapter 2.
+``padding``, ``balance``, ``gaps``, ``adding``, ``latching``
+    the experiments of chapter 2 and section 3.6: each turns its dataset into tables and figures.
+``published_counts``, ``units``
+    whether published tables agree with each other, and what the author's program measures in other units than ours.
 ``claims_*``
     what the results of an experiment say of the texts' claims (`lib.results.claims`).
 """

@@ -10,6 +10,12 @@ import pandas as pd
 from lib.analysis.attempts import TASK, TREATMENT
 from lib.analysis.regimes import VANISHED, regimes
 
+FIGURE_35 = {
+    "rnn": ("imdb", "sequential", "none"),
+    "exponential": ("mnist", "permuted", "uniform"),
+}
+"""Architecture and task (data set, order, noise) of the treatments that Figure 3.5 shows."""
+
 
 def choose_task(frame: pd.DataFrame, wanted: tuple[str, str, str]) -> tuple[dict[str, str], str]:
     """Return the task to show: the text's own where it is in the results, else the nearest one.

@@ -145,23 +145,22 @@ def equilibrium(
         The residual is still larger; says how large, and what can be changed.
     """
     from_u = u @ weights.W.T + weights.b
-    g, first, residual = h, None, math.inf
-    for done in range(1, steps + 1):
+    g, residuals = h, []
+    while len(residuals) < steps:
         s = g + weights.sign * h
         a = multiply(weights, s) + from_u
         change = weights.phi(multiply(weights, a) if weights.form == 8 else a) - weights.alpha * s
-        residual = change.abs().max().item()
-        first = residual if first is None else first
-        if residual <= tolerance:
+        residuals.append(change.abs().max().item())
+        if residuals[-1] <= tolerance:
             return g
-        if not math.isfinite(residual):
+        if not math.isfinite(residuals[-1]):
             break
         g = g + eta * change
     identity = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
     norm = torch.linalg.matrix_norm(multiply(weights, identity), 2).item()
     raise NoEquilibriumError(
-        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of {residual:.1e} after "
-        f"{done} steps (at first {first:.1e}); scale U, whose norm is {norm:.2f}, below alpha = {weights.alpha}, or take "
+        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of {residuals[-1]:.1e} after "
+        f"{len(residuals)} steps (at first {residuals[0]:.1e}); scale U, whose norm is {norm:.2f}, below alpha = {weights.alpha}, or take "
         f"an eta smaller than {eta} or more steps"
     )
 

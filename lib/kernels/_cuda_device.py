@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import torch
 
 from lib.kernels._cuda import SIMULATED, device
 
@@ -28,6 +29,31 @@ def tanh(x):
 def sigmoid(x):
     """Return the logistic function of x in x's own type."""
     return ONE / (ONE + _exp(-x))
+
+
+RELU, TANH, SIGMOID = range(3)
+PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
+"""The activations that a cell may choose, by the number that the kernels know them by."""
+
+
+@device
+def activate(phi, a):
+    """Return phi(a)."""
+    if phi == TANH:
+        return tanh(a)
+    if phi == SIGMOID:
+        return sigmoid(a)
+    return ZERO if a <= ZERO else a  # not max: NaN must pass
+
+
+@device
+def times_slope(phi, delta, y):
+    """Return delta times the slope of phi where its value is y."""
+    if phi == TANH:
+        return delta * (ONE - y * y)
+    if phi == SIGMOID:
+        return delta * (y * (ONE - y))
+    return ZERO if y <= ZERO else delta
 
 
 @device

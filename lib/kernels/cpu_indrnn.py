@@ -22,6 +22,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cpu import (
+    PHI,
+    RELU,
+    TANH,
     array,
     chains,
     drive,
@@ -33,9 +36,6 @@ from lib.kernels._cpu import (
 )
 from lib.kernels._cpu_engine import engine
 
-_RELU, _TANH, _SIGMOID = range(3)
-_PHI = {torch.relu: _RELU, torch.tanh: _TANH, torch.sigmoid: _SIGMOID}
-
 
 @kernel
 def _forward(phi, w, g, h0, outputs, start, stop):
@@ -43,11 +43,11 @@ def _forward(phi, w, g, h0, outputs, start, stop):
     w_, before = w[start:stop], h0[start:stop]
     for t in range(len(g)):
         g_t, h = g[t, start:stop], outputs[t, start:stop]
-        if phi == _RELU:
+        if phi == RELU:
             for i in range(h.size):
                 a = w_[i] * before[i] + g_t[i]
                 h[i] = zero if a <= zero else a  # not max: NaN must pass
-        elif phi == _TANH:
+        elif phi == TANH:
             for i in range(h.size):
                 h[i] = tanh(w_[i] * before[i] + g_t[i])
         else:
@@ -64,10 +64,10 @@ def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_gradient, sta
     for t in range(len(outputs) - 1, -1, -1):
         before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
         h, o_t, d = outputs[t, start:stop], from_outputs[t, start:stop], delta[t, start:stop]
-        if phi == _RELU:
+        if phi == RELU:
             for i in range(h.size):
                 d[i] = zero if h[i] <= zero else o_t[i] + back[i]
-        elif phi == _TANH:
+        elif phi == TANH:
             for i in range(h.size):
                 d[i] = (o_t[i] + back[i]) * (one - h[i] * h[i])
         else:
@@ -113,6 +113,6 @@ def indrnn(weights, state, u):
     for (W, w, b), h0 in zip(layers, state, strict=True):
         # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
         w = w.expand_as(h0).contiguous()
-        below, h = _Layer.apply(_PHI[phi], w, drive(below, W, b), h0)
+        below, h = _Layer.apply(PHI[phi], w, drive(below, W, b), h0)
         final.append(h)
     return below, tuple(final)

@@ -8,11 +8,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import ONE, ZERO, origin, pipelined, sigmoid, tanh
+from lib.kernels._cuda_device import PHI, activate, origin, pipelined, times_slope
 from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
-
-_RELU, _TANH, _SIGMOID = range(3)
-_PHI = {torch.relu: _RELU, torch.tanh: _TANH, torch.sigmoid: _SIGMOID}
 
 
 @device
@@ -25,13 +22,7 @@ def _fetch(arrays, t):
 def _step(neuron, h, g, arrays, t):
     phi, w = neuron
     _, outputs, at, size = arrays
-    a = w * h + g
-    if phi == _TANH:
-        h = tanh(a)
-    elif phi == _SIGMOID:
-        h = sigmoid(a)
-    else:
-        h = ZERO if a <= ZERO else a  # not max: NaN must pass
+    h = activate(phi, w * h + g)
     outputs[at + t * size] = h
     return h
 
@@ -59,13 +50,7 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     h, back, w_sum = state
     before, arrived = inputs
     _, _, delta, end, size = arrays
-    d = arrived + back
-    if phi == _TANH:
-        d *= ONE - h * h
-    elif phi == _SIGMOID:
-        d *= h * (ONE - h)
-    else:
-        d = ZERO if h <= ZERO else d
+    d = times_slope(phi, arrived + back, h)
     delta[end - n * size] = d
     return before, w * d, w_sum + d * before
 
@@ -118,6 +103,6 @@ def indrnn(weights, state, u):
     below, final = u, []
     for (W, w, b), h0 in zip(layers, state, strict=True):
         g = drive("indrnn", below, W, b)
-        below, h = _Layer.apply(_PHI[phi], per_chain(w, h0), g, h0.contiguous())
+        below, h = _Layer.apply(PHI[phi], per_chain(w, h0), g, h0.contiguous())
         final.append(h)
     return below, tuple(final)

@@ -44,8 +44,6 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
 html_last_updated_fmt = None
-# Captions hold formulas that Sphinx does not see.
-html_assets_policy = "always"
 html_use_index = False
 html_theme_options = {
     "sidebar_hide_name": False,
@@ -65,6 +63,7 @@ html_theme_options = {
 
 def setup(app) -> None:
     """Connect what the settings above cannot say."""
+    app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _keep_tags)
     app.connect("doctree-read", _clean)
 

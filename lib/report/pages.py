@@ -141,13 +141,17 @@ def questions(inputs: Inputs, made: dict[str, list[tuple[str, str]]]) -> list[Qu
     def weight(notebook: Notebook) -> tuple[bool, int]:
         return notebook.belongs_to != SIMULATED, runs(notebook)
 
+    titles = [copies[0].title for copies in by_name.values()]
     found = []
     for name, copies in by_name.items():
         ordered = tuple(sorted(copies, key=weight, reverse=True))
         first = ordered[0]
         answer = notebooks.answer(first)
+        # A notebook that is run for several questions displays the one of each run.
+        several = titles.count(first.title) > 1
+        title = notebooks.displayed_question(first) if several else first.title
         links = tuple(made.get(name, []))
-        found.append(Question(first.title, ordered, answer, links, runs(first)))
+        found.append(Question(title, ordered, answer, links, runs(first)))
     return found
 
 

@@ -79,12 +79,14 @@ def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
     DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them. Hidden files
     are those of a run in flight and stay.
     """
-    known, labels = {path.stem for path in notebooks(root)}, set(sets)
+    known, labels = [path.stem for path in notebooks(root)], set(sets)
     removed = []
     for kind in ("executed", "figures", "tables"):
         for path in (root / "data" / kind).glob("*/*"):
-            gone = path.parent.name not in labels or path.name.split(".")[0] not in known
-            if gone and not path.name.startswith("."):
+            # A notebook that is run for several experiments adds their names to its own, or has a folder for them.
+            name = path.name.split(".")[0] if path.parent.name in labels else path.parent.name
+            kept = any(name == stem or name.startswith(f"{stem}_") for stem in known)
+            if not kept and not path.name.startswith("."):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
                 removed.append(path.relative_to(root))
     return removed

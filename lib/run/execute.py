@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -37,7 +36,8 @@ from lib.run.notebooks import NotebookError, Scalar, as_text, convert, read_para
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
 
-_POLL = 0.05
+_POLL, _PARTING = 0.05, 2.0
+"""Seconds between two looks at the processes, and for them to write down what they have done."""
 
 
 def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, Scalar]:
@@ -77,7 +77,9 @@ def run_notebook(
     failed = output.with_suffix(".failed.ipynb")
     partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
     failed.unlink(missing_ok=True)
-    for left in output.parent.glob(f".{output.stem}.partial*.ipynb"):  # of runs that were killed
+    for left in output.parent.glob(
+        f".{output.stem}.partial[0-9]*.ipynb"
+    ):  # of runs that were killed
         if not psutil.pid_exists(int(left.stem.rpartition("partial")[2])):
             left.unlink(missing_ok=True)
     try:
@@ -90,7 +92,7 @@ def run_notebook(
                 language="python",
                 cwd=ROOT,
                 progress_bar=False,
-                stdout_file=None if quiet or "DVC_STAGE" in os.environ else sys.stdout,
+                stdout_file=None if quiet else sys.stdout,
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
@@ -138,27 +140,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m lib.run", description=main.__doc__)
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
-    parser.add_argument(
-        "-p",
-        dest="parameters",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("NAME", "VALUE"),
-        help="a parameter of the notebook; may be repeated",
-    )
-    parser.add_argument(
-        "-s",
-        dest="sets",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("SET", "RESULTS"),
-        help="run once for these results: parameters result_set and results, and {set} in the output; may be repeated",
-    )
-    parser.add_argument(
-        "-q", dest="quiet", action="store_true", help="do not show what the cells print"
-    )
+    for flag, name, metavar, what in (
+        ("-p", "parameters", ("NAME", "VALUE"), "a parameter of the notebook; may be repeated"),
+        ("-s", "sets", ("SET", "RESULTS"), f"run for these results, SET is {SET}; may be repeated"),
+    ):
+        parser.add_argument(
+            flag, dest=name, nargs=2, action="append", default=[], metavar=metavar, help=what
+        )
+    parser.add_argument("-q", dest="quiet", action="store_true", help="hide what the cells print")
     options = parser.parse_args(arguments)
     os.chdir(ROOT)
     try:
@@ -170,13 +159,14 @@ def main(arguments: list[str]) -> int:
     os.environ.setdefault("PYTHONHASHSEED", "0")
     # A widget for progress, which a notebook that nobody watches has no use for.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
+    quiet = options.quiet or "DVC_STAGE" in os.environ
     begin = time.monotonic()
     if options.sets:
         status = _at_once(options.notebook, runs)
     else:
         [(output, parameters)] = runs.values()
-        status = _execute(options.notebook, output, parameters, quiet=options.quiet)
-    if status == 0 and not options.quiet:
+        status = _execute(options.notebook, output, parameters, quiet=quiet)
+    if status == 0 and not quiet:
         names = f" ({', '.join(runs)})" if options.sets else ""
         _tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
@@ -222,8 +212,9 @@ def _at_once(notebook: Path, runs: dict[str, tuple[Path, dict[str, Scalar]]]) ->
         status = next(process.returncode for process in processes if process.poll())
     except KeyboardInterrupt:  # which a terminal has sent to all of them
         status = 130
+        time.sleep(_PARTING)
     for process in processes:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
         process.wait()
     for output, _ in runs.values():
         output.unlink(missing_ok=True)

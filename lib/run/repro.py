@@ -22,13 +22,14 @@ _NOTEBOOK = re.compile(r"^> .*?(notebooks/\S+\.ipynb)")
 _CHATTER = re.compile(
     r"\s*$|> |Updating lock file|Generating lock file|To track the changes|\s*git add |To enable auto staging"
     r"|\s*dvc config|Use `dvc push`|Data and pipelines are up to date"
+    r"|WARNING: 'data/(figures|tables)/\S+' is empty"  # of a notebook that makes none
 )
 _EVERY_TIME = "code"
 
 
 def tell(lines: Iterable[str], total: int) -> Iterator[str]:
     """Yield what to show of the `lines` that DVC prints about `total` stages."""
-    count, ran, name = 0, 0, ""
+    count, ran, name = 0, False, ""
     begin = time.monotonic()
     for line in lines:
         if found := _RUNNING.match(line):
@@ -36,15 +37,16 @@ def tell(lines: Iterable[str], total: int) -> Iterator[str]:
         elif found := _SKIPPED.match(line):
             count += 1
             if found[2] == "is cached":
-                ran += 1
+                ran = True
                 yield f"stage {count} of {total}, {found[1]}: taken from the cache"
         elif line.startswith("> ") and name == _EVERY_TIME:
             continue
         elif line.startswith("> "):
-            ran += 1
+            ran = True
             minutes, seconds = divmod(int(time.monotonic() - begin), 60)
             yield f"stage {count} of {total} at {minutes}:{seconds:02d}, {name}: {_question(line)}"
         elif not _CHATTER.match(line):
+            ran = ran or line.startswith("ERROR")
             yield line.rstrip()
     if not ran:
         yield f"nothing to do: all {total} stages are up to date"
@@ -67,7 +69,9 @@ def count_stages(path: Path = ROOT / "dvc.yaml") -> int:
 def main(arguments: list[str]) -> int:
     """Run `dvc repro` with these arguments and return its exit status."""
     command = [sys.executable, "-m", "dvc", "repro", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as dvc:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as dvc:
         try:
             for line in tell(dvc.stdout or (), count_stages()):
                 print(line, flush=True)

@@ -13,7 +13,6 @@ offered beside it.
 from pathlib import Path
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
@@ -71,6 +70,10 @@ def trajectories(
     ValueError
         The solver is unknown, or a size is not positive.
     """
+    from scipy.integrate import (
+        solve_ivp,
+    )  # here: its import takes longer than that of all other tasks
+
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")
     if size < 1 or time_steps < 1:

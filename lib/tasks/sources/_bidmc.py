@@ -5,7 +5,8 @@ Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the Open Dat
 of time series regression (C. Tan et al. 2021), which the texts use, holds 7,949 windows for the heart rate and does not
 print how they were cut. A window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one
 second at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing in 12 or none.)
-Where the mirror holds the archive itself, its windows are taken for the split at random.
+A respiratory rate printed as 0 stays one. Where the mirror holds the archive itself, its windows are taken for the split at
+random.
 """
 
 import csv

@@ -30,22 +30,21 @@ def from_archive(path: Path) -> Series:
     FormatError
         The archive holds neither both ``.ts`` nor both ``.arff`` files, or a file is not as its format says.
     """
-    read = {}
-    for name, content in members(path, rf"(.*/)?({'|'.join(PARTS)})\.(ts|arff)"):
-        file = Path(name)
-        lines = io.TextIOWrapper(io.BytesIO(content), encoding="latin-1")
-        read.setdefault(file.suffix, {})[file.stem] = READERS[file.suffix](lines, file.name)
-    for suffix in READERS:
-        if set(read.get(suffix, {})) == set(PARTS):
-            train, test = (read[suffix][part] for part in PARTS)
+    for suffix, reader in READERS.items():
+        read = {}
+        for name, content in members(path, rf"(.*/)?({'|'.join(PARTS)})\{suffix}"):
+            file = Path(name)
+            lines = io.TextIOWrapper(io.BytesIO(content), encoding="latin-1")
+            read[file.stem] = reader(lines, file.name)
+        if set(read) == set(PARTS):
+            train, test = (read[part] for part in PARTS)
             if train.labels != test.labels or train.inputs.shape[1:] != test.inputs.shape[1:]:
                 raise FormatError(
                     f"{path.name}: training and test file differ in length, dimensions or classes"
                 )
-            return _joined(train, test)
-    raise FormatError(
-        f"{path.name}: expected {PARTS[0]} and {PARTS[1]} as .ts or .arff, found {_found(read)}"
-    )
+            inputs = np.concatenate([train.inputs, test.inputs])
+            return Series(inputs, np.concatenate([train.targets, test.targets]), train.labels)
+    raise FormatError(f"{path.name}: expected both {' and '.join(PARTS)}, as .ts or as .arff")
 
 
 def made_up(size: int, time_steps: int, faster: float = 1.0) -> Series:
@@ -72,12 +71,3 @@ def worms(name: str, series: Series, source: str, substitute: str) -> xr.Dataset
         outputs=len(series.labels),
         substitute=substitute,
     )
-
-
-def _joined(train: Series, test: Series) -> Series:
-    inputs = np.concatenate([train.inputs, test.inputs])
-    return Series(inputs, np.concatenate([train.targets, test.targets]), train.labels)
-
-
-def _found(read: dict) -> str:
-    return ", ".join(part + suffix for suffix, parts in read.items() for part in parts) or "neither"

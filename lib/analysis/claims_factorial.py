@@ -1,0 +1,224 @@
+"""What the factorial experiment says of the text's claims that need no model: numerical errors (1.5.2) and counterexamples (3.4)."""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import binom
+
+from lib.analysis.attempts import TASK, attempts, epochs, terminal
+from lib.analysis.errors import error_rates
+from lib.analysis.quartiles import QUARTILES, TOP, quartiles
+from lib.analysis.regimes import VANISHED, published_border, regimes
+from lib.analysis.selection import FIGURE_35, choose_treatment, nearest_zero
+from lib.results.claims import (
+    Finding,
+    Judges,
+    Scale,
+    correlation,
+    largest,
+    mean,
+    share,
+    smallest,
+    unable,
+)
+from lib.results.factorial import ATTEMPT, MEASURED
+from lib.results.schema import COMPLETED, DIVERGED, settings_of
+
+ROBUST = ("exponential", "antisymmetric", "unicornn")
+FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
+SURE = 0.999
+"""How sure it must be that an accuracy is no guess."""
+
+judges = Judges("factorial")
+
+
+def _scale(ds: xr.Dataset) -> Scale:
+    settings = settings_of(ds)
+    return Scale(
+        sequences=settings.get("train_size"),
+        epochs=int(ds["training_length"].max()),
+        width=int(ds["width"].max()),
+        replicates=ds.sizes["replicate"],
+        test_size=settings.get("test_size"),
+    )
+
+
+# numerical errors
+
+
+def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str]) -> list[Finding]:
+    table = error_rates(attempts(ds), by=[*by])
+    table = table[table["architecture"].isin(names)]
+    return [share(row.diverged, row.entered, _scale(ds)) for row in table.itertuples()]
+
+
+def _drawn_errors(**rate: float):
+    """Return how to draw results in which the named architectures fail at these rates, and none of the others."""
+
+    def draw(rng: np.random.Generator) -> xr.Dataset:
+        names, replicates = (*ROBUST, *FRAGILE), 400
+        rates = np.array([rate.get(name, rate.get("others", 0.0)) for name in names])
+        failed = rng.random((len(names), replicates)) < rates[:, None]
+        shape = tuple(len(names) if dim == "architecture" else 1 for dim in ATTEMPT[:-1])
+        status = np.where(failed, DIVERGED, COMPLETED).reshape(*shape, replicates)
+        levels = {factor: [1] for factor in ATTEMPT} | {
+            "architecture": list(names),
+            "replicate": range(replicates),
+        }
+        return xr.Dataset(
+            {"status": (ATTEMPT, status), "epochs_completed": (ATTEMPT, np.ones_like(status))},
+            levels,
+            {"settings": "{}"},
+        )
+
+    return draw
+
+
+@judges.judge("diss-1.5.2-robust", false=_drawn_errors(unicornn=0.02))
+def three_never_fail(ds: xr.Dataset) -> Finding:
+    return largest(_rates(ds, ROBUST, ["architecture"]))
+
+
+@judges.judge("diss-1.5.2-fragile", false=_drawn_errors(lstm=0.1, rnn=0.1, gru=0.1))
+def four_fail(ds: xr.Dataset) -> Finding:
+    return smallest(_rates(ds, FRAGILE, ["architecture"]))
+
+
+@judges.judge("diss-1.4-error-rate", false=_drawn_errors(antisymmetric=0.08))
+def three_fail_on_no_task(ds: xr.Dataset) -> Finding:
+    return largest(_rates(ds, ROBUST, ["architecture", *TASK]))
+
+
+# counterexamples
+
+
+def _vanished(rows: pd.DataFrame) -> pd.Series:
+    """Return which rows are in the vanishing regime, by the metric as single precision would have stored it."""
+    found = regimes(rows["metric_float32"], published_border()) == VANISHED
+    return pd.Series(found, index=rows.index)
+
+
+def _learned(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
+    """Return which terminal iterates are hardly guesses: the best of networks that guess have learned nothing."""
+    examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
+    guess = 1 / rows["dataset"].map(ds["classes"].to_series())
+    return rows["accuracy"] > binom.ppf(SURE, examples, guess) / examples
+
+
+def _share(chosen: pd.Series, of: pd.Series, rows: pd.DataFrame, scale: Scale) -> Finding:
+    """Return the mean over tasks of the share of `chosen` among `of`: attempts at one task compete and depend on each other."""
+    task = [rows[name] for name in TASK]
+    total = of.groupby(task).sum()
+    shares = (chosen & of).groupby(task).sum()[total > 0] / total[total > 0]
+    return mean(shares, scale)
+
+
+Metric = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+
+
+def _drawn_metrics(metric: Metric) -> Callable[[np.random.Generator], xr.Dataset]:
+    """Return how to draw attempts of any accuracy, whose metric is drawn from the accuracies."""
+    levels = {
+        "architecture": ["rnn", "exponential", "gru"],
+        "width": [1],
+        "learning_rate": [0.1],
+        "training_length": [1],
+        "dataset": ["mnist", "imdb"],
+        "order": ["sequential", "permuted"],
+        "noise": ["none", "post", "uniform"],
+        "replicate": range(20),
+    }
+    counts = {
+        "examples": (("dataset", "split"), np.full((2, 2), 1000)),
+        "classes": ("dataset", [10] * 2),
+    }
+
+    def draw(rng: np.random.Generator) -> xr.Dataset:
+        accuracy = rng.random([len(values) for values in levels.values()])
+        last = np.full_like(accuracy, 3.0)  # a thousand examples of norm 1
+        measured = {"accuracy": accuracy, "loss": accuracy, "adjoint_last": last}
+        measured["adjoint_first"] = last + metric(rng, accuracy)
+        return xr.Dataset(
+            {name: (MEASURED, np.stack([x, x], -1)[..., None]) for name, x in measured.items()}
+            | {"status": (ATTEMPT, np.full(accuracy.shape, COMPLETED))}
+            | {"epochs_completed": (ATTEMPT, np.ones(accuracy.shape, int))}
+            | counts,
+            levels | {"split": ["train", "test"], "epoch": [1]},
+            {"settings": "{}"},
+        )
+
+    return draw
+
+
+def _poor_vanish(rng: np.random.Generator, accuracy: np.ndarray) -> np.ndarray:
+    """Let half of the attempts below the median vanish, and none above."""
+    gone = (accuracy < 0.45) & (rng.random(accuracy.shape) < 0.5)
+    return np.where(gone, -100.0, rng.standard_normal(accuracy.shape))
+
+
+@judges.judge("diss-3.4-training-quartile", false=_drawn_metrics(_poor_vanish))
+def best_had_vanished_while_training(ds: xr.Dataset) -> Finding:
+    ended, training = terminal(ds), epochs(ds, "train")
+    ever = ended["attempt"].isin(training.loc[_vanished(training), "attempt"])
+    top = (quartiles(ended) == TOP) & _learned(ended, ds)
+    return _share(ever, top, ended, _scale(ds))
+
+
+@judges.judge("diss-3.4-terminal-quartile", false=_drawn_metrics(_poor_vanish))
+def vanished_are_among_the_best(ds: xr.Dataset) -> Finding:
+    rows = terminal(ds)
+    top = (quartiles(rows) == TOP) & _learned(rows, ds)
+    return _share(top, _vanished(rows), rows, _scale(ds))
+
+
+@judges.judge("diss-3.4-terminal-median", false=_drawn_metrics(_poor_vanish))
+def vanished_are_above_the_median(ds: xr.Dataset) -> Finding:
+    rows = terminal(ds)
+    upper = quartiles(rows).isin(QUARTILES[2:]) & _learned(rows, ds)
+    kinds = rows.assign(upper=upper)[_vanished(rows)].groupby(["order", "noise"])["upper"]
+    found = [share(int(part.sum()), len(part), _scale(ds)) for _, part in kinds]
+    if len(found) < ds.sizes["order"] * ds.sizes["noise"]:
+        return unable("some task variety has no attempt with vanished adjoints", _scale(ds))
+    return smallest(found)
+
+
+def _others_nearer(rng: np.random.Generator, accuracy: np.ndarray) -> np.ndarray:
+    """Draw metrics of which the GRU's are nearer to zero than the basic RNN's."""
+    size = np.array([1.0, 1.0, rng.uniform(0.1, 0.5)])
+    return size.reshape(-1, *[1] * (accuracy.ndim - 1)) * rng.standard_normal(accuracy.shape)
+
+
+@judges.judge("diss-3.4-basic-rnn", false=_drawn_metrics(_others_nearer))
+def basic_rnn_nearest(ds: xr.Dataset) -> Finding:
+    """Each replicate of the design has its own best attempts: their differences are the independent values."""
+    rows = terminal(ds)
+    rows = rows[(rows[list(TASK)] == ["imdb", "permuted", "uniform"]).all(axis=1)]
+    differences = []
+    for _, part in rows.groupby("replicate"):
+        distance = nearest_zero(part).set_index("architecture")["metric"].abs()
+        if "rnn" in distance and len(distance) > 1:
+            differences.append(distance.drop("rnn").min() - distance["rnn"])
+    return mean(differences, _scale(ds))
+
+
+def _nearer_is_better(rng: np.random.Generator, accuracy: np.ndarray) -> np.ndarray:
+    """Draw metrics that come nearer to zero as the accuracy rises, up to some noise."""
+    return -60 * (1 - accuracy) - rng.uniform(5, 200) * rng.random(accuracy.shape)
+
+
+@judges.judge("diss-3.4-inverse", false=_drawn_metrics(_nearer_is_better))
+def nearer_is_worse(ds: xr.Dataset) -> Finding:
+    """The treatments of Figure 3.5, chosen without a look at the order of their accuracies."""
+    rows, found = terminal(ds), []
+    for architecture, task in FIGURE_35.items():
+        chosen, _ = choose_treatment(rows, architecture, task, published_border())
+        found.append(correlation(chosen["accuracy"], -chosen["metric"].abs(), _scale(ds)))
+    if any(np.isnan(one.low) for one in found):
+        return unable("a treatment has too few replicates for a correlation", _scale(ds))
+    # The mean of two independent correlations: their errors add as squares.
+    value = np.mean([one.value for one in found])
+    low = value - np.hypot(*(one.value - one.low for one in found)) / 2
+    high = value + np.hypot(*(one.high - one.value for one in found)) / 2
+    return Finding(float(value), float(low), float(high), _scale(ds))
