@@ -1,22 +1,24 @@
 """What the factorial experiment says of chapter 1's claims: whether behaviours carry over from task to task.
 
-A pair of tasks counts as different where the tests with the model's standard errors and with robust ones both reject, after
-correction. Shares of pairs are not independent of each other, because every task is in many of them: their intervals come from leaving out
-one task at a time (the jackknife of a statistic of pairs).
+That an effect differs between tasks is measured by how much it does, and not by how many tests reject: a small experiment rejects nothing, and
+that refutes nothing.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy import stats
+from scipy.optimize import brentq
 
 from lib.analysis import comparisons, generalisation, task_models, variance
 from lib.analysis.accuracy import at_best, grade
 from lib.analysis.attempts import TASK, attempts
 from lib.analysis.claims_tenet import scale_of
+from lib.analysis.design import CENTRE, COVARIATES
 from lib.analysis.errors import error_rates
 from lib.analysis.linear import CONFIDENCE
 from lib.results.claims import Finding, Judges, Scale, largest, share, smallest, unable
@@ -56,13 +58,8 @@ class Evidence:
 
     @cached_property
     def second(self) -> task_models.TaskFits:
-        """Fits of (1.11)."""
-        return task_models.fit_second_order(self.frame, reference=self.reference)
-
-    @cached_property
-    def second_pairs(self) -> pd.DataFrame:
-        """Pairwise tests of (1.11)."""
-        return comparisons.compare_tasks(self.second.coefficients)
+        """Fits of (1.11), with differences of architectures where networks are trained."""
+        return task_models.fit_second_order(self.frame, reference=self.reference, centre=CENTRE)
 
     def rates(self, architectures: tuple[str, ...], by: list[str]) -> list[Finding]:
         """Return the error rates of architectures."""
@@ -90,37 +87,58 @@ def _judge(claim: str, *, false: Callable[[np.random.Generator], Evidence]):
     return register
 
 
-def _share_of_pairs(pairs: pd.DataFrame, scale: Scale) -> Finding:
-    """Return the share of pairs that differ, mean over coefficients, with the interval of the jackknife over tasks."""
-    if pairs.empty:
-        return unable("no pair of tasks could be tested", scale)
-    tasks = [
-        pd.MultiIndex.from_frame(pairs[[f"{name}_{side}" for name in TASK]]) for side in (1, 2)
-    ]
-    codes, known = pd.factorize(tasks[0].append(tasks[1]))
-    first, second = codes[: len(pairs)], codes[len(pairs) :]
-    differs = (pairs["rejected"] & pairs["robust_rejected"]).to_numpy(float)
-    term = pairs.groupby(comparisons.TERM, sort=False).ngroup().to_numpy()
+def _spread_over_tasks(fits: task_models.TaskFits, effect: str, evidence: Evidence) -> Finding:
+    """Return by how much coefficients differ between tasks beyond their errors, mean over coefficients.
 
-    def mean(keep: np.ndarray) -> float:
-        counts = np.bincount(term[keep], minlength=term.max() + 1)
-        found = np.bincount(term[keep], weights=differs[keep], minlength=term.max() + 1)
-        return float(np.mean(found[counts > 0] / counts[counts > 0]))
+    It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the larger of both
+    standard errors, in units of task accuracy: a slope is taken over half the range of its covariate.
+    """
+    table = fits.coefficients[generalisation.effect_of(fits.coefficients) == effect]
+    reach = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
+    units = {"log_rate": reach, "log_rate_squared": reach**2}
+    for name in ("width", "training_length"):
+        units[name] = np.ptp(evidence.ds[name].values) / 2
+    found = []
+    for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
+        error = rows[["se", "robust_se"]].max(axis=1)
+        known = (error > 0) & rows["robust_se"].notna()
+        unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
+        if known.sum() > 2:
+            found.append(
+                unit * _between(rows["estimate"][known].to_numpy(), error[known].to_numpy())
+            )
+    if not found:
+        return unable("no coefficient is known at three tasks", evidence.scale)
+    low, value, high = np.mean(found, axis=0)
+    return Finding(float(value), float(low), float(high), evidence.scale)
 
-    whole = mean(np.ones(len(pairs), bool))
-    if len(known) < 4:
-        return unable(f"{len(known)} tasks are too few for an interval", scale)
-    without = np.array([mean((first != t) & (second != t)) for t in range(len(known))])
-    error = np.sqrt((len(known) - 1) * np.mean((without - without.mean()) ** 2))
-    reach = stats.t.isf((1 - CONFIDENCE) / 2, len(known) - 1) * error
-    return Finding(whole, whole - reach, whole + reach, scale)
+
+def _between(estimate: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return low end, value and high end of the standard deviation of what `estimate` measures with `error`."""
+
+    def q(variance: float) -> float:
+        weight = 1 / (error**2 + variance)
+        mean = np.average(estimate, weights=weight)
+        return float(weight @ (estimate - mean) ** 2)
+
+    free, tail, ends = len(estimate) - 1, (1 - CONFIDENCE) / 2, []
+    for target in (stats.chi2.isf(tail, free), free, stats.chi2.ppf(tail, free)):
+        top = np.var(estimate) + error.max() ** 2
+        while q(top) > target:
+            top *= 4
+        ends.append(
+            np.sqrt(brentq(lambda v, t=target: q(v) - t, 0.0, top)) if q(0.0) > target else 0.0
+        )
+    return np.array(ends)
 
 
 def _share_of_tests(table: pd.DataFrame, scale: Scale) -> Finding:
     made = table[table["p_value"].notna()]
     if made.empty:
         return unable(table["cause"].iloc[0], scale)
-    return share(int((made["p_bonferroni"] < comparisons.LEVEL).sum()), len(made), scale)
+    found = share(int((made["p_bonferroni"] < comparisons.LEVEL).sum()), len(made), scale)
+    # A test that does not reject refutes nothing.
+    return replace(found, high=1.0)
 
 
 def _share_explained(fits: task_models.TaskFits, scale: Scale) -> Finding:
@@ -171,8 +189,7 @@ def _robust_fail(rng: np.random.Generator) -> Evidence:
 
 @_judge("diss-1.4-first-order-accuracy", false=_alike)
 def first_order(evidence: Evidence) -> Finding:
-    effects = evidence.first.coefficients
-    return _share_of_pairs(comparisons.compare_tasks(effects), evidence.scale)
+    return _spread_over_tasks(evidence.first, generalisation.EFFECTS[0], evidence)
 
 
 @_judge("diss-1.4-variance", false=_alike)
@@ -187,18 +204,12 @@ def convergence(evidence: Evidence) -> Finding:
     return _share_of_tests(comparisons.compare_times(evidence.frame, times), evidence.scale)
 
 
-def _of_effect(effect: str) -> Callable[[Evidence], Finding]:
-    def judge(evidence: Evidence) -> Finding:
-        pairs = evidence.second_pairs
-        return _share_of_pairs(pairs[generalisation.effect_of(pairs) == effect], evidence.scale)
-
-    return judge
-
-
 for _name, _effect in zip(
     ("architecture", "hyperparameters", "interactions"), generalisation.EFFECTS, strict=True
 ):
-    _judge(f"diss-1.4-second-order-{_name}", false=_alike)(_of_effect(_effect))
+    _judge(f"diss-1.4-second-order-{_name}", false=_alike)(
+        lambda evidence, effect=_effect: _spread_over_tasks(evidence.second, effect, evidence)
+    )
 
 
 @_judge("diss-1.4-error-rate", false=_robust_fail)
