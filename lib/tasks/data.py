@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,13 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
     ValueError
         More sequences are asked for than there are.
     """
+    path = Path(path)
+    changed = path.stat().st_mtime_ns if path.exists() else 0
+    return _load(path, changed, train_size, test_size)
+
+
+@lru_cache(maxsize=4)  # the trainings that follow each other read the same; nobody writes into it
+def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
     ds = load_file(path)
     name, kind = ds.attrs["dataset"], ds.attrs["kind"]
     raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
