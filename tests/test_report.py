@@ -19,6 +19,7 @@ from lib.report.pages import questions
 from lib.report.tables import beside_html, key_columns, to_html
 from lib.report.verdicts import judge_claims
 from lib.results.artefacts import Artefacts
+from lib.results.claims import claims
 from lib.results.published import artefacts
 
 
@@ -123,7 +124,8 @@ def test_front_page_counts_what_there_is(site):
     different = len(artefacts()) - artefacts()["same_data"].notna().sum()
     assert f"2 of {different} published figures and tables drawn" in text
     assert "2 of them comparable" in text and "0 of them at published scale" in text
-    assert "Dissertation, chapter 3 1 1 0 0 21" in text
+    others = (claims()["chapter"] == "3").sum() - 2
+    assert f"Dissertation, chapter 3 1 1 0 0 {others}" in text
 
 
 def test_front_page_answers_each_question_from_the_larger_experiment(site):
