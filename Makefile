@@ -18,7 +18,6 @@ repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what 
 
 look: $(VENV)/project ## analyse the stored results alone, in two minutes without training, and say where to read of them
 	@python -m lib.report.look
-	@echo "The report of the stored results is data/look/report/index.html"
 
 test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them
 	pytest $(ARGS)

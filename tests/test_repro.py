@@ -36,7 +36,7 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
 
 def test_nothing_to_do_is_said():
     lines = [line for line in _DVC.splitlines() if "code" in line or "prepare" in line]
-    assert list(tell(lines, 38)) == ["nothing to do: all 38 stages are up to date"]
+    assert list(tell(lines, 38)) == ["nothing to do: 2 of 38 stages looked at, all up to date"]
 
 
 def test_an_error_is_told_and_nothing_else():

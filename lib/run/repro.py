@@ -49,7 +49,7 @@ def tell(lines: Iterable[str], total: int) -> Iterator[str]:
             ran = ran or line.startswith("ERROR")
             yield line.rstrip()
     if not ran:
-        yield f"nothing to do: all {total} stages are up to date"
+        yield f"nothing to do: {count} of {total} stages looked at, all up to date"
 
 
 def _question(command: str) -> str:
