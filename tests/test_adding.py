@@ -1,21 +1,19 @@
 """The adding problem, and the trainings on it: what they keep, and what becomes of those that fail."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from designs import one_job, train
 from pydantic import ValidationError
 
 from lib.cells.inverse_rnn import SingularMatrixError
-from lib.experiments.adding import design, results
-from lib.experiments.adding import training as module
+from lib.experiments import adding as module
+from lib.experiments import load_profile
+from lib.experiments.adding import EXPERIMENT, SCHEMA, Adding
 from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
-from lib.run.params import load_profile
-from lib.run.params.adding import AddingSection
+from lib.run.params import checked
 from lib.tasks.adding import BASELINE, mean_input
 from lib.tasks.adding import draw_sums as draw
-from lib.training.jobs import run_experiment
 
 
 def _rng(seed=0):
@@ -24,10 +22,8 @@ def _rng(seed=0):
 
 def _training(architecture="lu_rnn", **changes):
     given = {
-        "architecture": architecture,
         "time_steps": 9,
         "learning_rate": 1e-3,
-        "replicate": 0,
         "training_steps": 6,
         "width": 5,
         "tau": 2,
@@ -36,10 +32,12 @@ def _training(architecture="lu_rnn", **changes):
         "checkpoints": 3,
         "test_size": 8,
         "probe_size": 3,
-        "flush_denormals": False,
-        "engine": "numba-cpu",
     }
-    return module.Training(**(given | changes))
+    return one_job("adding", architecture=architecture, **given | changes)
+
+
+def _run(job):
+    return {name: np.asarray(value) for name, value in module.run(job, None, None).items()}
 
 
 # ------------------------------------------------------------------------------- the task
@@ -108,7 +106,7 @@ def test_the_lu_rnn_starts_from_the_same_numbers_whatever_the_length_of_the_trai
 
 @pytest.mark.parametrize("architecture", ["lu_rnn", "lstm"])
 def test_a_training_comes_out_the_same_twice_and_moves(architecture):
-    found, again = (module.train(_training(architecture)) for _ in range(2))
+    found, again = (_run(_training(architecture)) for _ in range(2))
     assert found["status"] == COMPLETED and found["steps_completed"] == 6
     for name, value in found.items():
         np.testing.assert_array_equal(value, again[name], err_msg=name)
@@ -120,10 +118,10 @@ def test_a_training_comes_out_the_same_twice_and_moves(architecture):
 def test_networks_of_one_length_are_tested_on_the_same_sequences(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        module, "_measure", lambda model, training, test, found, stage: seen.append(test[0])
+        module, "_ends", lambda model, job, test: seen.append(test[0]) or module._nothing()
     )
     for architecture in ("rnn", "inverse_rnn"):
-        module.train(_training(architecture, training_steps=3))
+        _run(_training(architecture, training_steps=3))
     assert len(seen) == 4 and all(torch.equal(seen[0], other) for other in seen)
 
 
@@ -137,7 +135,7 @@ def test_it_learns_a_short_sum():
         batch_size=32,
         test_size=200,
     )
-    found = module.train(training)
+    found = _run(training)
     assert found["error"][0] > BASELINE / 2
     assert found["error"][-1] < BASELINE / 10
 
@@ -151,7 +149,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_measured
         return loss * float("nan") if next(calls) == 5 else loss
 
     monkeypatch.setattr(module.F, "mse_loss", failing)
-    found = module.train(_training())
+    found = _run(_training())
     assert found["status"] == DIVERGED
     assert found["steps_completed"] == 2
     assert np.isfinite(found["error"][:2]).all() and np.isnan(found["error"][2:]).all()
@@ -159,17 +157,24 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_measured
 
 
 def test_a_matrix_that_becomes_singular_ends_the_training(monkeypatch):
-    plain = module._step
+    plain, calls = module.F.mse_loss, iter(range(1000))
+    networks = []
+    start = module.start
+    monkeypatch.setattr(module, "start", lambda job: networks.append(start(job)) or networks[-1])
 
-    def spoil(model, optimiser, batch, clip):
-        plain(model, optimiser, batch, clip)
-        with torch.no_grad():
-            model.cell.W[0] = 0
+    def spoil(*arguments, **keywords):
+        loss = plain(*arguments, **keywords)
+        if next(calls) == 3:  # measured before training (adjoints, error), then the second step
+            with torch.no_grad():
+                networks[0].cell.W[0] = 0
+            raise SingularMatrixError("as the next forward pass would")
+        return loss
 
-    monkeypatch.setattr(module, "_step", spoil)
-    found = module.train(_training("inverse_rnn"))
+    monkeypatch.setattr(module.F, "mse_loss", spoil)
+    found = _run(_training("inverse_rnn"))
     assert found["status"] == DIVERGED and found["steps_completed"] == 1
     assert np.isfinite(found["error"][0]) and np.isnan(found["error"][1:]).all()
+    monkeypatch.undo()
     model = module.start(_training("inverse_rnn"))
     with torch.no_grad():
         model.cell.W[0] = 0
@@ -181,61 +186,47 @@ def test_a_matrix_that_becomes_singular_ends_the_training(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def section():
-    return load_profile("smoke").adding
+def designs():
+    return load_profile("smoke").designs["adding"]
 
 
-@pytest.fixture
-def without_workers(monkeypatch):
-    """Train in this process, a stand-in for every training but the smallest."""
-
-    def in_turn(experiment, jobs, run, *_):
-        return [run(replace(job, training_steps=2, width=4)) | {"parameters": 7} for job in jobs]
-
-    monkeypatch.setattr("lib.training.jobs.run.run_jobs", in_turn)
+def _small(design, **changes):
+    return design.at(training_steps=4, width=4, checkpoints=2, **changes)
 
 
-def _profile(section):
-    return load_profile("smoke").model_copy(update={"adding": section})
+def test_every_treatment_of_every_grid_is_planned_once(designs):
+    jobs = EXPERIMENT.plan(designs)
+    treatments = [tuple(getattr(job, name) for name in module.LEVELS) for job in jobs]
+    assert len(treatments) == len(set(treatments))
+    (design,) = designs
+    sizes = [len(getattr(design, name)) for name in Adding.factors()]
+    assert len(jobs) == np.prod(sizes) * design.replicates
 
 
-def _run(section, cache):
-    return run_experiment(design.ADDING, "smoke", _profile(section), cache=cache)
-
-
-def test_every_treatment_of_every_grid_is_planned_once(section):
-    trainings = design.plan(_profile(section))
-    grids = sum(len(grid.treatments()) for grid in section.grids)
-    assert len(trainings) == len(set(trainings)) == grids * section.replicates
-    assert trainings[0].time_steps == max(training.time_steps for training in trainings)
-
-
-def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(
-    section, without_workers, tmp_path
-):
-    grids = [
-        {"architectures": ["rnn"], "time_steps": [8], "learning_rates": [0.001]},
-        {"architectures": ["lu_rnn"], "time_steps": [12], "learning_rates": [0.001]},
-    ]
-    whole = section.model_dump() | {"grids": [grid | {"training_steps": 2} for grid in grids]}
-    ds = _run(AddingSection(**whole), tmp_path)
+def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(designs, monkeypatch, tmp_path):
+    (design,) = designs
+    one = {"learning_rate": (0.001,)}
+    grids = (
+        _small(design, architecture=("rnn",), time_steps=(8,), **one),
+        _small(design, architecture=("lu_rnn",), time_steps=(12,), **one),
+    )
+    ds = train("adding", grids, monkeypatch)
     assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
     status = ds["status"].isel(learning_rate=0, replicate=0).values
     assert status.tolist() == [[COMPLETED, NOT_PLANNED], [NOT_PLANNED, COMPLETED]]
     assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
-    path = results.SCHEMA.save(ds, tmp_path / "adding.nc")
-    assert results.SCHEMA.load(path).identical(ds)
+    path = SCHEMA.save(ds, tmp_path / "adding.nc")
+    assert SCHEMA.load(path).identical(ds)
     ds["status"].loc[{"architecture": "rnn", "time_steps": 8}] = NOT_PLANNED
     with pytest.raises(ResultsError, match="exactly where a training is planned"):
-        results.SCHEMA.validate(ds)
+        SCHEMA.validate(ds)
 
 
-def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):
-    grid = section.grids[0].model_copy(update={"training_steps": 2})
-    ds = _run(section.model_copy(update={"grids": (grid,)}), tmp_path)
+def test_a_dataset_with_a_hole_is_refused(designs, monkeypatch):
+    ds = train("adding", (_small(designs[0]),), monkeypatch)
     ds["error"][0, 0, 0, 0, 1] = np.nan
     with pytest.raises(ResultsError, match="error: expected values wherever"):
-        results.SCHEMA.validate(ds)
+        SCHEMA.validate(ds)
 
 
 @pytest.mark.parametrize(
@@ -243,23 +234,11 @@ def test_a_dataset_with_a_hole_is_refused(section, without_workers, tmp_path):
     [
         ({"checkpoints": 5000}, "at least one step for each of the 5000 checkpoints"),
         ({"tau": 0}, "greater than 0"),
-        ({"grids": []}, "at least 1 item"),
         ({"clip": 0.0}, "greater than 0"),
+        ({"architecture": ["lu_rmm"]}, "unknown architecture 'lu_rmm'"),
     ],
 )
-def test_a_design_that_makes_no_sense_is_refused(section, change, complaint):
-    with pytest.raises(ValidationError, match=complaint):
-        AddingSection(**(section.model_dump() | change))
-
-
-def test_a_treatment_in_two_grids_is_refused(section):
-    whole = section.model_dump()
-    with pytest.raises(ValidationError, match="stands in two grids"):
-        AddingSection(**(whole | {"grids": [*whole["grids"], whole["grids"][0]]}))
-
-
-def test_an_unknown_architecture_is_told_before_anything_runs(section):
-    whole = section.model_dump()
-    whole["grids"][0]["architectures"] = ["lu_rmm"]
-    with pytest.raises(ValueError, match="unknown architecture 'lu_rmm'"):
-        design.plan(_profile(AddingSection(**whole)))
+def test_a_design_that_makes_no_sense_is_refused(designs, change, complaint):
+    section = {name: value for name, value in designs[0].values().items() if name != "replicate"}
+    with pytest.raises((ValidationError, ValueError), match=complaint):
+        checked(Adding, section | change, "adding")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.analysis.adding import adjoint_curves, chosen_rates, outcomes
-from lib.experiments.adding.results import ENDS, POSITIONS, SCHEMA, STAGES
+from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 

@@ -109,6 +109,13 @@ def test_an_extreme_says_nothing_where_one_of_its_parts_does():
     assert claims.smallest([known, unknown]).note == "not run"
 
 
+def test_simulated_results_judge_nothing():
+    experiment, judges = next(iter(Judges.everywhere.items()))
+    judged = judges(xr.Dataset(attrs={"profile": "simulated"}))
+    assert len(judged) == len(judges.judges), experiment
+    assert set(judged["verdict"]) == {claims.UNTESTABLE}
+
+
 def test_the_list_of_claims_is_complete_in_itself():
     listed = claims.claims()
     assert listed["id"].is_unique

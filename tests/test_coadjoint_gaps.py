@@ -1,21 +1,21 @@
 """Figure 2.3's experiment: basic RNNs on the long time gap task under growing coadjoint penalties."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from designs import one_job, train
 
-from lib.experiments import coadjoint_gaps
-from lib.experiments.coadjoint_gaps import COADJOINT_GAPS, SCHEMA, Job, initial_model, run_job
-from lib.probes.coadjoint import Diverged, adjoint_states
+from lib.experiments import coadjoint_gaps, load_profile
+from lib.experiments.coadjoint_gaps import SCHEMA, initial_model, run, seeds
+from lib.probes import Diverged
+from lib.probes.coadjoint import adjoint_states
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.run.params import load_profile
-from lib.training.jobs import run_experiment
+from lib.tasks.long_time_gap import draw_signs
+from lib.training.model import tensors
 
-SMALL = Job(
+SMALL = one_job(
+    "coadjoint_gaps",
     kappa=0.0,
-    replicate=0,
     width=8,
     time_steps=6,
     place=3,
@@ -28,6 +28,10 @@ SMALL = Job(
 )
 
 
+def run_job(job):
+    return run(job, None, None)
+
+
 @pytest.fixture(scope="module")
 def plain():
     return run_job(SMALL)
@@ -35,7 +39,7 @@ def plain():
 
 @pytest.fixture(scope="module")
 def bound():
-    return run_job(replace(SMALL, kappa=0.3))
+    return run_job(SMALL.at(kappa=0.3))
 
 
 def test_a_short_gap_is_learned_with_and_without_the_penalty(plain, bound):
@@ -52,11 +56,13 @@ def test_the_penalty_makes_the_adjoints_more_uniform(plain, bound):
 
 def test_norms_are_those_of_the_kept_network():
     # After no successful step the kept network is the initial one.
-    job = replace(SMALL, steps=1, check_every=1, learning_rate=1e-12)
+    job = SMALL.at(steps=1, check_every=1, learning_rate=1e-12)
     arrays = run_job(job)
-    initial, _, _, probe = job.seeds()
+    initial, _, _, probe = seeds(job)
     model = initial_model(job, initial).double()
-    u, labels = job.draw(job.probe_size, np.random.default_rng(probe))
+    part = draw_signs(job.place, job.time_steps, job.probe_size, np.random.default_rng(probe))
+    inputs, labels = tensors(part)
+    u = model.drive(inputs)
 
     def losses(x):
         return torch.nn.functional.cross_entropy(model.output(x), labels, reduction="none")
@@ -68,9 +74,9 @@ def test_norms_are_those_of_the_kept_network():
 
 
 def test_kappa_changes_neither_start_nor_sequences():
-    one, other = SMALL.seeds(), replace(SMALL, kappa=7.0).seeds()
+    one, other = seeds(SMALL), seeds(SMALL.at(kappa=7.0))
     assert [seed.entropy for seed in one] == [seed.entropy for seed in other]
-    assert SMALL.seeds()[0].entropy != replace(SMALL, replicate=1).seeds()[0].entropy
+    assert seeds(SMALL)[0].entropy != seeds(SMALL.at(replicate=1))[0].entropy
 
 
 def test_divergence_ends_the_training_and_is_recorded(monkeypatch):
@@ -90,8 +96,8 @@ def test_divergence_ends_the_training_and_is_recorded(monkeypatch):
     assert np.isfinite(arrays["state"]).all()
 
 
-def test_the_profile_s_dataset_is_whole(tmp_path):
-    ds = run_experiment(COADJOINT_GAPS, "smoke", load_profile("smoke"), cache=tmp_path / "cache")
+def test_the_profile_s_dataset_is_whole(tmp_path, monkeypatch):
+    ds = train("coadjoint_gaps", load_profile("smoke").designs["coadjoint_gaps"], monkeypatch)
     assert (ds["status"] == COMPLETED).all()
     assert all(ds[name].notnull().all() for name in SCHEMA.variables)
     SCHEMA.load(SCHEMA.save(ds, tmp_path / "coadjoint_gaps.nc"))
@@ -99,5 +105,5 @@ def test_the_profile_s_dataset_is_whole(tmp_path):
 
 def test_every_profile_has_backpropagation_and_the_text_s_horizon():
     for name in ("smoke", "quick", "real", "paper"):
-        section = load_profile(name).coadjoint_gaps
-        assert section.time_steps == 40 and 0 in section.kappas and len(section.kappas) > 1
+        (design,) = load_profile(name).designs["coadjoint_gaps"]
+        assert design.time_steps == 40 and 0 in design.kappa and len(design.kappa) > 1

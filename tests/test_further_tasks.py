@@ -11,6 +11,7 @@ from lib.tasks.language import cut
 from lib.tasks.permutations import permutation, torch_permutation
 from lib.tasks.prepared import prepared_dataset, save_prepared
 from lib.tasks.sources._stream import stream_dataset
+from lib.tasks.word_vectors import with_vectors
 
 
 def _rng(seed=0):
@@ -357,8 +358,17 @@ def reviews(tmp_path):
         valid_max=7,
         vocabulary_size=8,
     )
-    save_prepared(ds, tmp_path)
+    save_prepared(with_vectors(ds, {"glove": np.arange(16.0).reshape(8, 2)}), tmp_path)
     return tmp_path
+
+
+def test_texts_bring_the_vectors_of_their_words(reviews):
+    spec = {"task": "texts", "dataset": "reviews"}
+    assert make_task(spec, reviews, _rng()).vectors is None
+    made = make_task(spec | {"vectors": "glove"}, reviews, _rng())
+    assert made.vectors[5].tolist() == [10, 11]
+    with pytest.raises(ValueError, match=r"reviews has no vectors 'elmo'; it has glove"):
+        make_task(spec | {"vectors": "elmo"}, reviews, _rng())
 
 
 def test_texts_are_filled_in_front_or_behind(reviews):

@@ -1,23 +1,19 @@
 """Networks that latch: how they are trained, frozen, fitted anew, measured and kept."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
+from designs import one_job, train
 
-from lib.experiments.latching import design, results
-from lib.experiments.latching import training as module
+from lib.experiments import latching as module
+from lib.experiments import load_profile
+from lib.experiments.latching import SCHEMA, Latching
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError
-from lib.run.params import load_profile
-from lib.run.params.latching import LatchingSection
-from lib.training.jobs import run_experiment
+from lib.run.params import ParameterError, checked
 
 BASE = {
-    "replicate": 0,
     "width": 4,
     "place": 2,
     "horizon": 4,
@@ -32,18 +28,20 @@ BASE = {
     "fit_size": 60,
     "test_size": 40,
     "probe_size": 5,
-    "flush_denormals": False,
-    "engine": "numba-cpu",
 }
 
 
 def _training(**changes):
-    return module.Training(**(BASE | changes))
+    return one_job("latching", **BASE | changes)
+
+
+def _run(job):
+    return {name: np.asarray(value) for name, value in module.run(job, None, None).items()}
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return module.train(_training())
+    return _run(_training())
 
 
 # ------------------------------------------------------------------------------- one training
@@ -53,17 +51,17 @@ def test_a_training_is_measured_whether_or_not_it_learned(measured):
     assert measured["status"] == COMPLETED and measured["steps_completed"] == 12
     assert measured["error"].shape == (3,) and np.isfinite(measured["error"]).all()
     assert np.isfinite(measured["exponent"]).all()
-    for name in ("state", "adjoint"):
+    for name in ("states", "adjoints"):
         values = measured[name]
         assert values.shape == (3, 5, 9)
         for row, T in enumerate((4, 6, 9)):
             assert np.isfinite(values[row, :, :T]).all()
             assert np.isnan(values[row, :, T:]).all()
-    assert (measured["state"][0, :, :4] <= 2).all()  # four neurons within -1..1
+    assert (measured["states"][0, :, :4] <= 2).all()  # four neurons within -1..1
 
 
 def test_it_comes_out_the_same_twice(measured):
-    for name, value in module.train(_training()).items():
+    for name, value in _run(_training()).items():
         np.testing.assert_array_equal(value, measured[name], err_msg=name)
 
 
@@ -77,7 +75,7 @@ def test_an_easy_task_is_learned_and_the_training_then_ends():
     training = _training(
         place=3, horizon=4, longer=(), training_steps=3000, batch_size=64, check_size=500
     )
-    found = module.train(training)
+    found = _run(training)
     assert found["steps_completed"] < 3000
     assert found["error"][0] < 0.01
 
@@ -86,13 +84,13 @@ def test_measuring_leaves_the_recurrence_as_it_was(monkeypatch):
     kept = []
     plain = module._measure
 
-    def watching(model, training, T, rng, index, found):
+    def watching(model, job, T, rng, index, found):
         before = [part.clone() for part in model.parameters()]
-        plain(model, training, T, rng, index, found)
+        plain(model, job, T, rng, index, found)
         kept.append(all(map(torch.equal, before, model.parameters())))
 
     monkeypatch.setattr(module, "_measure", watching)
-    module.train(_training())
+    _run(_training())
     assert kept == [True] * 3
 
 
@@ -103,9 +101,9 @@ def test_a_loss_that_is_not_finite_ends_the_training_without_measurements(monkey
         "binary_cross_entropy_with_logits",
         lambda *given, **named: plain(*given, **named) * (np.nan if next(calls) == 3 else 1),
     )
-    found = module.train(_training())
+    found = _run(_training())
     assert found["status"] == DIVERGED and found["steps_completed"] == 3
-    for name in ("error", "exponent", "state", "adjoint"):
+    for name in ("error", "exponent", "states", "adjoints"):
         assert np.isnan(found[name]).all(), name
 
 
@@ -133,7 +131,7 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
             seen.update(cell=cell, u=u, loss=loss) or adjoint_norms(cell, u, loss)
         ),
     )
-    found = module.train(_training(longer=()))
+    found = _run(_training(longer=()))
     cell, u = seen["cell"].double(), seen["u"].double()
     state, states = torch.zeros(5, 4, dtype=torch.float64, requires_grad=True), []
     for u_t in u:
@@ -141,9 +139,9 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
         states.append(state)
     gradients = torch.autograd.grad(seen["loss"](states[-1]), states)
     expected = torch.stack([g.norm(dim=1).log10() for g in gradients], dim=1)
-    np.testing.assert_allclose(found["adjoint"][0], expected, atol=1e-4)
+    np.testing.assert_allclose(found["adjoints"][0], expected, atol=1e-4)
     lengths = torch.stack([x.norm(dim=1) for x in states], dim=1).detach()
-    np.testing.assert_allclose(found["state"][0], lengths, rtol=1e-4)
+    np.testing.assert_allclose(found["states"][0], lengths, rtol=1e-4)
     np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=2))
 
 
@@ -151,47 +149,40 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def section():
-    return load_profile("smoke").latching
+def designs():
+    (design,) = load_profile("smoke").designs["latching"]
+    return (design.at(training_steps=4, check_every=4, test_size=10, fit_size=10),)
 
 
-@pytest.fixture
-def without_workers(monkeypatch):
-    def in_turn(experiment, jobs, run, *_):
-        small = {"training_steps": 4, "check_every": 4, "test_size": 10, "fit_size": 10}
-        return [run(replace(job, **small)) for job in jobs]
-
-    monkeypatch.setattr("lib.training.jobs.run.run_jobs", in_turn)
-
-
-def test_every_training_is_kept_and_the_best_is_shown(section, without_workers, tmp_path):
-    profile = load_profile("smoke")
-    ds = run_experiment(design.LATCHING, "smoke", profile, cache=tmp_path)
-    assert ds.sizes["training"] == section.trainings == len(design.plan(profile))
+def test_every_training_is_kept_and_the_best_is_shown(designs, monkeypatch, tmp_path):
+    ds = train("latching", designs, monkeypatch)
+    assert ds.sizes["training"] == designs[0].replicates
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
-    T = section.horizon
+    T = designs[0].horizon
     followed = ds["adjoint"].sel(horizon=T, time=slice(1, T)).median("sequence")
     kept = ds["adjoint_median"].sel(training=int(ds["example"]), horizon=T, time=slice(1, T))
     np.testing.assert_allclose(followed, kept, rtol=1e-6)
-    path = results.SCHEMA.save(ds, tmp_path / "latching.nc")
-    assert results.SCHEMA.load(path).identical(ds)
+    path = SCHEMA.save(ds, tmp_path / "latching.nc")
+    assert SCHEMA.load(path).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):
-        results.SCHEMA.validate(ds)
+        SCHEMA.validate(ds)
 
 
-def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkeypatch, tmp_path):
-    plain = module._learn
-    monkeypatch.setattr(
-        module,
-        "_learn",
-        lambda model, training: (
-            (DIVERGED, 1) if training.replicate == 0 else plain(model, training)
-        ),
-    )
-    ds = run_experiment(design.LATCHING, "smoke", load_profile("smoke"), cache=tmp_path)
-    assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (section.trainings - 1)
+def test_diverged_trainings_stay_in_the_dataset(designs, monkeypatch):
+    plain = module.start
+
+    def spoilt(job):
+        model = plain(job)
+        if job.replicate == 0:
+            with torch.no_grad():
+                model.output.bias.fill_(np.nan)
+        return model
+
+    monkeypatch.setattr(module, "start", spoilt)
+    ds = train("latching", designs, monkeypatch)
+    assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (designs[0].replicates - 1)
     assert bool(ds["error"].isel(training=0).isnull().all())
     assert int(ds["example"]) != 0
 
@@ -206,7 +197,7 @@ def test_diverged_trainings_stay_in_the_dataset(section, without_workers, monkey
         ({"tolerance": 0.5}, "less than 0.5"),
     ],
 )
-def test_a_design_that_makes_no_sense_is_refused(section, change, complaint):
-    whole = section.model_dump() | {"horizon": 6, "test_size": 64}
-    with pytest.raises(ValidationError, match=complaint):
-        LatchingSection(**(whole | change))
+def test_a_design_that_makes_no_sense_is_refused(designs, change, complaint):
+    section = {name: value for name, value in designs[0].values().items() if name != "replicate"}
+    with pytest.raises(ParameterError, match=complaint):
+        checked(Latching, section | {"horizon": 6, "test_size": 64} | change, "latching")

@@ -1,38 +1,32 @@
 """Experiment 2.2: linear networks on the long time gap task."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from designs import one_job, train
 
 from lib.cells import make_cell
-from lib.experiments.linear_gaps import (
-    LINEAR_GAPS,
-    SCHEMA,
-    Job,
-    emphasis,
-    initial_networks,
-    losses,
-    plan,
-    run_job,
-)
+from lib.experiments import load_profile
+from lib.experiments.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.run.params import load_profile
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.jobs import run_experiment
 
-SMALL = Job(
+SMALL = one_job(
+    "linear_gaps",
     place=5,
     orthogonality=0.0,
     width=4,
     time_steps=7,
-    replicates=3,
+    networks=3,
     steps=400,
     batch_size=32,
     learning_rate=0.01,
     test_size=500,
 )
+
+
+def run_job(job):
+    return run(job, None, None)
 
 
 @pytest.mark.parametrize("T", [1, 2, 75])
@@ -42,18 +36,18 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
     u = torch.from_numpy(part.inputs).double()
     with torch.no_grad():
         _, predictions = losses(networks, u[None, :, :, 0], torch.zeros(1, 6).double())
-        for run in range(SMALL.replicates):
+        for one in range(SMALL.networks):
             cell = make_cell("linear_rnn", 1, SMALL.width).double()
-            cell.W.copy_(networks.W[run])
-            cell.R.copy_(networks.R[run])
+            cell.W.copy_(networks.W[one])
+            cell.R.copy_(networks.R[one])
             cell.b.zero_()
             outputs, _ = cell(u.transpose(0, 1))
-            torch.testing.assert_close(outputs[-1] @ networks.V[run, 0], predictions[run])
+            torch.testing.assert_close(outputs[-1] @ networks.V[one, 0], predictions[one])
 
 
 def test_emphasis_by_hand():
     # W = 2, R = 3, V = 5: 15 times the powers of 2, the last input's first.
-    networks = initial_networks(replace(SMALL, width=1, replicates=1))
+    networks = initial_networks(SMALL.at(width=1, networks=1))
     networks = type(networks)(
         *(torch.full_like(part, v) for part, v in zip(networks, (2, 3, 5, 0), strict=True))
     )
@@ -68,13 +62,13 @@ def test_training_emphasises_the_deciding_input_of_a_short_task():
 
 
 def test_replicates_differ_and_do_not_depend_on_their_number():
-    three, two = run_job(SMALL), run_job(replace(SMALL, replicates=2))
+    three, two = run_job(SMALL), run_job(SMALL.at(networks=2))
     np.testing.assert_allclose(three["emphasis"][:2], two["emphasis"], rtol=1e-9)
     assert not np.allclose(three["emphasis"][0], three["emphasis"][1])
 
 
 def test_the_penalty_keeps_the_matrix_near_orthogonality_from_the_same_start():
-    free, bound = SMALL, replace(SMALL, orthogonality=1.0)
+    free, bound = SMALL, SMALL.at(orthogonality=1.0)
     for one, other in zip(initial_networks(free), initial_networks(bound), strict=True):
         torch.testing.assert_close(one, other)
     assert (run_job(bound)["departure"] < run_job(free)["departure"]).all()
@@ -95,18 +89,18 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
     np.testing.assert_allclose(arrays["emphasis"][[0, 2]], expected["emphasis"][[0, 2]], rtol=1e-9)
 
 
-def test_the_profile_s_dataset_is_whole(tmp_path):
-    profile = load_profile("smoke")
-    ds = run_experiment(LINEAR_GAPS, "smoke", profile, cache=tmp_path / "cache")
+def test_the_profile_s_dataset_is_whole(tmp_path, monkeypatch):
+    (design,) = designs = load_profile("smoke").designs["linear_gaps"]
+    ds = train("linear_gaps", designs, monkeypatch)
     assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
     SCHEMA.load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc"))
-    one = plan(profile)[1]
+    one = list(design.jobs())[1]
     at = {"place": one.place, "orthogonality": one.orthogonality}
     np.testing.assert_array_equal(ds["emphasis"].sel(at), run_job(one)["emphasis"])
 
 
 def test_the_text_s_case_is_in_every_profile():
     for name in ("smoke", "quick", "real", "paper"):
-        section = load_profile(name).linear_gaps
-        assert (section.width, section.time_steps) == (4, 75)
-        assert 50 in section.places and 0 in section.orthogonality
+        (design,) = load_profile(name).designs["linear_gaps"]
+        assert (design.width, design.time_steps) == (4, 75)
+        assert 50 in design.place and 0 in design.orthogonality

@@ -2,20 +2,22 @@
 
 import numpy as np
 import pytest
+from designs import train
+from pydantic import ValidationError
 
-from lib.experiments.padding import training
-from lib.experiments.padding.design import PADDING, attempts
-from lib.experiments.padding.results import ATTEMPT, MEASURED, SCHEMA
+from lib.experiments import load_profile
+from lib.experiments.padding import ATTEMPT, CELLS, EXPERIMENT, MEASURED, SCHEMA, Padding, run
 from lib.results.schema import COMPLETED, NOT_PLANNED, ResultsError
-from lib.run.params import load_profile
-from lib.run.params.padding import METHODS, PaddingSection
+from lib.run.params import ParameterError, designs
 from lib.tasks.prepared import prepared_dataset, save_prepared
-from lib.training.jobs import run_experiment
 
 
 @pytest.fixture
-def section():
-    return load_profile("smoke").padding
+def small():
+    """Two methods of the table's grid, and the sweep, an epoch each."""
+    table, *_, sweep = load_profile("smoke").designs["padding"]
+    table = table.at(method=("adjoint", "coadjoint"), replicates=1, epochs=1)
+    return (table, sweep.at(epochs=1))
 
 
 @pytest.fixture
@@ -32,84 +34,71 @@ def prepared(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def here(monkeypatch):
-    """Run jobs in this process: what is tested is the joining, not Dask."""
-
-    def run_jobs(experiment, jobs, run, *others):
-        return [run(job) for job in jobs]
-
-    monkeypatch.setattr("lib.training.jobs.run.run_jobs", run_jobs)
+def _attempts(chosen):
+    jobs = EXPERIMENT.plan(chosen)
+    return [job for job in jobs if not job.sweep], [job for job in jobs if job.sweep]
 
 
-def _only(section, **changes):
-    grid = section.grids[0].model_copy(
-        update={"methods": ("adjoint", "coadjoint"), "replicates": 1} | changes
-    )
-    return section.model_copy(update={"grids": (grid,), "epochs": 1})
-
-
-def _run(section, prepared):
-    profile = load_profile("smoke").model_copy(update={"padding": section})
-    return run_experiment(PADDING, "smoke", profile, cache=prepared / "cache", prepared=prepared)
-
-
-def test_jobs_join_to_one_valid_dataset(section, prepared, here):
-    ds = _run(_only(section), prepared)
-    table, sweep = attempts(_only(section), prepared)
+def test_jobs_join_to_one_valid_dataset(small, prepared, monkeypatch):
+    ds = train("padding", small, monkeypatch, prepared)
+    table, sweep = _attempts(small)
     assert int((ds["status"] == COMPLETED).sum()) == len(table) == 4
     assert ds["sweep_status"].size == len(sweep)
-    job = table["digits", 1, "coadjoint", 4, 0]
-    found = training.run_job(job, prepared)
-    at = dict(zip(ATTEMPT, ("digits", 1, "coadjoint", 4, 0), strict=True))
+    job = next(job for job in table if job.method == "coadjoint" and job.padding == 1)
+    found = run(job, prepared, None)
+    at = {name: getattr(job, name) for name in ATTEMPT}
     for name in MEASURED:
         np.testing.assert_array_equal(ds[name].sel(at), found[name])
     assert ds["time_steps"].sel(dataset="digits").values.tolist() == [8, 16]
     assert ds["largest_class"].item() == ds["first_class"].item() > 0
     path = SCHEMA.save(ds, prepared / "out.nc")
-    again = SCHEMA.save(_run(_only(section), prepared), prepared / "again.nc")
+    again = SCHEMA.save(train("padding", small, monkeypatch, prepared), prepared / "again.nc")
     assert path.read_bytes() == again.read_bytes()
 
 
-def test_a_design_with_holes_says_which_attempts_it_has(section, prepared, here):
-    whole = _only(section)
-    more = whole.grids[0].model_copy(update={"paddings": (2,), "widths": (3,)})
-    union = whole.model_copy(update={"grids": (*whole.grids, more)})
-    ds = _run(union, prepared)
-    table, _ = attempts(union, prepared)
+def test_a_design_with_holes_says_which_attempts_it_has(small, prepared, monkeypatch):
+    union = (small[0], small[0].at(padding=(2,), width=(3,)), small[1])
+    ds = train("padding", union, monkeypatch, prepared)
+    table, _ = _attempts(union)
     assert int((ds["status"] == COMPLETED).sum()) == len(table) == 6 < ds["status"].size
-    for levels in table:
-        assert ds["status"].sel(dict(zip(ATTEMPT, levels, strict=True))) == COMPLETED
+    for job in table:
+        assert ds["status"].sel({name: getattr(job, name) for name in ATTEMPT}) == COMPLETED
     assert int((ds["status"] == NOT_PLANNED).sum()) == ds["status"].size - 6
     ds["epochs_completed"].values[ds["status"].values == NOT_PLANNED] = 1
     with pytest.raises(ResultsError, match="epochs_completed: expected 0 where nothing ran"):
         SCHEMA.validate(ds)
 
 
-def test_every_attempt_of_the_sweep_is_planned(section, prepared, here):
-    ds = _run(_only(section), prepared)
+def test_every_attempt_of_the_sweep_is_planned(small, prepared, monkeypatch):
+    ds = train("padding", small, monkeypatch, prepared)
     ds["sweep_status"][0, 0, 0, 0] = NOT_PLANNED
     with pytest.raises(ResultsError, match="sweep_status: expected one of 0 .completed., 1 "):
         SCHEMA.validate(ds)
 
 
-def test_kappa_of_zero_is_backpropagation_and_shared_with_the_table(section, prepared):
-    table, sweep = attempts(section, prepared)
-    assert sweep[0, "orthogonal", 0.0, 0] == table["digits", 0, "adjoint", 4, 0]
-    assert sweep[0, "glorot", 0.0, 0] not in table.values()
-    assert sweep[1, "glorot", 1.0, 0].method == "coadjoint"
+def test_kappa_of_zero_is_backpropagation_and_shared_with_the_table(small):
+    table, sweep = _attempts(small)
+    plain = [job for job in sweep if job.kappa == 0]
+    assert plain and all(job.method == "adjoint" for job in plain)
+    known = [EXPERIMENT.identity(job) for job in table]
+    shared = [job for job in plain if EXPERIMENT.identity(job) in known]
+    assert {job.initialisation for job in shared} == {"orthogonal"}
+    assert all(job.method == "coadjoint" for job in sweep if job.kappa > 0)
 
 
-def test_a_job_depends_on_no_weight_that_it_does_not_use(section, prepared):
-    before, _ = attempts(section, prepared)
-    after, _ = attempts(section.model_copy(update={"kappa": 5.0, "orthogonality": 5.0}), prepared)
-    changed = {key[2] for key in before if before[key] != after[key]}
+def test_a_job_depends_on_no_weight_that_it_does_not_use(small):
+    table = small[0].at(method=tuple(CELLS))
+    before, after = (
+        {job.method: EXPERIMENT.identity(job) for job in design.jobs()}
+        for design in (table, table.at(kappa=(5.0,), orthogonality=5.0))
+    )
+    changed = {method for method in before if before[method] != after[method]}
     assert changed == {"coadjoint", "constrained"}
 
 
-def test_a_data_set_that_is_not_prepared_is_named(section, tmp_path):
+def test_a_data_set_that_is_not_prepared_is_named(small, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="data set 'digits' is not prepared.*notebook 00"):
-        attempts(section, tmp_path)
+        train("padding", small, monkeypatch, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -120,32 +109,33 @@ def test_a_data_set_that_is_not_prepared_is_named(section, tmp_path):
             {"learning_rates": {"adjoint": 0.1}},
             "expected a learning rate for the method 'coadjoint'",
         ),
-        ({"grids": []}, "at least 1 item"),
-        ({"orthogonal": 1.0}, "Extra inputs are not permitted"),
+        ({"grids": []}, "expected a list of designs"),
+        ({"orthogonal": 1.0}, "unknown parameter padding.orthogonal"),
     ],
 )
-def test_bad_parameters_are_refused(section, change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        PaddingSection(**section.model_dump() | change)
+def test_bad_parameters_are_refused(small, change, sentence):
+    section = {name: value for name, value in small[0].values().items() if name != "replicate"}
+    with pytest.raises((ParameterError, ValidationError), match=sentence):
+        designs(Padding, section | change, "padding")
 
 
 def test_real_has_what_the_conclusions_need_and_paper_the_text_s_design():
-    real, paper = (load_profile(name).padding for name in ("real", "paper"))
-    five = set(METHODS) - {"linear"}
+    real, paper = (load_profile(name).designs["padding"] for name in ("real", "paper"))
+    five = set(CELLS) - {"linear"}
     wanted = {(d, p, m) for d in ("mnist", "fashion_mnist") for p in (0, 4) for m in five}
     had = {
         (d, p, m)
-        for grid in real.grids
-        if 100 in grid.widths and grid.replicates >= 3
-        for d in grid.datasets
-        for p in grid.paddings
-        for m in grid.methods
+        for grid in real
+        if 100 in grid.width and grid.replicates >= 3
+        for d in grid.dataset
+        for p in grid.padding
+        for m in grid.method
     }
     assert wanted <= had
-    first = paper.grids[0]
-    assert (first.paddings, first.widths, first.replicates) == (
+    first, sweep = paper[0], paper[-1]
+    assert (first.padding, first.width, first.replicates) == (
         (0, 4, 8),
         (20, 40, 60, 80, 100),
         10,
     )
-    assert (paper.train_size, paper.test_size, max(paper.sweep.kappas)) == (0, 0, 1000)
+    assert (first.train_size, first.test_size, max(sweep.kappa)) == (0, 0, 1000)

@@ -24,10 +24,10 @@ from lib.analysis.padding import (
     summarise,
     sweep_attempts,
 )
-from lib.experiments.padding.results import MEASURED, SCHEMA
+from lib.experiments.padding import CELLS as TRAINED
+from lib.experiments.padding import MEASURED, SCHEMA
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from lib.run.params.padding import METHODS as TRAINED
 
 LEVELS = {
     "dataset": ["mnist"],

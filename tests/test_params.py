@@ -5,8 +5,11 @@ import copy
 import pytest
 from ruamel.yaml import YAML
 
+from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import ROOT
-from lib.run.params import PROFILES, ParameterError, load_params, load_profile
+from lib.run.params import ParameterError, designs, merged, read_params
+
+PROFILES = ("smoke", "quick", "real", "paper")
 
 
 @pytest.fixture
@@ -14,64 +17,66 @@ def content():
     return YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text())
 
 
-def _load(content, tmp_path):
+def _load(content, tmp_path, profile="quick"):
     path = tmp_path / "params.yaml"
     with path.open("w") as file:
         YAML().dump(copy.deepcopy(content), file)
-    return load_params(path)
+    return load_profile(profile, path)
 
 
-def test_the_repository_s_own_parameters_are_valid():
-    params = load_params()
-    assert set(params.profiles) == set(PROFILES)
+@pytest.mark.parametrize("name", PROFILES)
+def test_the_repository_s_own_parameters_are_valid(name):
+    profile = load_profile(name)
+    for dataset in profile.designs:
+        assert profile.jobs_of(dataset)
+
+
+def test_there_is_one_base_and_small_differences():
+    assert tuple(read_params()["profiles"]) == PROFILES
+    assert len((ROOT / "params.yaml").read_text().splitlines()) < 450
 
 
 def test_paper_states_the_design_of_table_1_2():
-    study, data = load_profile("paper").study, load_profile("paper").data
-    treatments = (
-        len(study.architectures)
-        * len(study.widths)
-        * len(study.learning_rates)
-        * len(study.training_lengths)
-        * len(data.datasets)
-        * len(study.orders)
-        * len(study.noises)
-    )
-    assert treatments == 4200
-    assert treatments * study.replicates == 42000
-    assert study.widths == (128, 256)
-    assert study.learning_rates == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    assert study.training_lengths == (25, 50)
-    assert study.batch_size == 32
-    assert study.train_size == study.test_size == study.probe_size == 0, "all of the data"
-    assert set(data.datasets) == {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
+    (design,) = load_profile("paper").designs["factorial"]
+    assert len(load_profile("paper").jobs_of("factorial")) == 42000
+    assert design.replicates == 10
+    assert design.width == (128, 256)
+    assert design.learning_rate == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+    assert design.training_length == (25, 50)
+    assert design.batch_size == 32
+    assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
+    assert set(design.dataset) == {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
 
 
 def test_real_covers_all_tasks_and_cells():
-    study, data = load_profile("real").study, load_profile("real").data
-    paper = load_profile("paper")
-    assert set(data.datasets) == set(paper.data.datasets)
-    assert set(study.architectures) == set(paper.study.architectures)
-    assert len(data.datasets) * len(study.orders) * len(study.noises) == 30
-    assert len(study.learning_rates) >= 2
-    assert study.replicates >= 2
+    (real,), (paper,) = (load_profile(name).designs["factorial"] for name in ("real", "paper"))
+    assert set(real.dataset) == set(paper.dataset)
+    assert set(real.architecture) == set(paper.architecture)
+    assert len(real.dataset) * len(real.order) * len(real.noise) == 30
+    assert len(real.learning_rate) >= 2
+    assert real.replicates >= 2
 
 
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        ({"width": [3]}, "unknown parameter profiles.quick.study.width; remove it or correct"),
-        ({"replicates": 0}, r"profiles.quick.study.replicates is 0; .*greater than 0"),
-        ({"learning_rates": [2.0]}, r"learning_rates.0 is 2.0; .*less than or equal to 1"),
-        ({"learning_rates": ["1e-3x"]}, "learning_rates.0 is '1e-3x'; .*valid number"),
-        ({"noises": ["pre"]}, "noises.0 is 'pre'; .*'none', 'post' or 'uniform'"),
-        ({"widths": [4, 4]}, "levels must differ from each other"),
-        ({"architectures": []}, "architectures is .*at least 1 item"),
-        ({"flush_denormals": "perhaps"}, "flush_denormals is 'perhaps'"),
+        ({"widths": [3]}, "unknown parameter factorial.widths; remove it or correct"),
+        ({"replicates": 0}, r"factorial.replicates is 0; .*greater than 0"),
+        ({"replicates": True}, r"factorial.replicates is True; .*valid integer"),
+        ({"replicates": "2"}, r"factorial.replicates is '2'; .*valid integer"),
+        ({"learning_rate": [2.0]}, r"learning_rate.0 is 2.0; .*less than or equal to 1"),
+        ({"learning_rate": ["1e-3x"]}, "learning_rate.0 is '1e-3x'; .*valid number"),
+        ({"noise": ["pre"]}, "noise.0 is 'pre'; .*'none', 'post' or 'uniform'"),
+        ({"width": [4, 4]}, "levels must differ from each other"),
+        ({"width": 10**12}, "width.0 is 1000000000000; .*less than or equal"),
+        ({"architecture": []}, "architecture is .*at least 1 item"),
+        ({"architecture": "lstn"}, "unknown architecture 'lstn'"),
+        ({"dataset": "mnits"}, "factorial reads the data set 'mnits', which data.datasets does"),
+        ({"start": "friend"}, "start is 'friend'; .*'text' or 'author'"),
     ],
 )
-def test_a_wrong_study_setting_is_named(content, tmp_path, change, complaint):
-    content["profiles"]["quick"]["study"].update(change)
+def test_a_wrong_setting_is_named(content, tmp_path, change, complaint):
+    content["base"]["factorial"].update(change)
     with pytest.raises(ParameterError, match=complaint):
         _load(content, tmp_path)
 
@@ -79,26 +84,104 @@ def test_a_wrong_study_setting_is_named(content, tmp_path, change, complaint):
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        ({"scheduler": "somewhere"}, "profiles.quick.jobs.scheduler is 'somewhere'"),
+        (
+            {"cell": "lem", "hyper_parameters": {"dtt": 1}},
+            "lem: expected hyper-parameters among dt",
+        ),
+        ({"task": {"task": "pixles"}}, "unknown task 'pixles'; known: adding"),
+        ({"task": {"pol": 2}}, "task 'pixels' has no setting 'pol'; it has dataset"),
+        ({"epochs": 0}, "expected either epochs or steps, got 0 and 0"),
+        ({"head": "cold"}, "head is 'cold'"),
+        ({"dropout": {"input": 1.0}}, "dropout.input is 1.0; .*less than 1"),
+    ],
+)
+def test_a_row_that_cannot_be_trained_is_refused_when_the_file_is_read(
+    content, tmp_path, change, complaint
+):
+    group = content["base"]["supervised"]["pixels"]
+    for key, value in change.items():
+        if isinstance(value, dict) and isinstance(group.get(key), dict):
+            group[key].update(value)
+        else:
+            group[key] = value
+    if "cell" in change:
+        group["grids"] = [{"label": "one", "width": 4, "learning_rate": 0.1}]
+    with pytest.raises(ParameterError, match=complaint):
+        _load(content, tmp_path)
+
+
+def test_what_two_grids_plan_alike_is_refused(content, tmp_path):
+    grids = content["base"]["adding"]["grids"]
+    grids.append(grids[0] | {"training_steps": 20})
+    with pytest.raises(
+        ParameterError, match=r"adding.grids\[1\] plans what grids\[0\] has planned"
+    ):
+        _load(content, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        ({"scheduler": "somewhere"}, "jobs.scheduler is 'somewhere'"),
         ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
     ],
 )
 def test_a_wrong_place_for_jobs_is_named(content, tmp_path, change, complaint):
-    content["profiles"]["quick"]["jobs"].update(change)
+    content["base"]["jobs"].update(change)
     with pytest.raises(ParameterError, match=complaint):
         _load(content, tmp_path)
 
 
-def test_an_unknown_dataset_lists_the_known_ones(content, tmp_path):
-    content["profiles"]["quick"]["data"]["datasets"] = ["mnits"]
-    with pytest.raises(ParameterError, match="unknown dataset 'mnits'; known: .*mnist"):
+@pytest.mark.parametrize(
+    "change, complaint",
+    [
+        (lambda c: c["base"]["data"].update(datasets=["mnits"]), "unknown data set 'mnits'; known"),
+        (
+            lambda c: c["base"].update(studdy={}),
+            "no experiment is called 'studdy'; expected one of",
+        ),
+        (lambda c: c["base"].pop("adding"), "profile quick has no section adding; add it to base"),
+        (lambda c: c.update(profile="fast"), "profile is 'fast'; choose one of smoke, quick"),
+        (lambda c: c.update(more=1), "expected the keys profile, base and profiles, got"),
+        (
+            lambda c: c["profiles"].update({"a; b": {}}),
+            "a profile is called 'a; b'; expected letters",
+        ),
+        (
+            lambda c: c["base"]["jobs"].update(workers=float("inf")),
+            "workers is inf; expected a fin",
+        ),
+        (lambda c: c["base"].update({1: {}}), "base has the key 1; expected text"),
+    ],
+)
+def test_a_wrong_outline_is_named(content, tmp_path, change, complaint):
+    change(content)
+    with pytest.raises(ParameterError, match=complaint):
         _load(content, tmp_path)
 
 
-def test_a_missing_profile_is_named(content, tmp_path):
-    del content["profiles"]["real"]
-    with pytest.raises(ParameterError, match="profile 'real' is missing"):
-        _load(content, tmp_path)
+@pytest.mark.parametrize(
+    "text, complaint",
+    [
+        ("profile:\n\tquick", "line 2, column 1: .*tab|line 2, column 1: "),
+        ("profile: [quick", "line 1"),
+        ("a: 1\na: 2\n", "line 2, column 1: found duplicate key"),
+        ("!!python/object:os.system x", "could not determine a constructor|expected the keys"),
+        ("just text", "expected the keys profile, base and profiles, got str"),
+        (b"\xff\xfe", "is no UTF-8; save the file as text"),
+    ],
+)
+def test_what_is_no_yaml_is_one_sentence(tmp_path, text, complaint):
+    path = tmp_path / "params.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ParameterError, match=complaint) as caught:
+        read_params(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ParameterError, match=r"no parameters at .*; restore the file from Git"):
+        read_params(tmp_path / "params.yaml")
 
 
 def test_an_unknown_profile_lists_the_known_ones():
@@ -106,15 +189,34 @@ def test_an_unknown_profile_lists_the_known_ones():
         load_profile("fast")
 
 
+def test_a_profile_stands_over_the_base(content, tmp_path):
+    content["profiles"]["quick"] = {"factorial": {"width": 5}}
+    (changed,) = _load(content, tmp_path).designs["factorial"]
+    assert changed.width == (5,)
+    assert changed.batch_size == content["base"]["factorial"]["batch_size"]
+
+
 def test_numbers_are_read_as_yaml_1_2(tmp_path):
-    before = load_params()
-    text = (ROOT / "params.yaml").read_text().replace("- 0.001\n", "- 1e-3\n")
-    assert "- 1e-3\n" in text
+    text = (
+        (ROOT / "params.yaml")
+        .read_text()
+        .replace("learning_rate: 0.001\n", "learning_rate: 1e-3\n")
+    )
+    assert "1e-3\n" in text
     path = tmp_path / "params.yaml"
     path.write_text(text)
-    assert load_params(path) == before
+    assert merged("quick", path) == merged("quick")
+
+
+def test_a_job_has_one_level_of_every_factor():
+    kind = EXPERIMENTS["linear_gaps"].design
+    section = {**merged("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
+    (design,) = designs(kind, section, "linear_gaps")
+    jobs = list(design.jobs())
+    assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
+    assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]
 
 
 def test_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
-        load_profile("quick").study.replicates = 5
+        load_profile("quick").designs["factorial"][0].replicates = 5

@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from lib.experiments import load_profile
 from lib.paths import ROOT
 from lib.results.reference import RESULTS
 from lib.run import fingerprint
@@ -71,6 +72,7 @@ def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, run
     assert {stages[name].cmd for name in set(stages) - set(runs)} == {
         "python -m lib.run code",
         "python -m lib.report",
+        "python -m lib.experiments",
     }
 
 
@@ -107,7 +109,7 @@ def test_every_path_exists_or_is_produced(stages):
 def test_every_file_of_code_and_settings_that_a_stage_needs_is_written(stages, tmp_path):
     written = {f"data/code/{name}" for name in write_code(tmp_path / "code")}
     needed = {path for stage in stages.values() for path in _deps(stage) if "data/code" in path}
-    assert needed <= written
+    assert needed <= written | {"data/code/settings"}
 
 
 def test_what_a_module_reads_whoever_imports_it_is_named(runs):
@@ -202,16 +204,20 @@ def test_only_the_chosen_profile_counts(small):
     write_code(code, small)
     params = small / "params.yaml"
     _edit(params, "profile: quick", "profile: smoke")
-    assert "settings/study" in write_code(code, small)
+    assert "settings/factorial" in write_code(code, small)
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
 
 
-def test_a_misspelled_parameter_is_told_before_anything_runs(small):
+def test_a_misspelled_parameter_is_told_before_anything_runs(stages, small):
+    """The stage `check` stands before all that trains, and runs when the settings have changed."""
+    names = list(stages)
+    assert names.index("check") < min(i for i, name in enumerate(names) if name.startswith("train"))
+    assert _deps(stages["check"]) == {"data/code/settings"}
     _edit(small / "params.yaml", "replicates:", "replicate:")
     with pytest.raises(
         ParameterError, match=r"unknown parameter .*replicate; remove it or correct"
     ):
-        write_code(small / "data" / "code", small)
+        load_profile("quick", small / "params.yaml")
 
 
 def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):

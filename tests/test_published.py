@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
+from lib.experiments import load_profile
 from lib.paths import PUBLISHED
 from lib.results.published import PublishedError, artefacts, beside, layout, load_published, sources
-from lib.run.params import load_profile
 
 TASK = ["dataset", "order", "noise"]
 ARCHITECTURES = {"rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn"}
@@ -126,16 +126,14 @@ def test_table_3_4_is_not_the_sum_of_table_a5():
 
 
 def test_the_paper_profile_is_the_published_design():
-    study = load_profile("paper").study
-    design = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
-    assert set(study.architectures) == set(design["architecture"])
-    assert set(load_profile("paper").data.datasets) == set(design["dataset"])
-    assert set(study.orders) == set(design["order"])
-    assert set(study.noises) == set(design["noise"])
-    assert sorted(study.widths) == sorted(map(int, design["width"]))
-    assert sorted(study.learning_rates) == sorted(map(float, design["learning_rate"]))
-    assert sorted(study.training_lengths) == sorted(map(int, design["training_length"]))
-    assert study.replicates == len(design["replicate"])
+    (design,) = load_profile("paper").designs["factorial"]
+    printed = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
+    for factor in ("architecture", "dataset", "order", "noise"):
+        assert set(getattr(design, factor)) == set(printed[factor])
+    assert sorted(design.width) == sorted(map(int, printed["width"]))
+    assert sorted(design.learning_rate) == sorted(map(float, printed["learning_rate"]))
+    assert sorted(design.training_length) == sorted(map(int, printed["training_length"]))
+    assert design.replicates == len(printed["replicate"])
 
 
 def test_unknown_and_untranscribed_artefacts_are_told_apart():

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 from synthetic_results import make_results
 
-from lib.experiments.padding.results import SCHEMA
+from lib.experiments.padding import SCHEMA
 from lib.paths import NOTEBOOKS
 from lib.results import factorial as results
 from lib.results import reference

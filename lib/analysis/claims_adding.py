@@ -19,7 +19,7 @@ def final_errors(ds: xr.Dataset, architecture: str, time_steps: int) -> np.ndarr
     """Return the last test errors of the best learning rate, one for each start.
 
     Results may have further levels (activation, start): each of their combinations is a setting like a learning rate. The
-    best has the smallest mean error, as in `lib.experiments.adding.results.chosen_rates`; a training that diverged counts
+    best has the smallest mean error, as in `lib.analysis.adding.chosen_rates`; a training that diverged counts
     as having learned nothing.
     """
     part = ds.sel(architecture=architecture, time_steps=time_steps)

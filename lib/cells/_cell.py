@@ -71,6 +71,7 @@ class Cell(nn.Module, ABC):
                 )
         self.input_size = input_size
         self.hidden_size = hidden_size
+        self.x0: nn.ParameterList | None = None
 
     @torch.no_grad()
     def start(self, name: str) -> Self:
@@ -92,8 +93,16 @@ class Cell(nn.Module, ABC):
     def weights(self) -> NamedTuple:
         """Return what `step` needs, constrained matrices evaluated once."""
 
+    def train_initial_state(self) -> None:
+        """Make the state before the first input a parameter, one for all sequences, that starts at zero."""
+        like = next(self.parameters())
+        zeros = (like.new_zeros(self.hidden_size) for _ in range(self.states))
+        self.x0 = nn.ParameterList(nn.Parameter(zero) for zero in zeros)
+
     def initial_state(self, batch: int) -> State:
-        """Return zeros, `states` tensors of shape (batch, hidden)."""
+        """Return `states` tensors of shape (batch, hidden): zeros, unless they are trained."""
+        if self.x0 is not None:
+            return tuple(part.expand(batch, -1) for part in self.x0)
         like = next(self.parameters())
         return tuple(like.new_zeros(batch, self.hidden_size) for _ in range(self.states))
 

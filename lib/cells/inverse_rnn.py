@@ -33,7 +33,7 @@ from lib.cells._init import named_starts, uniform_fan
 from lib.cells._interchange import alternate, check_period
 
 
-class SingularMatrixError(ValueError):
+class SingularMatrixError(ArithmeticError, ValueError):
     """W has no inverse."""
 
 

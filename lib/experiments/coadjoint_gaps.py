@@ -9,31 +9,28 @@ at every `check_every` steps the most accurate one, the latest of equals, is kep
 """
 
 import copy
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
 import torch
-import xarray as xr
+from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import make_cell
+from lib.experiments._experiment import Experiment
 from lib.probes.adjoint import adjoint_norms
-from lib.probes.coadjoint import Diverged, coadjoint_loss
-from lib.results.schema import COMPLETED, DIVERGED, Schema
-from lib.run.params import Profile
-from lib.tasks import Part
+from lib.probes.coadjoint import coadjoint_loss
+from lib.results.schema import Schema
+from lib.run.params import Design, Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import CLASSES, draw_signs
-from lib.training.jobs import Experiment
-from lib.training.jobs.shards import Arrays
-from lib.training.model import Classifier
+from lib.training.batches import Fresh
+from lib.training.fit import Recipe, Record, fit
+from lib.training.model import Model, tensors
+from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 
 NAME = "coadjoint_gaps"
-RECIPE = 1
-"""Raised whenever a change of the code changes results."""
 
 _RUN = ("kappa", "replicate")
 _PROBE = (*_RUN, "sequence", "time")
@@ -59,89 +56,83 @@ SCHEMA = Schema(
 )
 
 
-@dataclass(frozen=True)
-class Job:
-    """One training; fields as in the section."""
+class CoadjointGaps(Design):
+    """Figure 2.3 of the dissertation: basic RNNs on LTG`place`, trained by the coadjoint method.
 
-    kappa: float
-    replicate: int
-    width: int
-    time_steps: int
-    place: int
-    steps: int
-    batch_size: int
-    learning_rate: float
-    check_every: int
-    check_size: int
-    probe_size: int
+    `kappa` are the weights of the penalty (2.20), 0 is backpropagation. Training looks at `check_size` sequences
+    every `check_every` steps; `probe_size` sequences are followed through the trained network.
+    """
 
-    def seeds(self) -> tuple[np.random.SeedSequence, ...]:
-        """Return seeds of initial weights, training, checks and probe.
+    kappa: Factor[Weight]
+    width: Positive
+    time_steps: Positive
+    place: Positive
+    steps: Positive
+    batch_size: Positive
+    learning_rate: LearningRate
+    check_every: Positive
+    check_size: Positive
+    probe_size: Positive
 
-        They do not depend on kappa: networks under different penalties start alike and see the same.
-        """
-        fields = ("width", "time_steps", "place", "replicate")
-        return seeds_of(self, fields, 4, experiment=NAME)
-
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Return fresh inputs (time, batch, 1) and labels (batch,)."""
-        part: Part = draw_signs(self.place, self.time_steps, size, rng)
-        inputs = torch.from_numpy(part.inputs).transpose(0, 1).contiguous()
-        return inputs, torch.from_numpy(part.targets)
-
-
-@dataclass(frozen=True)
-class Look:
-    """A network at some step of its training, and how good it is."""
-
-    step: int
-    model: Classifier
-    accuracy: float
-    loss: float
-    penalty: float
+    @model_validator(mode="after")
+    def _fits(self) -> "CoadjointGaps":
+        if self.place > self.time_steps:
+            raise ValueError(
+                f"expected a place among 1..{self.time_steps}, the time steps, got {self.place}"
+            )
+        if self.steps % self.check_every:
+            raise ValueError(
+                f"expected steps to be a multiple of check_every={self.check_every}, got {self.steps}"
+            )
+        return self
 
 
-def run_job(job: Job) -> dict[str, np.ndarray]:
+def seeds(job: CoadjointGaps) -> tuple[np.random.SeedSequence, ...]:
+    """Return seeds of initial weights, training, checks and probe.
+
+    They do not depend on kappa: networks under different penalties start alike and see the same.
+    """
+    return seeds_of(job, ("width", "time_steps", "place", "replicate"), 4, experiment=NAME)
+
+
+def run(job: CoadjointGaps, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
     """Train a network, keep the best, follow the probe through it."""
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    initial, training, checks, probe = job.seeds()
+    initial, training, checks, probe = seeds(job)
+    draw = partial(draw_signs, job.place, job.time_steps)
     model = initial_model(job, initial)
-    optimiser = torch.optim.Adam(model.parameters(), lr=job.learning_rate)
-    draw, check = (
-        np.random.default_rng(training),
-        job.draw(job.check_size, np.random.default_rng(checks)),
+    check = tensors(draw(job.check_size, np.random.default_rng(checks)))
+
+    def objective(model: Model, inputs: Tensor, labels: Tensor) -> Tensor:
+        return _penalised(model, inputs, labels, job.kappa).total
+
+    done = fit(
+        model,
+        Fresh(draw, job.batch_size, np.random.default_rng(training)),
+        Recipe(learning_rate=job.learning_rate, steps=job.steps),
+        objective,
+        Record(
+            partial(_look, check),
+            range(0, job.steps + 1, job.check_every),
+            keep=lambda row: row["accuracy"],
+        ),
+        finite="gradients",
+        resume=resume,
     )
-    best = _look(job, model, 0, check)
-    status, completed = COMPLETED, 0
-    try:
-        for completed in range(job.steps):
-            u, labels = job.draw(job.batch_size, draw)
-            penalised = _penalised(model, u, labels, job.kappa)
-            optimiser.zero_grad()
-            penalised.backward(model.parameters())
-            optimiser.step()
-            if (completed + 1) % job.check_every == 0:
-                now = _look(job, model, completed + 1, check)
-                best = now if now.accuracy >= best.accuracy else best
-        completed = job.steps
-    except Diverged:
-        status = DIVERGED
+    best, weights = done.kept
+    model.load_state_dict(weights)
     return {
-        **_follow(best.model, *job.draw(job.probe_size, np.random.default_rng(probe))),
-        "accuracy": best.accuracy,
-        "loss": best.loss,
-        "penalty": best.penalty,
-        "kept_step": best.step,
-        "completed_steps": completed,
-        "status": np.asarray(status),
+        **_follow(model, *tensors(draw(job.probe_size, np.random.default_rng(probe)))),
+        **{name: best[name] for name in ("accuracy", "loss", "penalty")},
+        "kept_step": best["step"],
+        "completed_steps": done.steps,
+        "status": done.status,
     }
 
 
-def initial_model(job: Job, seed: np.random.SeedSequence) -> Classifier:
+def initial_model(job: CoadjointGaps, seed: np.random.SeedSequence) -> Model:
     """Return an untrained network with TensorFlow's initial weights."""
     with torch_seed(seed):
-        model = Classifier(make_cell("rnn", 1, job.width), CLASSES)
+        model = Model(make_cell("rnn", 1, job.width), CLASSES)
         nn.init.orthogonal_(model.cell.W)
         for weight in (model.cell.R, model.output.weight):
             nn.init.xavier_uniform_(weight)
@@ -150,67 +141,48 @@ def initial_model(job: Job, seed: np.random.SeedSequence) -> Classifier:
     return model
 
 
-def _losses(model: Classifier, labels: Tensor, x: Tensor) -> Tensor:
+def _losses(model: Model, labels: Tensor, x: Tensor) -> Tensor:
     return F.cross_entropy(model.output(x), labels, reduction="none")
 
 
-def _penalised(model: Classifier, u: Tensor, labels: Tensor, kappa: float):
-    return coadjoint_loss(model.cell, u, partial(_losses, model, labels), kappa=kappa)
+def _penalised(model: Model, inputs: Tensor, labels: Tensor, kappa: float):
+    return coadjoint_loss(
+        model.cell, model.drive(inputs), partial(_losses, model, labels), kappa=kappa
+    )
 
 
-def _look(job: Job, model: Classifier, step: int, check: tuple[Tensor, Tensor]) -> Look:
-    u, labels = check
-    measured = _penalised(model, u, labels, kappa=0.0)
+def _look(check: tuple[Tensor, Tensor], model: Model) -> dict[str, float]:
+    """Return how good a network is, on the sequences that check it."""
+    measured = _penalised(model, *check, kappa=0.0)
     with torch.no_grad():
-        right = model.output(measured.last).argmax(1) == labels
-    kept = copy.deepcopy(model).requires_grad_(False)
-    accuracy = right.double().mean().item()
-    return Look(step, kept, accuracy, measured.loss.item(), measured.penalty.item())
+        right = model.output(measured.last).argmax(1) == check[1]
+    return {
+        "accuracy": right.double().mean().item(),
+        "loss": measured.loss.item(),
+        "penalty": measured.penalty.item(),
+    }
 
 
-def _follow(model: Classifier, u: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
+def _follow(model: Model, inputs: Tensor, labels: Tensor) -> dict[str, np.ndarray]:
     """Return the norms of states and adjoints, (sequence, time)."""
-    model = copy.deepcopy(model).double()
-    states, _ = model.cell(u.double())
+    model = copy.deepcopy(model).double().requires_grad_(False)
+    u = model.drive(inputs.double())
+    states, _ = model.cell(u)
     adjoints = adjoint_norms(model.cell, u, lambda x: _losses(model, labels, x).sum())
     return {"state": states.norm(dim=2).T.numpy(), "adjoint": adjoints.readout.T.numpy()}
 
 
-def plan(profile: Profile) -> list[Job]:
-    """Return the jobs of a profile."""
-    section = profile.coadjoint_gaps
-    rest = section.model_dump(exclude={"kappas", "replicates"})
-    return [
-        Job(kappa=kappa, replicate=replicate, **rest)
-        for kappa in section.kappas
-        for replicate in range(section.replicates)
-    ]
-
-
-def join(profile_name: str, profile: Profile, found: Mapping[Job, Arrays]) -> xr.Dataset:
-    """Return the results of all jobs as one validated dataset of `SCHEMA`."""
-    section = profile.coadjoint_gaps
-    levels = {
-        "kappa": list(section.kappas),
-        "replicate": list(range(section.replicates)),
-        "sequence": list(range(section.probe_size)),
-        "time": list(range(1, section.time_steps + 1)),
-    }
-    shared = {k: v for k, v in asdict(next(iter(found))).items() if k not in levels}
-    settings = {"recipe": RECIPE, **shared}
-    ds = SCHEMA.empty(levels, profile=profile_name, settings=settings)
-    for job, arrays in found.items():
-        for name in SCHEMA.variables:
-            ds[name].loc[{"kappa": job.kappa, "replicate": job.replicate}] = arrays[name]
-    return SCHEMA.validate(ds)
-
-
-COADJOINT_GAPS = Experiment(
+EXPERIMENT = Experiment(
     name=NAME,
-    recipe=RECIPE,
-    plan=plan,
-    run=run_job,
-    join=join,
-    work=lambda job: job.steps,
-    describe=lambda job: f"kappa {job.kappa:g}, replicate {job.replicate}",
+    design=CoadjointGaps,
+    schema=SCHEMA,
+    run=run,
+    cells=lambda job: ("rnn", "rnn/adjoints"),
+    modules=lambda job: ("lib.tasks.long_time_gap",),
+    levels=lambda designs: {
+        "sequence": list(range(designs[0].probe_size)),
+        "time": list(range(1, designs[0].time_steps + 1)),
+    },
+    size=lambda job: job.steps,
+    title=lambda job: f"kappa {job.kappa:g}, replicate {job.replicate}",
 )

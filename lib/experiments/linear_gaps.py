@@ -13,27 +13,24 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
 import torch
-import xarray as xr
+from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.experiments._experiment import Experiment
 from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED, Schema
-from lib.run.params import Profile
+from lib.run.params import Design, Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.jobs import Experiment
-from lib.training.jobs.shards import Arrays
+from lib.training.fit import Recipe, Record, fit
+from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 
 NAME = "linear_gaps"
-RECIPE = 1
-"""Raised whenever a change of the code changes results."""
 
 _RUN = ("place", "orthogonality", "replicate")
 
@@ -55,6 +52,32 @@ SCHEMA = Schema(
 )
 
 
+class LinearGaps(Design):
+    """Experiment 2.2 of the dissertation and its appendix A3.1.
+
+    `place` are the deciding inputs t*, `orthogonality` the weights of the soft orthogonal penalty (0 is
+    training without it). The networks of one combination, `networks` of them, are trained side by side.
+    """
+
+    place: Factor[Positive]
+    orthogonality: Factor[Weight]
+    width: Positive
+    time_steps: Positive
+    networks: Positive
+    steps: Positive
+    batch_size: Positive
+    learning_rate: LearningRate
+    test_size: Positive
+
+    @model_validator(mode="after")
+    def _places_inside(self) -> "LinearGaps":
+        if max(self.place) > self.time_steps:
+            raise ValueError(
+                f"expected places among 1..{self.time_steps}, the time steps, got {max(self.place)}"
+            )
+        return self
+
+
 class Networks(NamedTuple):
     """Weights of several linear networks with one input and one output, a leading axis `runs`."""
 
@@ -64,27 +87,45 @@ class Networks(NamedTuple):
     b: Tensor  # (runs, 1)
 
 
-@dataclass(frozen=True)
-class Job:
-    """The replicates of one task and one weight of the penalty; fields as in the section."""
+class Trained(nn.Module):
+    """The same as a module, for an optimiser."""
 
-    place: int
-    orthogonality: float
-    width: int
-    time_steps: int
-    replicates: int
-    steps: int
-    batch_size: int
-    learning_rate: float
-    test_size: int
+    def __init__(self, networks: Networks) -> None:
+        super().__init__()
+        for name, weight in zip(Networks._fields, networks, strict=True):
+            self.register_parameter(name, nn.Parameter(weight))
 
-    def replicate_seeds(self, replicate: int) -> tuple[np.random.SeedSequence, ...]:
-        """Return seeds of initial weights and of training sequences.
+    @property
+    def networks(self) -> Networks:
+        return Networks(self.W, self.R, self.V, self.b)
 
-        They do not depend on the penalty: networks with and without it start alike and see the same.
-        """
-        fields = ("place", "time_steps", "width")
-        return seeds_of(self, fields, 2, experiment=NAME, replicate=replicate)
+
+class Side:
+    """Fresh sequences for each of several networks, from a generator each: (runs, batch, time) and labels (runs, batch)."""
+
+    epoch = 0
+
+    def __init__(self, job: LinearGaps) -> None:
+        self._job = job
+        self._draws = [np.random.default_rng(seeds(job, k)[1]) for k in range(job.networks)]
+
+    def next(self) -> tuple[Tensor, Tensor]:
+        return _sequences(self._job, self._draws, self._job.batch_size)
+
+    def state(self) -> dict:
+        return {"draws": [draw.bit_generator.state for draw in self._draws]}
+
+    def restore(self, state: dict) -> None:
+        for draw, at in zip(self._draws, state["draws"], strict=True):
+            draw.bit_generator.state = at
+
+
+def seeds(job: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
+    """Return seeds of initial weights and of training sequences.
+
+    They do not depend on the penalty: networks with and without it start alike and see the same.
+    """
+    return seeds_of(job, ("place", "time_steps", "width"), 2, experiment=NAME, replicate=replicate)
 
 
 def emphasis(networks: Networks, time_steps: int) -> Tensor:
@@ -95,17 +136,16 @@ def emphasis(networks: Networks, time_steps: int) -> Tensor:
     return (rows[:, :time_steps] @ networks.R).squeeze(2).flip(1)
 
 
-def initial_networks(job: Job) -> Networks:
-    """Draw the initial weights of all replicates, float64."""
-    W = torch.empty(job.replicates, job.width, job.width, dtype=torch.float64)
-    R, V = W.new_empty(job.replicates, job.width, 1), W.new_empty(job.replicates, 1, job.width)
-    for replicate in range(job.replicates):
-        with torch_seed(job.replicate_seeds(replicate)[0]):
+def initial_networks(job: LinearGaps) -> Networks:
+    """Draw the initial weights of all networks, float64."""
+    W = torch.empty(job.networks, job.width, job.width, dtype=torch.float64)
+    R, V = W.new_empty(job.networks, job.width, 1), W.new_empty(job.networks, 1, job.width)
+    for replicate in range(job.networks):
+        with torch_seed(seeds(job, replicate)[0]):
             nn.init.orthogonal_(W[replicate])
             nn.init.xavier_uniform_(R[replicate])
             nn.init.xavier_uniform_(V[replicate])
-    weights = Networks(W, R, V, W.new_zeros(job.replicates, 1))
-    return Networks(*(weight.requires_grad_() for weight in weights))
+    return Networks(W, R, V, W.new_zeros(job.networks, 1))
 
 
 def losses(networks: Networks, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,23 +171,24 @@ def losses(networks: Networks, u: Tensor, labels: Tensor) -> tuple[Tensor, Tenso
     return each.mean(1), predictions
 
 
-def run_job(job: Job) -> dict[str, np.ndarray]:
-    """Train the replicates of a job side by side; a diverged one keeps ``nan`` and its status."""
-    torch.set_num_threads(1)
-    networks = initial_networks(job)
-    optimiser = torch.optim.Adam(networks, lr=job.learning_rate)
-    draws = [np.random.default_rng(job.replicate_seeds(k)[1]) for k in range(job.replicates)]
-    for _ in range(job.steps):
-        u, labels = _sequences(job, draws, job.batch_size)
-        loss, _ = losses(networks, u, labels)
-        penalised = loss + job.orthogonality * soft_orthogonality(networks.W)
-        optimiser.zero_grad()
-        penalised.sum().backward()  # the replicates do not meet: each has its own weights
-        optimiser.step()
-    return _measure(job, networks)
+def run(job: LinearGaps, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+    """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
+    model = Trained(initial_networks(job))
+
+    def objective(model: Trained, u: Tensor, labels: Tensor) -> Tensor:
+        loss, _ = losses(model.networks, u, labels)
+        penalised = loss + job.orthogonality * soft_orthogonality(model.W)
+        return penalised.sum()  # the networks do not meet: each has its own weights
+
+    recipe = Recipe(learning_rate=job.learning_rate, steps=job.steps)
+    nothing = Record(lambda model: {}, ())
+    fit(model, Side(job), recipe, objective, nothing, finite="nothing", resume=resume)
+    return _measure(job, model.networks)
 
 
-def _sequences(job: Job, draws: list[np.random.Generator], size: int) -> tuple[Tensor, Tensor]:
+def _sequences(
+    job: LinearGaps, draws: list[np.random.Generator], size: int
+) -> tuple[Tensor, Tensor]:
     """Return fresh sequences, one set for each generator: (runs, batch, time) and labels (runs, batch)."""
     parts = [draw_signs(job.place, job.time_steps, size, draw) for draw in draws]
     inputs = np.stack([part.inputs[:, :, 0] for part in parts])
@@ -155,7 +196,7 @@ def _sequences(job: Job, draws: list[np.random.Generator], size: int) -> tuple[T
     return torch.from_numpy(inputs).double(), torch.from_numpy(labels).double()
 
 
-def _measure(job: Job, networks: Networks) -> dict[str, np.ndarray]:
+def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     # One test set for all networks of a task.
     (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=NAME)
     u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
@@ -177,41 +218,17 @@ def _measure(job: Job, networks: Networks) -> dict[str, np.ndarray]:
     return arrays | {"status": np.where(ended.numpy(), COMPLETED, DIVERGED)}
 
 
-def plan(profile: Profile) -> list[Job]:
-    """Return the jobs of a profile."""
-    section = profile.linear_gaps.model_dump(exclude={"places", "orthogonality"})
-    return [
-        Job(place=place, orthogonality=weight, **section)
-        for place in profile.linear_gaps.places
-        for weight in profile.linear_gaps.orthogonality
-    ]
-
-
-def join(profile_name: str, profile: Profile, found: Mapping[Job, Arrays]) -> xr.Dataset:
-    """Return the results of all jobs as one validated dataset of `SCHEMA`."""
-    section = profile.linear_gaps
-    levels = {
-        "place": list(section.places),
-        "orthogonality": list(section.orthogonality),
-        "replicate": list(range(section.replicates)),
-        "time": list(range(1, section.time_steps + 1)),
-    }
-    shared = {k: v for k, v in asdict(next(iter(found))).items() if k not in levels}
-    settings = {"recipe": RECIPE, **shared}
-    ds = SCHEMA.empty(levels, profile=profile_name, settings=settings)
-    for job, arrays in found.items():
-        at = {"place": job.place, "orthogonality": job.orthogonality}
-        for name in SCHEMA.variables:
-            ds[name].loc[at] = arrays[name]
-    return SCHEMA.validate(ds)
-
-
-LINEAR_GAPS = Experiment(
+EXPERIMENT = Experiment(
     name=NAME,
-    recipe=RECIPE,
-    plan=plan,
-    run=run_job,
-    join=join,
-    work=lambda job: job.steps * job.replicates,
-    describe=lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}",
+    design=LinearGaps,
+    schema=SCHEMA,
+    run=run,
+    cells=lambda job: (),
+    levels=lambda designs: {
+        "replicate": list(range(designs[0].networks)),
+        "time": list(range(1, designs[0].time_steps + 1)),
+    },
+    inner=("replicate",),
+    size=lambda job: job.steps * job.networks,
+    title=lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}",
 )

@@ -9,6 +9,7 @@ from lib.kernels._registry import (
     Engine,
     choose,
     engine_names,
+    module_of,
     register,
     select,
 )
@@ -17,4 +18,4 @@ from lib.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = ["Engine", "choose", "engine_names", "register", "select", "stack_runs"]
+__all__ = ["Engine", "choose", "engine_names", "module_of", "register", "select", "stack_runs"]

@@ -65,6 +65,11 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
+def module_of(cell: str, engine: str) -> str:
+    """Return the module that holds an engine of `cell`, for the fingerprint of what it runs."""
+    return _ENGINES[cell, engine].run.__module__
+
+
 def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
     """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``.
 

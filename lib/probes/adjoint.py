@@ -61,6 +61,7 @@ def adjoint_norms(
     loss: Callable[[Tensor], Tensor],
     *,
     times: Sequence[int] | None = None,
+    whole: bool = False,
     chunk: int | None = None,
     engine: str = "auto",
 ) -> AdjointNorms:
@@ -76,6 +77,9 @@ def adjoint_norms(
         Maps the last state that is read out, (batch, hidden) in float64, to the sum of the sequences' losses.
     times
         Time points t in 0..T; all of 1..T by default.
+    whole
+        Whether the loss sees all state tensors after the last input side by side, (batch, states * hidden), and not only the
+        one that is read out.
     chunk
         Steps differentiated at once; `CHUNK` of the reference and `ENGINE_CHUNK` of an engine by default.
     engine
@@ -116,17 +120,27 @@ def adjoint_norms(
             starts.append((start, stop, state))
             state = chunks.forward(state, start, stop)
 
-        x = state[cell.readout].detach().requires_grad_()
-        (lambda_T,) = torch.autograd.grad(loss(x), x)
-        adjoint = tuple(
-            lambda_T if i == cell.readout else torch.zeros_like(part)
-            for i, part in enumerate(state)
-        )
+        adjoint = _last_adjoint(loss, state, cell.readout, whole)
         tracker = _Tracker(cell.readout, set(wanted), adjoint)
         tracker.record(T)
         for start, stop, state_there in reversed(starts):
             _pull_back(chunks, state_there, start, stop, tracker)
     return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
+
+
+def _last_adjoint(
+    loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
+) -> State:
+    """Return the derivative of the loss by each tensor of the last state."""
+    if whole:
+        x = torch.cat(state, dim=1).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(x), x)
+        return tuple(part.contiguous() for part in gradient.chunk(len(state), dim=1))
+    x = state[readout].detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(x), x)
+    return tuple(
+        gradient if i == readout else torch.zeros_like(part) for i, part in enumerate(state)
+    )
 
 
 def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:

@@ -216,8 +216,13 @@ class Judges:
         pandas.DataFrame
             ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, the fields of `Scale`, and ``note``.
         """
+        drawn = getattr(evidence, "attrs", {}).get("profile") == "simulated"
+        nothing = unable("no network was trained: drawn from the published tables")
         return pd.DataFrame(
-            [judged_row(name, judge(evidence)) for name, judge in self.judges.items()]
+            [
+                judged_row(name, nothing if drawn else judge(evidence))
+                for name, judge in self.judges.items()
+            ]
         )
 
     def add(

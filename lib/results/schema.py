@@ -50,7 +50,7 @@ class Schema:
     coordinates
         Meaning and unit of each dimension.
     variables
-        Each a `Variable` or a tuple of its four fields. Those whose names end with ``status`` hold `COMPLETED`,
+        Each a `Variable` or a tuple of its four fields; the type of text is ``str``. Those whose names end with ``status`` hold `COMPLETED`,
         `DIVERGED` or `MISSING`.
     check
         Further conditions: raises `ResultsError` where the dataset breaks one.
@@ -95,9 +95,12 @@ class Schema:
             },
         )
         for name, (dims, dtype, text, units) in self.variables.items():
-            fill = np.nan if dtype.startswith("float") else 0
             shape = tuple(ds.sizes[dim] for dim in dims)
-            ds[name] = (dims, np.full(shape, fill, dtype), {"long_name": text, "units": units})
+            if dtype == "str":
+                values = np.full(shape, "", object)
+            else:
+                values = np.full(shape, np.nan if dtype.startswith("float") else 0, dtype)
+            ds[name] = (dims, values, {"long_name": text, "units": units})
         for name, meanings in self._statuses():
             ds[name][:] = max(meanings)
             ds[name].attrs.update(
@@ -133,7 +136,8 @@ class Schema:
             if name not in ds:
                 expected = ", ".join(self.variables)
                 raise ResultsError(f"variable {name!r} is missing, expected {expected}")
-            if ds[name].dims != tuple(dims) or ds[name].dtype != dtype:
+            fits = ds[name].dtype.kind in "OUT" if dtype == "str" else ds[name].dtype == dtype
+            if ds[name].dims != tuple(dims) or not fits:
                 raise ResultsError(
                     f"{name}: expected {dtype} over {tuple(dims)}, "
                     f"got {ds[name].dtype} over {ds[name].dims}"

@@ -17,7 +17,7 @@ from lib.paths import DATA, ROOT
 from lib.run.files import write_whole
 from lib.run.fingerprint import FingerprintError, as_lines, notebook_reached, reached
 from lib.run.notebooks import NotebookError
-from lib.run.params import ParameterError, load_params
+from lib.run.params import ParameterError, merged, read_params
 
 CODE = DATA / "code"
 
@@ -25,6 +25,8 @@ _PACKAGE = re.compile(r"cmd: python -m (lib\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
 """Benchmarks are no stages: times never repeat. Their numbers begin so."""
+_GROUPED = {"supervised"}
+"""Sections of several datasets by name, a file each."""
 _NO_INPUT = {"jobs"}
 """Where jobs run does not change what they give."""
 
@@ -45,7 +47,7 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
     NotebookError
         A notebook is damaged.
     ParameterError
-        `params.yaml` says something that no experiment understands.
+        `params.yaml` cannot be read; what a section may say, its experiment knows.
     """
     contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
@@ -61,8 +63,11 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 
 
 def _sections(root: Path) -> dict[str, dict]:
-    params = load_params(root / "params.yaml")
-    sections = params.profiles[params.profile].model_dump(mode="json")
+    params = root / "params.yaml"
+    sections = merged(read_params(params)["profile"], params)
+    for name in _GROUPED & set(sections):
+        groups = sections.pop(name)
+        sections |= {f"{name}/{group}": section for group, section in groups.items()}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,8 @@ class Task:
         Length of the noise that the variations ``post`` and ``uniform`` add.
     substitute
         One sentence where something stands in for the publisher's data.
+    vectors
+        What an embedding of the tokens starts from, (vocabulary, size) float32, where the data set has vectors of its words.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Task:
     vocabulary_size: int = 0
     noise_inputs: int = 0
     substitute: str = ""
+    vectors: np.ndarray | None = None
 
     @property
     def features(self) -> int:
@@ -154,6 +158,13 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
     ValueError
         More sequences are asked for than there are.
     """
+    path = Path(path)
+    changed = path.stat().st_mtime_ns if path.exists() else 0
+    return _load(path, changed, train_size, test_size)
+
+
+@lru_cache(maxsize=4)  # the trainings that follow each other read the same; nobody writes into it
+def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
     ds = load_file(path)
     name, kind = ds.attrs["dataset"], ds.attrs["kind"]
     raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))

@@ -9,6 +9,7 @@ from lib.tasks._parts import hold_out
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task, load_prepared
 from lib.tasks.prepared import PAD
+from lib.tasks.word_vectors import load_vectors
 
 FILLINGS = ("front", "behind")
 
@@ -21,6 +22,7 @@ def texts(
     dataset: str,
     words: int = 0,
     filling: str = "front",
+    vectors: str = "",
     train_size: int = 0,
     validation_size: int = 0,
     test_size: int = 0,
@@ -36,6 +38,8 @@ def texts(
     filling
         Where shorter texts are filled: in ``front``, so that what is read last is text, or ``behind``, so that the state is
         read out after the filling.
+    vectors
+        Name of the data set's vectors that an embedding starts from; empty for none.
     train_size, test_size
         As in `lib.tasks.data.load_prepared`.
     validation_size
@@ -44,7 +48,7 @@ def texts(
     Raises
     ------
     ValueError
-        The filling is unknown, or the data set holds no texts with one target each.
+        The filling or the vectors are unknown, or the data set holds no texts with one target each.
     """
     if filling not in FILLINGS:
         raise ValueError(f"unknown filling {filling!r}; known: {', '.join(FILLINGS)}")
@@ -62,4 +66,5 @@ def texts(
             )
         return replace(part, inputs=inputs)
 
-    return hold_out(data, validation_size).map(cut)
+    start = load_vectors(prepared, dataset, vectors) if vectors else None
+    return replace(hold_out(data, validation_size).map(cut), vectors=start)

@@ -1,28 +1,88 @@
-"""Cells that answer after the last input, by a class or by a number."""
+"""A model: a cell, an embedding where it reads tokens, and a linear head on what the states hold."""
 
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from lib.cells import Cell
+from lib.cells import Cell, make_cell
+from lib.tasks import Part, Task
+
+READS = ("last", "every", "all")
+"""What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
+
+HEADS: dict[str, Callable[[Tensor], Tensor]] = {
+    "library": lambda weight: weight,  # as PyTorch drew it
+    "glorot": nn.init.xavier_uniform_,
+    "kaiming": nn.init.kaiming_normal_,
+}
+"""Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
-class Classifier(nn.Module):
-    """Read the last state out linearly, as in the dissertation's (2.1) with a softmax as phi.
+@dataclass(frozen=True)
+class Dropout:
+    """Shares of numbers set to zero in training: of the inputs, of an embedding's words, of what the head sees.
+
+    One mask serves all time steps of a sequence (variational dropout), but for the inputs. Dropout between the layers of
+    a stack is the cell's own hyper-parameter.
+    """
+
+    input: float = 0.0
+    embedding: float = 0.0
+    output: float = 0.0
+
+
+class Model(nn.Module):
+    """A cell read out linearly: a class, a value, or one a time step.
 
     Parameters
     ----------
     cell
         Any cell; its input size is the number of features, or the width of the embedding.
-    classes
-        Number of labels K.
+    outputs
+        Numbers the head returns: classes K, or values.
+    read
+        One of `READS`.
     vocabulary_size
         Number of tokens; 0 where the inputs are numbers and need no embedding.
+    head
+        One of `HEADS`.
+    dropout
+        Applied in training alone.
+
+    Raises
+    ------
+    ValueError
+        There is no such `read` or `head`.
     """
 
-    def __init__(self, cell: Cell, classes: int, *, vocabulary_size: int = 0) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        outputs: int,
+        *,
+        read: str = "last",
+        vocabulary_size: int = 0,
+        head: str = "library",
+        dropout: Dropout = Dropout(),
+    ) -> None:
         super().__init__()
+        if read not in READS:
+            raise ValueError(f"expected a head that reads {' or '.join(READS)}, got {read!r}")
+        if head not in HEADS:
+            raise ValueError(f"expected a head among {', '.join(HEADS)}, got {head!r}")
         self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
         self.cell = cell
-        self.output = nn.Linear(cell.hidden_size, classes)
+        self.read = read
+        seen = cell.hidden_size * (cell.states if read == "all" else 1)
+        self.output = nn.Linear(seen, outputs)
+        self.dropout = dropout
+        if head != "library":
+            HEADS[head](self.output.weight)
+            nn.init.zeros_(self.output.bias)
 
     def drive(self, inputs: Tensor) -> Tensor:
         """Return what the cell reads, (time, batch, input).
@@ -33,23 +93,146 @@ class Classifier(nn.Module):
             Numbers, or int64 tokens where there is an embedding.
         """
         if self.embedding is not None:
-            inputs = self.embedding(inputs)
+            inputs = _same_mask(self.embedding(inputs), self.dropout.embedding, self.training)
+        inputs = F.dropout(inputs, self.dropout.input, self.training)
         return inputs.transpose(0, 1).contiguous()
 
     def forward(self, inputs: Tensor, *, engine: str = "auto") -> Tensor:
-        """Return the logits, (batch, classes), after the last input."""
-        outputs, _ = self.cell(self.drive(inputs), engine=engine)
-        return self.output(outputs[-1])
+        """Return the predictions, (batch, outputs), or (batch, time, outputs) of a head that reads every state."""
+        outputs, state = self.cell(self.drive(inputs), engine=engine)
+        if self.read == "every":
+            seen = _same_mask(outputs.transpose(0, 1), self.dropout.output, self.training)
+        else:  # the final state, not the last of the outputs: its gradient needs no array over all times
+            seen = F.dropout(self.seen(state), self.dropout.output, self.training)
+        return self.output(seen)
+
+    def seen(self, state: tuple[Tensor, ...]) -> Tensor:
+        """Return what the head sees of the cell's final state, (batch, d) or (batch, states * d)."""
+        return torch.cat(state, dim=1) if self.read == "all" else state[self.cell.readout]
 
 
-class Predictor(nn.Module):
-    """Read one number out of the last state linearly."""
+def _same_mask(x: Tensor, share: float, training: bool) -> Tensor:
+    """Drop the same features of (batch, time, feature) at every time step."""
+    if not (training and share):
+        return x
+    return x * F.dropout(torch.ones_like(x[:, :1]), share, training=True)
 
-    def __init__(self, cell: Cell) -> None:
-        super().__init__()
-        self.cell = cell
-        self.output = nn.Linear(cell.hidden_size, 1)
 
-    def forward(self, u: Tensor) -> Tensor:
-        """Return a number for each sequence, (batch,), for u of (time, batch, input)."""
-        return self.output(self.cell(u)[0][-1])[:, 0]
+def build(
+    task: Task,
+    architecture: str,
+    width: int,
+    *,
+    hyper_parameters: Mapping[str, object] | None = None,
+    start: str = "text",
+    read: str = "",
+    head: str = "library",
+    embedding_width: int = 0,
+    train_initial_state: bool = False,
+    dropout: Dropout = Dropout(),
+) -> Model:
+    """Return a new model for a task, its weights drawn from torch's generator.
+
+    Parameters
+    ----------
+    task
+        Its inputs and targets say what the model reads and returns.
+    architecture, width, hyper_parameters
+        Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
+    start
+        Name of the cell's initial weights, see `lib.cells.Cell.start`. With ``author`` an embedding starts uniform within
+        0.05 of zero, Keras's.
+    read, head, dropout
+        As in `Model`; by default the last state, or every state where the task asks at every step.
+    embedding_width
+        Numbers that a token becomes.
+    train_initial_state
+        Whether the state before the first input is trained, from zero.
+
+    Raises
+    ------
+    ValueError
+        The head does not fit the task, tokens have no embedding, or whatever the cell says of its hyper-parameters.
+    """
+    read = read or ("every" if task.target == "steps" else "last")
+    if (read == "every") != (task.target == "steps"):
+        raise ValueError(
+            f"a head that reads {read!r} does not fit {task.name}, which asks for a {task.target}; "
+            f"use {'every' if task.target == 'steps' else 'last or all'}"
+        )
+    if task.kind == "tokens" and embedding_width < 1:
+        raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
+    features = embedding_width if task.kind == "tokens" else task.features
+    # Lists of numbers, as params.yaml writes them, are tuples to a cell.
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in (hyper_parameters or {}).items()}
+    cell = make_cell(architecture, features, width, **given)
+    if start != "text":  # the text's are the constructor's
+        cell.start(start)
+    if train_initial_state:
+        cell.train_initial_state()
+    model = Model(
+        cell,
+        task.outputs,
+        read=read,
+        vocabulary_size=task.vocabulary_size if task.kind == "tokens" else 0,
+        head=head,
+        dropout=dropout,
+    )
+    if start == "author" and model.embedding is not None:
+        nn.init.uniform_(model.embedding.weight, -0.05, 0.05)
+    return model
+
+
+def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the mean loss of predictions and targets: cross entropy of classes, squared error of values."""
+    if not task.classifies:
+        return F.mse_loss
+    return lambda logits, classes: F.cross_entropy(logits.flatten(0, -2), classes.flatten())
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
+) -> tuple[float, float]:
+    """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
+
+    The metric is the share of classes found, or the root of the mean squared error.
+    """
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    loss, right = 0.0, 0
+    for start in range(0, len(part), batch_size):
+        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
+        predicted = model(inputs).double()
+        loss += task_loss(task)(predicted, targets.to(_wide(targets))).item() * len(inputs)
+        if task.classifies:
+            right += (predicted.argmax(-1) == targets).sum().item()
+    model.train(was_training)
+    loss /= len(part)
+    return loss, right / part.targets.size if task.classifies else math.sqrt(loss)
+
+
+def _wide(targets: Tensor) -> torch.dtype:
+    return torch.float64 if targets.is_floating_point() else targets.dtype
+
+
+def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
+    """Return inputs and targets of a part as tensors on a device."""
+    inputs, targets = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
+    return inputs.to(device), targets.to(device)
+
+
+def pick_device(setting: str) -> torch.device:
+    """Return the device that the setting ``auto``, ``cpu`` or ``cuda`` stands for here.
+
+    Raises
+    ------
+    ValueError
+        ``cuda`` is asked for where PyTorch sees no GPU.
+    """
+    if setting == "cuda" and not torch.cuda.is_available():
+        raise ValueError("the setting device is 'cuda' but PyTorch sees no GPU here; use 'auto'")
+    if setting == "auto":
+        setting = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(setting)

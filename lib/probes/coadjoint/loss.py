@@ -9,16 +9,13 @@ from torch import Tensor, nn
 
 from lib import kernels
 from lib.cells import Cell
+from lib.probes import Diverged
 from lib.probes.coadjoint.penalties import OfNorms, Penalty, find_penalty
 
 Losses = Callable[[Tensor], Tensor]
 
 KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Minimum")
 """Beginnings of autograd's names for functions whose first derivative jumps."""
-
-
-class Diverged(ArithmeticError):
-    """A loss, a penalty or a gradient that is no finite number: the attempt has diverged."""
 
 
 @dataclass(frozen=True)

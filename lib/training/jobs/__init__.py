@@ -1,12 +1,10 @@
-"""Experiments: jobs sent to Dask, their results kept in shards and joined to one dataset.
+"""Jobs sent to Dask, their results kept in shards.
 
-The driver (whoever calls `run_experiment`) sends jobs to workers and writes what they return as shards, atomically, into a
-cache folder. A shard's name is a hash of everything its content depends on, so an experiment that was interrupted, or
-extended, computes only what is missing. A dataset joined from shards is the same after one run as after ten
-interrupted ones.
+The driver (whoever calls `run_jobs`) sends jobs to workers and writes what they return as shards, atomically, into a
+cache folder. A shard is named after everything its content depends on, the code too, so what was interrupted, extended or
+edited computes only what is missing.
 """
 
-from lib.training.jobs.experiment import Experiment
-from lib.training.jobs.run import run_experiment
+from lib.training.jobs.run import Work, run_jobs
 
-__all__ = ["Experiment", "run_experiment"]
+__all__ = ["Work", "run_jobs"]

@@ -21,6 +21,8 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    # At the end workers find their scheduler gone, and say so at length.
+    "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 """What local workers find in their environment when they start."""
 

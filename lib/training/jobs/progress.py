@@ -1,7 +1,10 @@
-"""One line a job: how far a study is and how long it may still take."""
+"""A line every few seconds: how far a study is and how long it may still take."""
 
 import sys
 import time
+
+QUIET = 5.0
+"""Seconds between two lines."""
 
 
 class Progress:
@@ -25,6 +28,7 @@ class Progress:
         self._done = 0.0
         self._diverged = 0
         self._started = time.monotonic()
+        self._told = 0.0
         self._print(f"{len(work)} of {total} jobs to run")
 
     def done(self, work: float, diverged: int, description: str) -> None:
@@ -33,7 +37,11 @@ class Progress:
         self._done += work
         self._left -= work
         self._diverged += diverged
-        elapsed = time.monotonic() - self._started
+        now = time.monotonic()
+        if now - self._told < QUIET and self._finished < self._total:
+            return
+        self._told = now
+        elapsed = now - self._started
         left = elapsed / self._done * self._left
         self._print(
             f"job {self._finished}/{self._total}, {self._diverged} attempts diverged, "

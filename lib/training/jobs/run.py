@@ -1,85 +1,168 @@
-"""Run the jobs of an experiment that have no shard yet, on Dask, and join the results of all."""
+"""Run the jobs that have no shard yet, on Dask."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
-from dask.distributed import as_completed
+import torch
+from dask.distributed import Client, as_completed
 
 from lib.results.schema import DIVERGED
-from lib.run.params import JobsSection, Profile
+from lib.run.fingerprint import fingerprint
+from lib.run.params import Jobs
 from lib.training.jobs.cluster import connect
-from lib.training.jobs.experiment import Experiment, J
 from lib.training.jobs.progress import Progress
-from lib.training.jobs.shards import Arrays, read_shard, write_shard
+from lib.training.jobs.shards import Arrays, read_shard, shard_path, write_shard
+from lib.training.resume import Resume
+
+PACKAGES = ("torch", "numba")
+"""Their versions change last digits, and so name the shards."""
 
 
-def run_experiment(
-    experiment: Experiment,
-    profile_name: str,
-    profile: Profile,
-    *,
-    cache: str | Path,
-    prepared: str | Path | None = None,
-) -> xr.Dataset:
-    """Run every job of a profile that has no shard yet; return the results of all as one validated dataset.
+class JobError(RuntimeError):
+    """A job could not be run; the message says which and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One job.
+
+    Attributes
+    ----------
+    run
+        The function that does it: it is called with `arguments` and a `lib.training.resume.Resume`, single-threaded in a
+        worker process, and returns arrays or numbers by name. One called ``status`` says which
+        attempts diverged (see `lib.results.schema`).
+    arguments
+        What it is called with; they travel to the worker.
+    identity
+        All that the results depend on beside the code, as JSON values.
+    modules
+        The modules it uses, as far as imports do not tell: cells, engines, the task.
+    size
+        About proportional to the time it takes.
+    title
+        A few words for the line that tells it is done.
+    """
+
+    run: Callable[..., Arrays]
+    arguments: tuple
+    identity: Mapping
+    modules: tuple[str, ...]
+    size: float = 1.0
+    title: str = "job"
+
+    @property
+    def code(self) -> str:
+        """Fingerprint of the code that the job runs."""
+        return fingerprint([self.run.__module__, *self.modules])
+
+    def name(self) -> dict:
+        """Return the whole identity, which names the shard."""
+        return {
+            "job": dict(self.identity),
+            "run": f"{self.run.__module__}.{self.run.__qualname__}",
+            "code": self.code,
+            "versions": {package: version(package) for package in PACKAGES},
+        }
+
+
+def run_jobs(
+    name: str, jobs: Sequence[Work], cache: str | Path, where: Jobs
+) -> list[dict[str, np.ndarray]]:
+    """Return the results of all jobs, in their order; those without a shard are run, the largest first.
 
     Parameters
     ----------
-    experiment
-        Such as `lib.experiments.factorial.STUDY`.
-    profile_name, profile
-        The design and its settings, with the section that says where jobs run.
+    name
+        What is running, for the lines of progress on the standard error.
+    jobs
+        They differ from each other.
     cache
-        Folder for the shards; created if needed.
-    prepared
-        Folder with one ``<dataset>.nc`` each, for an experiment that reads prepared data sets.
+        Folder of the shards, and of the states of unfinished jobs; created if needed.
+    where
+        The scheduler and the number of workers.
 
     Raises
     ------
     ConnectionError
-        No scheduler answers at the address in the profile.
-    ValueError
-        What the experiment's plan says of a design that cannot be run.
+        No scheduler answers at the address, or no worker joins it.
+    JobError
+        Jobs failed, or workers run other code; the others have finished and are kept.
 
     Notes
     -----
-    Progress goes to the standard error. A worker that dies is Dask's to replace: its job runs again, and only the
-    caller's process writes shards, so nothing is lost or counted twice.
+    A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
+    nothing is lost or counted twice.
     """
-    data = {} if prepared is None else {"prepared": Path(prepared)}
-    jobs = experiment.plan(profile, **data)
-    found = run_jobs(experiment, jobs, partial(experiment.run, **data), Path(cache), profile.jobs)
-    return experiment.join(profile_name, profile, dict(zip(jobs, found, strict=True)), **data)
-
-
-def run_jobs(
-    experiment: Experiment[J],
-    jobs: Sequence[J],
-    run: Callable[[J], Arrays],
-    cache: Path,
-    where: JobsSection,
-) -> list[dict[str, np.ndarray]]:
-    """Return the results of all jobs, in their order, those without a shard from `run`."""
+    cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
-    shared = {"experiment": experiment.name, "recipe": experiment.recipe}
-    names = [{**shared, "job": experiment.identity(job)} for job in jobs]
-    results = [read_shard(cache, whole) for whole in names]
-    missing = [i for i, found in enumerate(results) if found is None]
-    work = [experiment.work(job) for job in jobs]
-    progress = Progress(experiment.name, len(jobs), [work[i] for i in missing])
+    names = [job.name() for job in jobs]
+    shards = [shard_path(cache, whole) for whole in names]  # two jobs may be the same training
+    results = {path: read_shard(cache, whole) for path, whole in zip(shards, names, strict=True)}
+    first = {path: i for i, path in reversed(list(enumerate(shards)))}
+    missing = sorted(
+        (i for path, i in first.items() if results[path] is None), key=lambda i: -jobs[i].size
+    )
+    progress = Progress(name, len(first), [jobs[i].size for i in missing])
     if not missing:
-        return results
+        return [results[path] for path in shards]
+    failed = []
     with connect(where.scheduler, where.workers) as client:
-        # Not pure: two jobs are never the same call, and results must not be looked up by value.
-        futures = {client.submit(run, jobs[i], pure=False, retries=2): i for i in missing}
+        futures = _submit(client, jobs, names, missing, cache)
         for future in as_completed(list(futures)):
             i = futures.pop(future)
+            if future.status == "error":
+                error = future.exception()
+                failed.append(f"{jobs[i].title}: {type(error).__name__}: {error}")
+                continue
             result = {key: np.asarray(value) for key, value in future.result().items()}
             write_shard(cache, names[i], result)
-            results[i] = result
+            _resume(cache, names[i], "").forget()
+            results[shards[i]] = result
             diverged = int((result.get("status", np.empty(0)) == DIVERGED).sum())
-            progress.done(work[i], diverged, experiment.describe(jobs[i]))
-    return results
+            progress.done(jobs[i].size, diverged, jobs[i].title)
+    if failed:
+        raise JobError(
+            f"{len(failed)} of {len(jobs)} jobs of {name} failed, the others are kept; the first was {failed[0]}"
+        )
+    return [results[path] for path in shards]
+
+
+def _submit(
+    client: Client, jobs: Sequence[Work], names: list[dict], missing: list[int], cache: Path
+) -> dict:
+    # Not pure: two jobs are never the same call, and results must not be looked up by value.
+    return {
+        client.submit(
+            work, jobs[i], names[i], cache, pure=False, retries=2, priority=len(missing) - rank
+        ): i
+        for rank, i in enumerate(missing)
+    }
+
+
+def work(job: Work, name: Mapping, cache: Path) -> Arrays:
+    """Do a job in this process, if its code and its packages are those that the driver asked for.
+
+    Raises
+    ------
+    JobError
+        They are not: a result would be kept under another code's name.
+    """
+    here = job.name()
+    for what in ("code", "versions"):
+        if here[what] != name[what]:
+            raise JobError(
+                f"this worker has other {what}, {here[what]} instead of {name[what]}; "
+                "start it again from the driver's commit and environment"
+            )
+    torch.set_num_threads(1)
+    # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
+    torch.set_flush_denormal(True)
+    return job.run(*job.arguments, _resume(cache, name, job.title))
+
+
+def _resume(cache: Path, name: Mapping, title: str) -> Resume:
+    return Resume(shard_path(cache, name).with_suffix(".state"), title)

@@ -1,10 +1,8 @@
-"""Shards: what one job returned in one file, written whole or not at all."""
+"""Shards: what one job returned in one file, written whole or not at all, and never believed without its hash."""
 
 import hashlib
 import json
 import sys
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from lib.run.files import write_whole
 
 Arrays = Mapping[str, np.ndarray]
 
-_IDENTITY = "identity"
+_IDENTITY, _DIGEST = "identity", "digest"
 
 
 def shard_path(cache: Path, identity: Mapping) -> Path:
@@ -24,7 +22,7 @@ def shard_path(cache: Path, identity: Mapping) -> Path:
 
 def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
     """Write a job's arrays; a reader never sees half a file."""
-    whole = {_IDENTITY: _text(identity), **arrays}
+    whole = {_IDENTITY: _text(identity), _DIGEST: _digest(arrays), **arrays}
 
     def save(partial: Path) -> None:
         with partial.open("wb") as file:  # NumPy would add a suffix to a name
@@ -34,19 +32,39 @@ def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
 
 
 def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
-    """Return a job's stored arrays, or None if there is no shard that can be trusted."""
+    """Return a job's stored arrays, or None if there is no shard that can be trusted.
+
+    One that is damaged, altered or another job's is put aside, with a sentence, under a name that nothing reads.
+    """
     path = shard_path(cache, identity)
     if not path.exists():
         return None
     try:
         with np.load(path, allow_pickle=False) as shard:
-            if str(shard[_IDENTITY]) != _text(identity):
-                raise ValueError("it holds another job's results")
-            return {name: shard[name] for name in shard.files if name != _IDENTITY}
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        print(f"shard {path.name} cannot be read ({error}); its job runs again", file=sys.stderr)
-        path.unlink()
+            found = {name: shard[name] for name in shard.files}
+        if str(found.pop(_IDENTITY)) != _text(identity):
+            raise ValueError("it holds another job's results")
+        if str(found.pop(_DIGEST)) != _digest(found):
+            raise ValueError("its content is not what was written")
+    # Whatever a damaged file makes NumPy or zip raise: none of it is a result.
+    except Exception as error:
+        print(
+            f"shard {path.name} cannot be trusted ({error}); it is put aside and its job runs again",
+            file=sys.stderr,
+        )
+        path.replace(path.with_suffix(".damaged"))
         return None
+    return found
+
+
+def _digest(arrays: Arrays) -> str:
+    """Return a hash of names, types, shapes and values."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {values.dtype.str} {np.shape(arrays[name])} ".encode())
+        found.update(values.tobytes())
+    return found.hexdigest()
 
 
 def _text(identity: Mapping) -> str:

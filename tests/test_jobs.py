@@ -1,23 +1,27 @@
 """The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from dask.distributed import Client, LocalCluster
 
-from lib.experiments.factorial import STUDY
-from lib.experiments.factorial.plan import plan_blocks, training_settings
+from lib.experiments import EXPERIMENTS, load_profile
 from lib.results import factorial as results
-from lib.run.params import load_profile
+from lib.run.params import Jobs
 from lib.tasks.sources import prepare
-from lib.training.jobs import run_experiment
+from lib.training.jobs import run_jobs
+from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
+
+EXPERIMENT = EXPERIMENTS["factorial"]
 
 
 @pytest.fixture(scope="session")
@@ -27,24 +31,23 @@ def prepared(tmp_path_factory):
     return folder
 
 
-def _profile(scheduler="local", **study):
-    profile = load_profile("smoke")
-    where = profile.jobs.model_copy(update={"scheduler": scheduler, "workers": 1})
+def _design(**changes):
+    (design,) = load_profile("smoke").designs["factorial"]
     small = {
-        "architectures": ("rnn", "unicornn"),
-        "widths": (3,),
-        "learning_rates": (0.01,),
-        "orders": ("sequential",),
-        "noises": ("none", "post"),
+        "architecture": ("rnn", "unicornn"),
+        "width": (3,),
+        "learning_rate": (0.01,),
+        "order": ("sequential",),
+        "noise": ("none", "post"),
         "replicates": 2,
-        "attempts_per_block": 1,
     }
-    study = profile.study.model_copy(update=small | study)
-    return profile.model_copy(update={"jobs": where, "study": study})
+    return design.at(**small | changes)
 
 
-def run_study(profile, prepared, cache):
-    return run_experiment(STUDY, "smoke", profile, cache=cache, prepared=prepared)
+def run_study(scheduler, prepared, cache, **changes):
+    where = Jobs(scheduler=scheduler, workers=1)
+    designs = (_design(**changes),)
+    return EXPERIMENT.train("factorial", "smoke", designs, where, cache=cache, prepared=prepared)
 
 
 @pytest.fixture(scope="session")
@@ -61,14 +64,9 @@ def scheduler():
 
 
 @pytest.fixture(scope="session")
-def profile(scheduler):
-    return _profile(scheduler=scheduler)
-
-
-@pytest.fixture(scope="session")
 def whole(prepared, tmp_path_factory):
     """A small study, run uninterrupted in local processes."""
-    return run_study(_profile(), prepared, tmp_path_factory.mktemp("cache"))
+    return run_study("local", prepared, tmp_path_factory.mktemp("cache"))
 
 
 def _same(a, b):
@@ -88,35 +86,50 @@ def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
     assert results.save(whole, tmp_path / "b.nc").read_bytes() == first
 
 
-def test_blocks_are_a_matter_of_scheduling_alone(whole, scheduler, prepared, tmp_path):
-    one_block = _profile(attempts_per_block=8, scheduler=scheduler)
-    _same(run_study(one_block, prepared, tmp_path), whole)
-
-
-def test_a_finished_study_runs_nothing(whole, profile, prepared, tmp_path, monkeypatch):
-    run_study(profile, prepared, tmp_path)
+def test_a_finished_study_runs_nothing(whole, scheduler, prepared, tmp_path, monkeypatch):
+    run_study(scheduler, prepared, tmp_path)
     monkeypatch.setattr("lib.training.jobs.run.connect", lambda *_: pytest.fail("connected again"))
-    _same(run_study(profile, prepared, tmp_path), whole)
+    _same(run_study(scheduler, prepared, tmp_path), whole)
 
 
-def test_an_extended_study_runs_only_what_is_new(profile, scheduler, prepared, tmp_path):
-    run_study(profile, prepared, tmp_path)
+def test_an_extended_study_runs_only_what_is_new(scheduler, prepared, tmp_path):
+    run_study(scheduler, prepared, tmp_path)
     before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
-    extended = run_study(_profile(replicates=3, scheduler=scheduler), prepared, tmp_path)
+    extended = run_study(scheduler, prepared, tmp_path, replicates=3)
     after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
     assert extended.sizes["replicate"] == 3
     assert {name: after[name] for name in before} == before
     assert len(after) == len(before) * 3 // 2
 
 
-@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 not a zip", None])
-def test_a_damaged_shard_is_run_again(whole, profile, prepared, tmp_path, damage, capsys):
-    run_study(profile, prepared, tmp_path)
+def _altered(content):
+    """Return a whole shard whose values are not those that were written."""
+    with np.load(io.BytesIO(content)) as shard:
+        arrays = {name: shard[name] for name in shard.files}
+    arrays["loss"] = arrays["loss"] * 1.01
+    out = io.BytesIO()
+    np.savez_compressed(out, **arrays)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda _: b"PK\x03\x04 not a zip",
+        lambda whole: whole[: len(whole) // 2],
+        _altered,
+    ],
+    ids=["empty", "no zip", "cut", "altered"],
+)
+def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, damage, capsys):
+    run_study(scheduler, prepared, tmp_path)
     shard = min(tmp_path.glob("*.npz"))
     content = shard.read_bytes()
-    shard.write_bytes(content[: len(content) // 2] if damage is None else damage)
-    _same(run_study(profile, prepared, tmp_path), whole)
-    assert f"shard {shard.name} cannot be read" in capsys.readouterr().err
+    shard.write_bytes(damage(content))
+    _same(run_study(scheduler, prepared, tmp_path), whole)
+    assert f"shard {shard.name} cannot be trusted" in capsys.readouterr().err
+    assert shard.with_suffix(".damaged").exists()
 
 
 def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):
@@ -138,47 +151,59 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_shard_names_follow_what_results_depend_on(prepared):
-    def identity(**changes):
-        return plan_blocks(_profile(**changes), prepared)[0].identity()
+    def name(**changes):
+        return EXPERIMENT.work(next(_design(**changes).jobs()), prepared).name()
 
-    assert identity(scheduler="tcp://a:1") == identity()
-    assert identity(batch_size=16) != identity()
-    assert identity(flush_denormals=False) != identity()
-    study = _profile().study
-    assert "learning_rates" not in training_settings(study)
+    assert name(replicates=7) == name(), "how many others there are changes no attempt"
+    assert name(batch_size=16) != name()
+    assert name(start="author") != name()
+    assert {"code", "versions"} <= set(name()) and name()["versions"].keys() == {"torch", "numba"}
+    assert name()["job"]["engines"].keys() == {"rnn"}
 
 
-def test_an_unknown_architecture_is_named_before_anything_runs(prepared, tmp_path):
-    with pytest.raises(ValueError, match="unknown architecture 'lstn'"):
-        run_study(_profile(architectures=("lstn",)), prepared, tmp_path)
+def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
+    from lib.training.jobs.run import work
+
+    job = EXPERIMENT.work(next(_design().jobs()), prepared)
+    with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
+        work(job, job.name() | {"code": "0123"}, tmp_path)
+
+
+def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path):
+    design = _design(architecture=("rnn",), noise=("none",))
+    jobs = [EXPERIMENT.work(job, prepared) for job in design.jobs()]
+    broken = replace(
+        jobs[0], arguments=(None, prepared), identity={"broken": 1}, title="the bad one"
+    )
+    with pytest.raises(
+        JobError, match="1 of 2 jobs of test failed, .* the bad one: AttributeError"
+    ):
+        run_jobs("test", [broken, jobs[1]], tmp_path, Jobs(scheduler="local", workers=1))
+    assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
 def test_a_data_set_that_is_not_prepared_is_named(tmp_path):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
-        run_study(_profile(), tmp_path, tmp_path / "cache")
+        run_study("local", tmp_path, tmp_path / "cache")
 
 
 def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypatch):
     monkeypatch.setattr("lib.training.jobs.cluster.TIMEOUT", "1s")
-    profile = _profile(scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
-        run_study(profile, prepared, tmp_path)
+        run_study("tcp://127.0.0.1:1", prepared, tmp_path)
 
 
 _DRIVER = """
 import sys
-from pathlib import Path
-from lib.run.params import load_profile
-from lib.training.jobs import run_experiment
-from lib.experiments.factorial import STUDY
-profile = load_profile("smoke")
-small = {"architectures": ("rnn", "gru"), "attempts_per_block": 1}
-study = profile.study.model_copy(update=small)
-jobs = profile.jobs.model_copy(update={"workers": 2})
-profile = profile.model_copy(update={"jobs": jobs, "study": study})
-ds = run_experiment(STUDY, "smoke", profile, prepared=sys.argv[1], cache=sys.argv[2])
-from lib.results.factorial import save
-save(ds, Path(sys.argv[3]))
+from lib.experiments import EXPERIMENTS, load_profile
+from lib.run.params import Jobs
+if __name__ == "__main__":
+    (design,) = load_profile("smoke").designs["factorial"]
+    design = design.at(architecture=("rnn", "gru"))
+    where = Jobs(scheduler="local", workers=2)
+    experiment = EXPERIMENTS["factorial"]
+    ds = experiment.train("factorial", "smoke", (design,), where, prepared=sys.argv[1], cache=sys.argv[2])
+    experiment.schema.save(ds, sys.argv[3])
 """
 
 
@@ -233,7 +258,6 @@ def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, pre
             client.wait_for_workers(2, timeout=60)
             address = client.scheduler.address
         cache = tmp_path / "cache"
-        profile = _profile(scheduler=address)
 
         def kill_one():
             while len(list(cache.glob("*.npz"))) < 2:
@@ -242,7 +266,7 @@ def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, pre
 
         killer = threading.Thread(target=kill_one)
         killer.start()
-        ds = run_study(profile, prepared, cache)
+        ds = run_study(address, prepared, cache)
         killer.join()
         _same(ds, whole)
         assert len(list(cache.glob("*.npz"))) == whole["status"].size

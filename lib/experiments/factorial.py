@@ -1,0 +1,217 @@
+"""The factorial experiment: every architecture at every task, and what happens to its gradients.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 1.4 and Table 1.2. An attempt is
+one treatment and a replicate. Its random numbers, for the permutation, the noise, the initial weights and the order of the
+batches, follow from its own levels alone, so it comes out the same whatever ran beside it.
+
+How networks start is a choice: ``text`` is what the papers of the cells say; ``author`` is what the author's public program
+does (see `AUTHOR`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from lib.experiments._experiment import Architecture, Experiment, parameter_count
+from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
+from lib.run.params import Design, Factor, LearningRate, Positive, Size
+from lib.tasks import Task, load_prepared
+from lib.tasks.variations import NOISES, ORDERS, smaller, time_steps, vary
+from lib.training.batches import Epochs
+from lib.training.fit import Group, Recipe, Record, every_epoch, fit
+from lib.training.measure import measure
+from lib.training.model import Model, build, pick_device, task_loss
+from lib.training.resume import Resume
+from lib.training.seeds import seeds_of, torch_seed
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a way to start sets beside the weights of a cell."""
+
+    hyper_parameters: Mapping[str, object] = field(default_factory=dict)
+    read: str = "last"
+    train_initial_state: bool = False
+    groups: tuple[Group, ...] = ()
+
+
+AUTHOR = MappingProxyType(
+    {
+        "antisymmetric": Start({"epsilon": 0.01, "gamma": 0.01}, train_initial_state=True),
+        "lipschitz": Start(
+            {"beta": 0.75, "gamma": 0.001, "epsilon": 0.03}, train_initial_state=True
+        ),
+        "exponential": Start(
+            train_initial_state=True,
+            groups=(Group("cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),),
+        ),
+        "unicornn": Start({"layers": 2, "dt": 0.03, "alpha": 0.9}, read="all"),
+    }
+)
+"""Constants of the author's public program, libe-community-examples, folder rnn (2022). It is older than the dissertation, whose text
+names none of them. Its UnICORNN reads all four states out; the matrix A of its exponential RNN takes plain steps of a tenth of
+the learning rate."""
+
+
+class Factorial(Design):
+    """The design (Table 1.2), and how its attempts are trained.
+
+    Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
+    and `noise_inputs` make the tasks shorter than the text's, see `lib.tasks.variations.dataset`. With `drop_last` the
+    last, smaller batch of an epoch is left out, as the author's program does.
+    """
+
+    architecture: Factor[Architecture]
+    width: Factor[Positive]
+    learning_rate: Factor[LearningRate]
+    training_length: Factor[Positive]
+    dataset: Factor[str]
+    order: Factor[Literal[ORDERS]]
+    noise: Factor[Literal[NOISES]]
+    start: Literal["text", "author"] = "text"
+    train_size: Size
+    test_size: Size
+    probe_size: Size
+    pool: Positive = 1
+    words: Size = 0
+    noise_inputs: Size = 0
+    batch_size: Positive
+    drop_last: bool = False
+    probe_batch_size: Positive
+    embedding_width: Positive
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+def run(job: Factorial, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
+    """Train and measure one attempt, see `train`."""
+    return train(job, _data(job, prepared), resume)
+
+
+def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str, np.ndarray]:
+    """Train one attempt on a data set that is not yet varied.
+
+    Adam, cross entropy, batches drawn without replacement. A loss that is not finite, in a batch or when measured, ends the
+    attempt: status, epochs completed and their measurements are kept.
+
+    Returns
+    -------
+    dict
+        ``status``, ``epochs_completed``, and each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
+    """
+    variation, initial, order = seeds_of(job, ATTEMPT, 3)
+    task = vary(data, job.order, job.noise, np.random.default_rng(variation))
+    device = pick_device(job.device)
+    with torch_seed(initial):
+        model = initial_model(job, task).to(device)
+    rng = np.random.default_rng(order)
+    batches = Epochs(task.train, job.batch_size, rng, device, drop_last=job.drop_last)
+    recipe = Recipe(
+        learning_rate=job.learning_rate,
+        epochs=job.training_length,
+        groups=_start(job).groups,
+        options={"eps": 1e-7} if job.start == "author" else {},  # Keras's
+    )
+    loss = task_loss(task)
+    done = fit(
+        model,
+        batches,
+        recipe,
+        lambda model, inputs, targets: loss(model(inputs), targets),
+        Record(partial(_measure_splits, task, job), every_epoch(recipe, batches)),
+        resume=resume,
+    )
+    found = {
+        name: np.array([done.column(f"{name} {split}", job.training_length) for split in SPLITS])
+        for name in MEASUREMENTS
+    }
+    return {"status": done.status, "epochs_completed": len(done.rows), **found}
+
+
+def initial_model(job: Factorial, task: Task) -> Model:
+    """Return an untrained network, drawn from torch's generator."""
+    start = _start(job)
+    return build(
+        task,
+        job.architecture,
+        job.width,
+        hyper_parameters=start.hyper_parameters,
+        start=job.start,
+        read=start.read,
+        head="glorot" if job.start == "author" else "library",
+        embedding_width=job.embedding_width,
+        train_initial_state=start.train_initial_state,
+    )
+
+
+def _start(job: Factorial) -> Start:
+    return AUTHOR.get(job.architecture, Start()) if job.start == "author" else Start()
+
+
+def _data(design: Factorial, prepared: Path, dataset: str = "") -> Task:
+    """Return a data set in the size that the design asks for."""
+    path = prepared / f"{dataset or design.dataset}.nc"
+    data = load_prepared(path, design.train_size, design.test_size)
+    pictures = data.kind == "pixels"
+    short = smaller(data, design.pool if pictures else 1, 0 if pictures else design.words)
+    return replace(short, noise_inputs=design.noise_inputs or data.noise_inputs)
+
+
+def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float]:
+    """Return each measurement of each split; anything undefined is ``nan``, an adjoint of zero ``-inf``."""
+    found = {}
+    for split in SPLITS:
+        part = getattr(task, split)
+        for name, value in measure(
+            model, part, batch_size=job.probe_batch_size, size=job.probe_size
+        ).items():
+            found[f"{name} {split}"] = value
+    return found
+
+
+def _levels(designs: Sequence[Any]) -> dict[str, list]:
+    longest = max(max(design.training_length) for design in designs)
+    return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
+
+
+def _describe_data(
+    ds: xr.Dataset, designs: Sequence[Any], prepared: Path, found: Sequence[Mapping]
+) -> None:
+    """Fill in what follows from the data sets: labels, sizes, sequence lengths, parameter counts."""
+    design = designs[0]
+    for i, name in enumerate(ds["dataset"].values.tolist()):
+        data = _data(design, prepared, name)
+        ds["classes"].values[i] = data.outputs
+        ds["examples"].values[i] = [
+            min(design.probe_size or len(part), len(part)) for part in (data.train, data.test)
+        ]
+        for j, noise in enumerate(ds["noise"].values.tolist()):
+            ds["time_steps"].values[i, j] = time_steps(data, noise)
+        features = design.embedding_width if data.kind == "tokens" else data.features
+        for a, architecture in enumerate(ds["architecture"].values.tolist()):
+            start = _start(design.at(architecture=architecture))
+            for w, width in enumerate(ds["width"].values.tolist()):
+                ds["parameters"].values[a, w, i] = parameter_count(
+                    architecture, features, width, start.hyper_parameters
+                )
+
+
+EXPERIMENT = Experiment(
+    name="factorial",
+    design=Factorial,
+    schema=FACTORIAL,
+    run=run,
+    cells=lambda job: (job.architecture,),
+    datasets=lambda job: (job.dataset,),
+    modules=lambda job: ("lib.tasks.variations",),
+    levels=_levels,
+    fill=_describe_data,
+    size=lambda job: job.training_length * (3 if job.noise != "none" else 1),
+    title=lambda job: f"{job.architecture} {job.width} on {job.dataset} {job.order} {job.noise}",
+    device=lambda job: job.device,
+)

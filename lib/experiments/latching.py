@@ -1,0 +1,337 @@
+r"""Latching (3.3.2 and 3.6): what does a small network do over time that remembers one sign?
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Figures 3.6 to 3.8. The text trains a basic RNN on the
+shortest long time gap task, freezes its recurrence and trains the output layer again for each longer task; it names
+neither optimiser nor initialisation. What it leaves open, and what is chosen here:
+
+=================== =====================================================================================
+optimiser           Adam on fresh sequences, the learning rate falling along a cosine; gradients are clipped
+initial weights     TensorFlow's for recurrent layers: W orthogonal, R by Glorot and Bengio, b zero
+output layers       of the longer tasks: logistic regression on the last states, solved to its optimum
+number of networks  the text shows one; here several are trained, and all are kept
+=================== =====================================================================================
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Self
+
+import numpy as np
+import torch
+import xarray as xr
+from pydantic import AfterValidator, Field, model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lib.cells import make_cell
+from lib.experiments._experiment import Experiment
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.lyapunov import largest_exponent
+from lib.results.schema import COMPLETED, ResultsError, Schema
+from lib.run.params import Design, LearningRate, Positive, distinct
+from lib.tasks.long_time_gap import draw_signs
+from lib.training.batches import Fresh
+from lib.training.fit import Recipe, Record, fit
+from lib.training.model import Model, tensors
+from lib.training.resume import Resume
+from lib.training.seeds import seeds_of, torch_seed
+
+_PENALTY = 1e-4
+"""Weight of the squared output weights: states that can be separated would let them grow without end."""
+
+
+def _check(ds: xr.Dataset) -> None:
+    trained = ds["status"] == COMPLETED
+    for name in ("error", "exponent"):
+        over = [dim for dim in ds[name].dims if dim != "training"]
+        if bool((ds[name].isnull().any(over) & trained).any()):
+            raise ResultsError(f"{name}: expected values wherever a training was completed")
+    if bool(((ds["error"] < 0) | (ds["error"] > 1)).any()):
+        raise ResultsError("error: expected shares between 0 and 1")
+    reached = ds["time"] <= ds["horizon"]
+    if bool((ds["adjoint_median"].isnull() & reached & trained).any()):
+        raise ResultsError("adjoint_median: expected a value at every step of a completed training")
+    if int(ds["example"]) not in ds["training"]:
+        raise ResultsError(f"example: expected one of the trainings, got {int(ds['example'])}")
+
+
+_ALL = ("horizon", "sequence", "time")
+
+SCHEMA = Schema(
+    name="latching/1",
+    coordinates={
+        "training": ("independent training", "1"),
+        "horizon": ("length of the sequences", "step"),
+        "sequence": ("test sequence that is followed step by step", "1"),
+        "time": ("time", "step"),
+    },
+    variables={
+        "status": (("training",), "int8", "how the training ended", "1"),
+        "steps_completed": (("training",), "int64", "batches trained on", "step"),
+        "error": (("training", "horizon"), "float64", "share of test sequences misclassified", "1"),
+        "exponent": (
+            ("training", "sequence"),
+            "float64",
+            "largest Lyapunov exponent from the deciding input to the end of the longest sequence",
+            "nat / step",
+        ),
+        "adjoint_median": (
+            ("training", "horizon", "time"),
+            "float32",
+            "median over sequences of log10 of the norm of the adjoint state",
+            "1",
+        ),
+        "example": ((), "int64", "the training whose trajectories are kept", "1"),
+        "state_norm": (_ALL, "float32", "norm of the state in the example", "1"),
+        "adjoint": (_ALL, "float32", "log10 of the norm of the adjoint state in the example", "1"),
+    },
+    check=_check,
+)
+
+
+def example(ds: xr.Dataset) -> int:
+    """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
+    worst = ds["error"].max("horizon").fillna(np.inf)
+    return int(ds["training"].values[np.argmin(worst.values)])
+
+
+class Latching(Design):
+    """Independent trainings of the basic RNN on the long time gap task, and longer tasks for its output layer.
+
+    The label is the sign of the input at `place`; `horizon` is the length of the training sequences, `longer` are those
+    for which only the output layer is trained again. A training ends when the error on `check_size` fresh sequences is below
+    half the `tolerance`, looked up every `check_every` steps, or after `training_steps`. Gradients longer than `clip` are
+    shortened to it. The output layers are fitted to `fit_size` sequences, errors are those of `test_size` others, and
+    `probe_size` of these are followed step by step.
+    """
+
+    width: Positive
+    place: Positive
+    horizon: Positive
+    longer: Annotated[tuple[Positive, ...], AfterValidator(distinct)]
+    learning_rate: LearningRate
+    training_steps: Positive
+    batch_size: Positive
+    clip: Annotated[float, Field(gt=0, le=1e9)]
+    tolerance: Annotated[float, Field(gt=0, lt=0.5)]
+    check_every: Positive
+    check_size: Positive
+    fit_size: Positive
+    test_size: Positive
+    probe_size: Positive
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.place < self.horizon:
+            raise ValueError(
+                f"place is {self.place}; expected it before the end of the sequence, {self.horizon}"
+            )
+        if min(self.longer, default=self.horizon + 1) <= self.horizon:
+            raise ValueError(
+                f"longer is {list(self.longer)}; expected lengths above the horizon, {self.horizon}"
+            )
+        if self.probe_size > self.test_size:
+            raise ValueError(
+                f"probe_size is {self.probe_size}; expected at most test_size, {self.test_size}"
+            )
+        return self
+
+    @property
+    def training(self) -> int:
+        """The job's replicate, as the text's independent training."""
+        return self.replicate
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """All lengths T, that of the training first."""
+        return (self.horizon, *self.longer)
+
+
+def seeds(job: Latching) -> tuple[np.random.SeedSequence, ...]:
+    """Return independent seeds: initial weights, training sequences, sequences that check them, measurements."""
+    return seeds_of(job, ("replicate", "width", "place", "horizon"), 4)
+
+
+def start(job: Latching) -> Model:
+    """Return the network before training: W orthogonal, R by Glorot and Bengio, b zero, TensorFlow's defaults.
+
+    Its single output is the logit of a positive sign.
+    """
+    with torch_seed(seeds(job)[0]), torch.no_grad():
+        model = Model(make_cell("rnn", 1, job.width), 1)
+        nn.init.orthogonal_(model.cell.W)
+        nn.init.xavier_uniform_(model.cell.R)
+        model.cell.b.zero_()
+    return model
+
+
+def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+    """Train one network, fit its output layers, and measure; return the variables of one training by name.
+
+    Notes
+    -----
+    Every training is measured, whether or not it reached the tolerance. A loss that is not finite ends it as diverged,
+    without measurements.
+    """
+    _, training, checks, measurements = seeds(job)
+    model, draw = start(job), partial(draw_signs, job.place, job.horizon)
+    check = Fresh(draw, job.check_size, np.random.default_rng(checks))
+
+    @torch.no_grad()
+    def look(model: Model) -> dict[str, float]:
+        inputs, labels = check.next()
+        return {"error": _error(model(inputs)[:, 0], labels)}
+
+    done = fit(
+        model,
+        Pair(Fresh(draw, job.batch_size, np.random.default_rng(training)), check),
+        Recipe(
+            learning_rate=job.learning_rate,
+            steps=job.training_steps,
+            clip=job.clip,
+            cosine=True,
+            options={"fused": True},
+        ),
+        lambda model, inputs, labels: _logistic(model(inputs)[:, 0], labels),
+        Record(
+            look,
+            range(job.check_every, job.training_steps + 1, job.check_every),
+            # Half of it: other sequences' error is then below the tolerance, too.
+            stop=lambda row: row["error"] < job.tolerance / 2,
+        ),
+        resume=resume,
+    )
+    horizons, longest = job.horizons, max(job.horizons)
+    found = {
+        "status": done.status,
+        "steps_completed": done.steps,
+        "error": np.full(len(horizons), np.nan),
+        "exponent": np.full(job.probe_size, np.nan),
+        "states": np.full((len(horizons), job.probe_size, longest), np.nan, np.float32),
+        "adjoints": np.full((len(horizons), job.probe_size, longest), np.nan, np.float32),
+    }
+    if done.status == COMPLETED:
+        model.requires_grad_(False)
+        rng = np.random.default_rng(measurements)
+        for index, T in enumerate(horizons):
+            _measure(model, job, T, rng, index, found)
+    return found
+
+
+class Pair:
+    """A source of batches whose state has that of a second one in it: the sequences that check a training."""
+
+    epoch = 0
+
+    def __init__(self, batches: Fresh, checks: Fresh) -> None:
+        self._both = (batches, checks)
+        self.next = batches.next
+
+    def state(self) -> dict:
+        return {"both": [source.state() for source in self._both]}
+
+    def restore(self, state: dict) -> None:
+        for source, at in zip(self._both, state["both"], strict=True):
+            source.restore(at)
+
+
+def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
+    """Return the logistic regression of the labels on last states, the output layer of a longer task.
+
+    Parameters
+    ----------
+    states : (n, d)
+        States x_T; the fit is in float64.
+    labels : (n,)
+        0 or 1.
+    """
+    states, labels = states.double(), labels.double()
+    layer = nn.Linear(states.shape[1], 1).double()
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.zero_()
+    optimiser = torch.optim.LBFGS(
+        layer.parameters(),
+        max_iter=200,
+        line_search_fn="strong_wolfe",
+        tolerance_grad=1e-9,
+        tolerance_change=1e-14,
+    )
+
+    def closure() -> Tensor:
+        optimiser.zero_grad()
+        loss = _logistic(layer(states)[:, 0], labels)
+        loss = loss + _PENALTY * layer.weight.square().sum()
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    return layer.requires_grad_(False)
+
+
+def _measure(
+    model: Model, job: Latching, T: int, rng: np.random.Generator, index: int, found: dict
+) -> None:
+    """Fill in error, states and adjoints of one horizon, and for the longest the Lyapunov exponents."""
+    cell = model.cell
+    draw = partial(draw_signs, job.place, T)
+    if job.horizon == T:
+        output = copy.deepcopy(model.output).double()
+    else:
+        inputs, labels = tensors(draw(job.fit_size, rng))
+        output = fit_output(cell(model.drive(inputs))[0][-1], labels)
+    inputs, labels = tensors(draw(job.test_size, rng))
+    u = model.drive(inputs)
+    states, _ = cell(u)
+    found["error"][index] = _error(output(states[-1].double())[:, 0], labels)
+    probe = slice(job.probe_size)
+    u, labels = u[:, probe], labels[probe].double()
+
+    def loss(x: Tensor) -> Tensor:
+        return _logistic(output(x)[:, 0], labels, reduction="sum")
+
+    norms = adjoint_norms(cell, u, loss)
+    found["states"][index, :, :T] = torch.linalg.vector_norm(states[:, probe], dim=2).T
+    found["adjoints"][index, :, :T] = norms.readout.T
+    if max(job.horizons) == T:
+        found["exponent"][:] = largest_exponent(cell, u, start=job.place)
+
+
+def _logistic(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
+    """Return the logistic loss of labels 0 and 1, whatever their type."""
+    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
+
+
+def _error(logits: Tensor, labels: Tensor) -> float:
+    """Return the share of wrong signs."""
+    return ((logits > 0) != (labels > 0)).double().mean().item()
+
+
+def _add_example(
+    ds: xr.Dataset, designs: Sequence[Any], prepared: None, found: Sequence[Mapping]
+) -> None:
+    """Add the medians over sequences, and all of one example."""
+    ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in found]
+    chosen = example(ds)
+    ds["example"] = ds["example"].copy(data=chosen)
+    ds["state_norm"].values[:] = found[chosen]["states"]
+    ds["adjoint"].values[:] = found[chosen]["adjoints"]
+
+
+EXPERIMENT = Experiment(
+    name="latching",
+    design=Latching,
+    schema=SCHEMA,
+    run=run,
+    cells=lambda job: ("rnn",),
+    modules=lambda job: ("lib.tasks.long_time_gap",),
+    levels=lambda designs: {
+        "horizon": list(designs[0].horizons),
+        "sequence": list(range(designs[0].probe_size)),
+        "time": list(range(1, max(designs[0].horizons) + 1)),
+    },
+    inner=("horizon",),
+    fill=_add_example,
+    title=lambda job: f"training {job.replicate}",
+)

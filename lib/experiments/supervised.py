@@ -1,0 +1,288 @@
+"""Any list of networks and tasks that a profile names: what most published tables are made of.
+
+The section ``supervised`` holds a section for each group of published experiments; a group's networks come in one dataset,
+``data/results/<group>.nc``. A row of data is all that a further network takes: the task, the cell with its hyper-parameters, the
+recipe. Where a text chooses by validation, so may who reads the dataset: loss and metric of every part are kept with
+every record.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import xarray as xr
+from pydantic import AfterValidator, Field, model_validator
+
+from lib.cells import check_hyper_parameters
+from lib.experiments._experiment import Architecture, Experiment
+from lib.results.schema import COMPLETED, ResultsError, Schema
+from lib.run.params import Design, Factor, LearningRate, Positive, Section, Size, Weight
+from lib.tasks import Part, Task, check_task, make_task, task_module
+from lib.training.batches import Epochs, Fresh
+from lib.training.fit import OPTIMISERS, Group, Recipe, Record, fit
+from lib.training.model import HEADS, READS, Dropout, Model, build, evaluate, pick_device, task_loss
+from lib.training.resume import Resume
+from lib.training.seeds import seeds, torch_seed
+
+PARTS = ("train", "validation", "test")
+_RUN = ("run",)
+_TRAINING = ("run", "replicate")
+_RECORD = (*_TRAINING, "record")
+
+
+def _check(ds: xr.Dataset) -> None:
+    done = ds["records"] > ds["record"]
+    if bool((ds["step"].where(done, 0) != ds["step"]).any()):
+        raise ResultsError("step: expected 0 where nothing was recorded")
+    for part in ("train", "test"):
+        if bool((ds[f"{part}_loss"].notnull() != done).any()):
+            raise ResultsError(f"{part}_loss: expected values for exactly what was recorded")
+    if bool(((ds["status"] == COMPLETED) & (ds["records"] == 0)).any()):
+        raise ResultsError("records: expected some of a training that completed")
+
+
+SCHEMA = Schema(
+    "supervised/1",
+    coordinates={
+        "run": ("network, task and recipe", "1"),
+        "replicate": ("replicate: initial weights and batches of its own", "1"),
+        "record": ("measurement, in the order of training", "1"),
+    },
+    variables={
+        "label": (_RUN, "str", "name of the row in params.yaml", "1"),
+        "task": (_RUN, "str", "task and its settings, as JSON", "1"),
+        "substitute": (_RUN, "str", "what stands in for the publisher's data", "1"),
+        "architecture": (_RUN, "str", "recurrent architecture", "1"),
+        "width": (_RUN, "int64", "recurrent dimension", "1"),
+        "learning_rate": (_RUN, "float64", "learning rate", "1"),
+        "hyper_parameters": (_RUN, "str", "of the cell, as JSON", "1"),
+        "parameters": (_RUN, "int64", "trainable numbers of the cell", "1"),
+        "sequences": (_RUN, "int64", "training sequences; 0 where they are drawn", "1"),
+        "time_steps": (_RUN, "int64", "length of the input sequence", "step"),
+        "metric": (_RUN, "str", "what a part is scored by", "1"),
+        "guess_loss": (_RUN, "float64", "test loss of an answer that ignores the inputs", "1"),
+        "guess_metric": (_RUN, "float64", "test metric of that answer", "1"),
+        "status": (_TRAINING, "int8", "how the training ended", "1"),
+        "steps": (_TRAINING, "int64", "batches trained on", "step"),
+        "records": (_TRAINING, "int64", "measurements taken", "1"),
+        "step": (_RECORD, "int64", "batches trained on before the measurement", "step"),
+        **{
+            f"{part}_{name}": (_RECORD, "float64", f"{name} on the {part} part", "1")
+            for part in PARTS
+            for name in ("loss", "metric")
+        },
+    },
+    check=_check,
+    unions=("status",),
+)
+
+
+class DropoutShares(Section):
+    """Shares of numbers set to zero in training, see `lib.training.model.Dropout`."""
+
+    input: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    embedding: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    output: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class ParameterGroup(Section):
+    """Parameters with a step of their own, see `lib.training.fit.Group`."""
+
+    names: str
+    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
+
+
+def _known_task(spec: dict) -> dict:
+    check_task(spec)
+    return spec
+
+
+class Supervised(Design):
+    """A row: what is trained on what, and how.
+
+    `label` names it; a row with several cells, widths or learning rates is one network for each. `epochs` or `steps` say how long;
+    of `records` equally spaced measurements the last is at the end. `probe_size` training sequences are measured (0: all), and where
+    the task draws its sequences `test_size` fresh ones, the same for all networks of a task.
+    """
+
+    label: Factor[str]
+    task: Annotated[dict[str, Any], AfterValidator(_known_task)]
+    cell: Factor[Architecture]
+    width: Factor[Positive]
+    learning_rate: Factor[LearningRate]
+    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
+    start: str = "text"
+    head: Literal[tuple(HEADS)] = "library"
+    read: Literal[("", *READS)] = ""
+    embedding_width: Size = 0
+    train_initial_state: bool = False
+    dropout: DropoutShares = DropoutShares()
+    epochs: Size = 0
+    steps: Size = 0
+    records: Positive
+    batch_size: Positive
+    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
+    options: dict[str, Any] = Field(default_factory=dict)
+    drops: tuple[Positive, ...] = ()
+    drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    clip: Weight = 0.0
+    groups: tuple[ParameterGroup, ...] = ()
+    probe_size: Size = 0
+    test_size: Size = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Supervised":
+        for cell in self.cell:
+            check_hyper_parameters(cell, self.hyper_parameters)
+        if (self.epochs > 0) == (self.steps > 0):
+            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
+        return self
+
+    @property
+    def run(self) -> str:
+        """The network's name in the dataset."""
+        return f"{self.label}, {self.cell}, d={self.width}, {self.learning_rate:g}"
+
+
+def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
+    """Train one network; return its variables of `SCHEMA`.
+
+    Networks that share a task see the same sequences in the same order, and where they are of one shape start alike.
+    """
+    task, test = job_task(job, prepared)
+    spec = {"task": job.task, "replicate": job.replicate}
+    (order,) = seeds(spec, 1)
+    (initial,) = seeds(spec | {"cell": job.cell, "width": job.width}, 1)
+    device = pick_device(job.device)
+    with torch_seed(initial):
+        model = initial_model(job, task).to(device)
+        rng = np.random.default_rng(order)
+        if task.train is None:
+            batches = Fresh(task.draw, job.batch_size, rng, device)
+        else:
+            batches = Epochs(task.train, job.batch_size, rng, device)
+        recipe = _recipe(job)
+        total = recipe.total(batches.epoch)
+        at = [total * k // job.records for k in range(1, job.records + 1)]
+        parts = {"test": test, "validation": task.validation, "train": task.train}
+        if parts["train"] is not None:
+            parts["train"] = parts["train"].take(slice(job.probe_size or None))
+        else:  # drawn sequences are all alike
+            parts["train"] = test
+        loss = task_loss(task)
+        done = fit(
+            model,
+            batches,
+            recipe,
+            lambda model, inputs, targets: loss(model(inputs), targets),
+            Record(lambda model: _scores(model, task, parts), at),
+            resume=resume,
+        )
+    return {
+        "status": done.status,
+        "steps": done.steps,
+        "records": len(done.rows),
+        "step": np.array([row["step"] for row in done.rows], np.int64),
+        **{
+            f"{part}_{name}": np.array(done.column(f"{part}_{name}", 0))
+            for part, sequences in parts.items()
+            if sequences is not None
+            for name in ("loss", "metric")
+        },
+    }
+
+
+def _scores(model: Model, task: Task, parts: Mapping[str, Part | None]) -> dict[str, float]:
+    found = {}
+    for part, sequences in parts.items():
+        if sequences is not None:
+            loss, metric = evaluate(model, task, sequences)
+            found |= {f"{part}_loss": loss, f"{part}_metric": metric}
+    return found
+
+
+def job_task(job: Supervised, prepared: Path | None) -> tuple[Task, Part]:
+    """Return a row's task and the sequences it is tested on; both depend on the task alone."""
+    task_seed, test_seed = seeds({"task": job.task}, 2)
+    task = make_task(job.task, prepared, np.random.default_rng(task_seed))
+    if task.test is not None:
+        return task, task.test
+    if not job.test_size:
+        raise ValueError(f"{task.name} draws its sequences; give test_size, how many to test on")
+    return task, task.draw(job.test_size, np.random.default_rng(test_seed))
+
+
+def initial_model(job: Supervised, task: Task) -> Model:
+    """Return an untrained network, drawn from torch's generator."""
+    return build(
+        task,
+        job.cell,
+        job.width,
+        hyper_parameters=job.hyper_parameters,
+        start=job.start,
+        head=job.head,
+        read=job.read,
+        embedding_width=job.embedding_width,
+        train_initial_state=job.train_initial_state,
+        dropout=Dropout(**dict(job.dropout)),
+    )
+
+
+def _recipe(job: Supervised) -> Recipe:
+    same = ("learning_rate", "optimiser", "epochs", "steps", "drops", "drop_factor", "clip")
+    return Recipe(
+        **{name: getattr(job, name) for name in same},
+        options=job.options,
+        groups=tuple(Group(**dict(group)) for group in job.groups),
+    )
+
+
+def _describe(
+    ds: xr.Dataset, designs: Sequence[Any], prepared: Path | None, found: Sequence[Mapping]
+) -> None:
+    """Fill in what the rows say, and what follows from their tasks."""
+    place = {name: i for i, name in enumerate(ds["run"].values.tolist())}
+    for job in (job for design in designs for job in design.jobs() if job.replicate == 0):
+        at = place[job.run]
+        task, test = job_task(job, prepared)
+        loss, metric = task.guess(test)
+        model = initial_model(job, task)
+        said = {
+            "label": job.label,
+            "task": json.dumps(job.task, sort_keys=True),
+            "substitute": task.substitute,
+            "architecture": job.cell,
+            "width": job.width,
+            "learning_rate": job.learning_rate,
+            "hyper_parameters": json.dumps(job.hyper_parameters, sort_keys=True),
+            "parameters": sum(p.numel() for p in model.cell.parameters()),
+            "sequences": 0 if task.train is None else len(task.train),
+            "time_steps": test.inputs.shape[1],
+            "metric": task.metric,
+            "guess_loss": loss,
+            "guess_metric": metric,
+        }
+        for name, value in said.items():
+            ds[name].values[at] = value
+
+
+EXPERIMENT = Experiment(
+    name="supervised",
+    grouped=True,
+    design=Supervised,
+    schema=SCHEMA,
+    run=run,
+    cells=lambda job: (job.cell,),
+    datasets=lambda job: (job.task["dataset"],) if "dataset" in job.task else (),
+    modules=lambda job: (task_module(job.task),),
+    levels=lambda designs: {"record": list(range(max(design.records for design in designs)))},
+    fill=_describe,
+    identity=lambda job: {name: value for name, value in job.values().items() if name != "label"},
+    size=lambda job: job.width * (job.epochs or job.steps),
+    title=lambda job: f"{job.run}, replicate {job.replicate}",
+    device=lambda job: job.device,
+)

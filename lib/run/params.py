@@ -1,0 +1,303 @@
+"""`params.yaml`: profiles as small differences from one base, and the sections in them as checked objects.
+
+What a section may say is the business of who reads it (`lib.experiments`); here a section is read, merged, and checked
+against a `Section`.
+"""
+
+import copy
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+)
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from lib.paths import ROOT
+
+PARAMS = ROOT / "params.yaml"
+
+_FACTOR = "factor"
+_NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
+_DEPTH = 8
+_MOST = 10**9
+"""No count in a design is larger than this: one that is was mistyped."""
+
+Positive = Annotated[int, Field(gt=0, le=_MOST)]
+Size = Annotated[int, Field(ge=0, le=_MOST)]
+"""A number of sequences; 0 is all there are."""
+LearningRate = Annotated[float, Field(gt=0, le=1)]
+Weight = Annotated[float, Field(ge=0, le=1e12)]
+
+T = TypeVar("T")
+
+
+class ParameterError(ValueError):
+    """A parameter is unknown, missing, of the wrong type or out of range."""
+
+
+def distinct(levels: tuple) -> tuple:
+    """Return the levels of a factor if they differ from each other; raises `ValueError`."""
+    if len(set(levels)) != len(levels):
+        raise ValueError(f"levels must differ from each other, got {list(levels)}")
+    return levels
+
+
+def _several(value: object) -> object:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+Factor = Annotated[
+    tuple[T, ...],
+    Field(min_length=1),
+    BeforeValidator(_several),
+    AfterValidator(distinct),
+    _FACTOR,
+]
+"""Levels of a factor: one, or a list of them, in `params.yaml`. A job has one."""
+
+
+class Section(BaseModel):
+    """A part of `params.yaml`: nothing extra, nothing converted, nothing infinite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Design(Section):
+    """Jobs of which every level of every factor meets every other.
+
+    A job is the design itself with one level in the place of each `Factor`, so ``job.width`` is a number.
+    """
+
+    replicates: Positive = 1
+    _replicate: int = PrivateAttr(0)
+
+    @property
+    def replicate(self) -> int:
+        """The job's replicate, from 0."""
+        return self._replicate
+
+    @classmethod
+    def factors(cls) -> tuple[str, ...]:
+        """Return the names of the factors, in order."""
+        return tuple(name for name, f in cls.model_fields.items() if _FACTOR in f.metadata)
+
+    def jobs(self) -> Iterator[Self]:
+        """Yield each job of the design."""
+        names = self.factors()
+        levels = itertools.product(*(getattr(self, name) for name in names))
+        for chosen, replicate in itertools.product(levels, range(self.replicates)):
+            yield self.at(**dict(zip(names, chosen, strict=True)), replicate=replicate)
+
+    def at(self, *, replicate: int | None = None, **fields: object) -> Self:
+        """Return a job, or another design, with these fields."""
+        job = self.model_copy(update=fields)
+        if replicate is not None:
+            job._replicate = replicate
+        return job
+
+    def values(self) -> dict[str, Any]:
+        """Return all that a job says, as JSON values; the number of replicates is not part of it."""
+        said = {name: _plain(value) for name, value in self if name != "replicates"}
+        return said | {"replicate": self.replicate}
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return {name: _plain(part) for name, part in value}
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value
+
+
+class Jobs(Section):
+    """Where jobs run, which changes no result: no shard, dataset or stage of the pipeline depends on it.
+
+    `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``); `workers` are local
+    processes, 0 means one per core.
+    """
+
+    scheduler: Annotated[str, Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")]
+    workers: Annotated[int, Field(ge=0, le=4096)]
+
+
+class Data(Section):
+    """Which data sets stage 00 prepares."""
+
+    datasets: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^\w+$")], ...],
+        Field(min_length=1),
+        AfterValidator(distinct),
+    ]
+
+
+def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
+    """Return the content of `params.yaml` as plain values, its outline checked.
+
+    Raises
+    ------
+    ParameterError
+        The file is missing, no YAML, or has not the outline ``profile``, ``base``, ``profiles``; one sentence with
+        the line where there is one.
+    """
+    path = Path(path)
+    try:
+        # YAML 1.2, as DVC reads it: 1e-3 is a number and `no` is text.
+        content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ParameterError(f"no parameters at {path}; restore the file from Git") from None
+    except UnicodeDecodeError as error:
+        raise ParameterError(
+            f"{path.name}: byte {error.start} is no UTF-8; save the file as text"
+        ) from None
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ParameterError(f"{path.name}{where}: {error.problem or error.context}") from None
+    except (YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ParameterError(f"{path.name} cannot be read: {first}") from None
+    _check_outline(path.name, content)
+    return content
+
+
+def _check_outline(name: str, content: object) -> None:
+    keys = {"profile", "base", "profiles"}
+    if not isinstance(content, dict) or set(content) != keys:
+        got = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
+        raise ParameterError(f"{name}: expected the keys profile, base and profiles, got {got}")
+    _check_plain(name, content, ())
+    for key in ("base", "profiles"):
+        if not isinstance(content[key], dict):
+            raise ParameterError(f"{name}: {key} is {content[key]!r}; expected sections by name")
+    for profile, sections in content["profiles"].items():
+        if not _NAME.fullmatch(profile):
+            raise ParameterError(
+                f"{name}: a profile is called {profile!r}; expected letters, digits, '_' and '-'"
+            )
+        if sections is not None and not isinstance(sections, dict):
+            raise ParameterError(
+                f"{name}: profile {profile} is {sections!r}; expected sections by name"
+            )
+    if content["profile"] not in content["profiles"]:
+        known = ", ".join(content["profiles"])
+        raise ParameterError(f"{name}: profile is {content['profile']!r}; choose one of {known}")
+
+
+def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
+    """Refuse what JSON cannot hold: dates, sets, infinities, keys that are no text, endless depth."""
+    where = ".".join(at) or "(top level)"
+    if len(at) > _DEPTH:
+        raise ParameterError(f"{name}: {where} lies too deep; expected at most {_DEPTH} levels")
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise ParameterError(f"{name}: {where} has the key {key!r}; expected text")
+            _check_plain(name, part, (*at, key))
+    elif isinstance(value, list):
+        for part in value:
+            _check_plain(name, part, (*at, "-"))
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(f"{name}: {where} is {value}; expected a finite number")
+    elif value is not None and not isinstance(value, str | int | float | bool):
+        raise ParameterError(
+            f"{name}: {where} is a {type(value).__name__}; expected text or a number"
+        )
+
+
+def merged(profile: str, path: str | Path = PARAMS) -> dict[str, Any]:
+    """Return the sections of a profile: the base, and over it what the profile says otherwise.
+
+    Mappings are merged key by key, all else is replaced.
+
+    Raises
+    ------
+    ParameterError
+        There is no such profile, or as in `read_params`.
+    """
+    content = read_params(path)
+    if profile not in content["profiles"]:
+        raise ParameterError(
+            f"unknown profile {profile!r}; choose one of {', '.join(content['profiles'])}"
+        )
+    return _over(content["base"], content["profiles"][profile] or {})
+
+
+def _over(base: Any, change: Any) -> Any:
+    if isinstance(base, dict) and isinstance(change, dict):
+        return {
+            key: _over(base[key], change[key])
+            if key in base and key in change
+            else copy.deepcopy(change.get(key, base.get(key)))
+            for key in (*base, *(key for key in change if key not in base))
+        }
+    return copy.deepcopy(change)
+
+
+def checked(kind: type[Section], content: object, where: str) -> Any:
+    """Return a section as an object of its kind.
+
+    Raises
+    ------
+    ParameterError
+        One sentence per problem: the key, what came and what was expected.
+    """
+    try:
+        # By way of JSON a list may be a tuple, and nothing else is converted.
+        return kind.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        raise ParameterError(_explain(where, error)) from None
+
+
+def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
+    """Return a section as designs: itself, or one for each of its ``grids``, which stand over what they share."""
+    if not (isinstance(content, dict) and "grids" in content):
+        return (checked(kind, content, where),)
+    grids = content["grids"]
+    if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
+        raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
+    shared = {key: value for key, value in content.items() if key != "grids"}
+    found = [
+        checked(kind, _over(shared, grid), f"{where}.grids[{i}]") for i, grid in enumerate(grids)
+    ]
+    seen: dict[str, str] = {}
+    for i, design in enumerate(found):
+        for job in design.jobs():
+            levels = {name: _plain(getattr(job, name)) for name in kind.factors()}
+            key = json.dumps(levels | {"replicate": job.replicate}, sort_keys=True)
+            if key in seen:
+                raise ParameterError(
+                    f"{where}.grids[{i}] plans what {seen[key]} has planned: {key}; plan it once"
+                )
+            seen[key] = f"grids[{i}]"
+    return tuple(found)
+
+
+def _explain(where: str, error: ValidationError) -> str:
+    lines = []
+    for problem in error.errors():
+        key = ".".join([where, *(str(part) for part in problem["loc"])])
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"params.yaml: unknown parameter {key}; remove it or correct its spelling")
+        elif problem["type"] == "missing":
+            lines.append(f"params.yaml: {key} is missing")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            given = repr(problem["input"])
+            given = given if len(given) < 200 else f"{given[:200]}..."
+            lines.append(f"params.yaml: {key} is {given}; {message[0].lower()}{message[1:]}")
+    return "\n".join(lines)

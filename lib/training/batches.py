@@ -1,0 +1,113 @@
+"""Where batches come from: a part of a task in a fresh order every epoch, or sequences drawn as they are needed."""
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.tasks import Part
+from lib.tasks.data import Draw
+from lib.training.model import tensors
+
+Batch = tuple[Tensor, Tensor]
+
+
+class Batches(Protocol):
+    """What `lib.training.fit` asks of a source of batches."""
+
+    epoch: int
+    """Batches in an epoch; 0 where there are no epochs."""
+
+    def next(self) -> Batch:
+        """Return inputs and targets of the next batch."""
+
+    def state(self) -> dict:
+        """Return where the source stands, as JSON values."""
+
+    def restore(self, state: dict) -> None:
+        """Go on from where `state` says."""
+
+
+class Epochs:
+    """The sequences of a part without replacement, in an order of its own each epoch.
+
+    Parameters
+    ----------
+    part
+        Inputs and targets.
+    size
+        Sequences in a batch.
+    rng
+        Draws the orders.
+    device
+        Where the batches go.
+    drop_last
+        Whether an epoch leaves out its last batch where that is smaller.
+    """
+
+    def __init__(
+        self,
+        part: Part,
+        size: int,
+        rng: np.random.Generator,
+        device: torch.device | str = "cpu",
+        *,
+        drop_last: bool = False,
+    ) -> None:
+        self._part, self._size, self._rng, self._device = part, size, rng, device
+        self.epoch = len(part) // size if drop_last else -(-len(part) // size)
+        if not self.epoch:
+            raise ValueError(
+                f"a part of {len(part)} sequences has no whole batch of {size}; use a smaller batch_size"
+            )
+        self._position = self.epoch  # as after a whole epoch: the next batch draws an order
+
+    def next(self) -> Batch:
+        if self._position == self.epoch:
+            self._start = self._rng.bit_generator.state
+            self._order = self._rng.permutation(len(self._part))
+            self._position = 0
+        first = self._position * self._size
+        self._position += 1
+        return tensors(self._part.take(self._order[first : first + self._size]), self._device)
+
+    def state(self) -> dict:
+        return {"start": self._start, "position": self._position}
+
+    def restore(self, state: dict) -> None:
+        self._rng.bit_generator.state = self._start = state["start"]
+        self._order = self._rng.permutation(len(self._part))
+        self._position = state["position"]
+
+
+class Fresh:
+    """Sequences that no batch has seen before.
+
+    Parameters
+    ----------
+    draw
+        Draws so many sequences from a generator, see `lib.tasks.data.Task`.
+    size, rng, device
+        As of `Epochs`.
+    """
+
+    epoch = 0
+
+    def __init__(
+        self,
+        draw: Draw,
+        size: int,
+        rng: np.random.Generator,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._draw, self._size, self._rng, self._device = draw, size, rng, device
+
+    def next(self) -> Batch:
+        return tensors(self._draw(self._size, self._rng), self._device)
+
+    def state(self) -> dict:
+        return {"rng": self._rng.bit_generator.state}
+
+    def restore(self, state: dict) -> None:
+        self._rng.bit_generator.state = state["rng"]

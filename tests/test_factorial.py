@@ -1,0 +1,243 @@
+"""One attempt: its randomness, what it records, and how it ends when the loss does not stay finite."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from designs import one_job
+from torch.nn import functional as F
+
+from lib.cells import Cell, _cell, cell_class, make_cell
+from lib.experiments.factorial import AUTHOR, initial_model, train
+from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS
+from lib.tasks import Part, Task
+from lib.training.measure import measure
+from lib.training.model import Model, pick_device
+from lib.training.seeds import seeds_of
+
+CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn")
+LEVELS = {
+    "architecture": "rnn",
+    "width": 4,
+    "learning_rate": 0.01,
+    "training_length": 2,
+    "dataset": "toy",
+    "order": "permuted",
+    "noise": "post",
+}
+
+
+@pytest.fixture(scope="module")
+def attempt():
+    return one_job("factorial", **LEVELS)
+
+
+def _bytes(found):
+    return {name: np.asarray(value).tobytes() for name, value in found.items()}
+
+
+def _toy(kind="pixels", n=24, steps=6):
+    rng = np.random.default_rng(0)
+
+    def part():
+        if kind == "tokens":
+            return Part(rng.integers(0, 9, (n, steps)), rng.integers(0, 3, n))
+        inputs = rng.random((n, steps, 1), dtype=np.float32)
+        return Part(inputs, rng.integers(0, 3, n))
+
+    vocabulary = 9 if kind == "tokens" else 0
+    return Task(
+        name="toy",
+        kind=kind,
+        target="class",
+        outputs=3,
+        vocabulary_size=vocabulary,
+        noise_inputs=5,
+        train=part(),
+        test=part(),
+    )
+
+
+@pytest.mark.parametrize("kind", ["pixels", "tokens"])
+def test_an_attempt_records_every_epoch(attempt, kind):
+    found = train(attempt, _toy(kind))
+    assert found["status"] == COMPLETED
+    assert found["epochs_completed"] == 2
+    for name in MEASUREMENTS:
+        assert found[name].shape == (2, 2)
+        assert np.isfinite(found[name]).all()
+
+
+def test_the_same_attempt_gives_the_same_bytes(attempt):
+    first, second = (train(attempt, _toy()) for _ in range(2))
+    assert _bytes(first) == _bytes(second)
+
+
+def test_an_attempt_does_not_depend_on_what_ran_before(attempt):
+    alone = train(attempt, _toy())
+    torch.manual_seed(123)
+    train(attempt.at(replicate=7), _toy())
+    assert _bytes(train(attempt, _toy())) == _bytes(alone)
+
+
+@pytest.mark.parametrize(
+    "level", [{"replicate": 1}, {"learning_rate": 0.02}, {"noise": "none"}, {"width": 5}]
+)
+def test_every_level_has_its_own_random_numbers(attempt, level):
+    ours, theirs = (
+        [seed.generate_state(2).tolist() for seed in seeds_of(job, ATTEMPT, 3)]
+        for job in (attempt, attempt.at(**level))
+    )
+    assert all(a != b for a, b in zip(ours, theirs, strict=True))
+
+
+def test_training_leaves_the_global_generator_alone(attempt):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    train(attempt, _toy())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_training_learns_what_can_be_learned(attempt):
+    # The label is in the last input: any recurrent network that trains at all finds it.
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 256)
+    inputs = rng.random((256, 4, 1), dtype=np.float32)
+    inputs[:, -1, 0] = labels
+    part = Part(inputs, labels)
+    data = Task(
+        name="toy",
+        kind="pixels",
+        target="class",
+        outputs=2,
+        vocabulary_size=0,
+        noise_inputs=5,
+        train=part,
+        test=part,
+    )
+    levels = {"architecture": "lstm", "width": 8, "learning_rate": 0.05, "training_length": 8}
+    easy = attempt.at(**levels, order="sequential", noise="none", probe_size=0)
+    assert train(easy, data)["accuracy"][1, -1] > 0.95
+
+
+class _Explosive(Cell):
+    """Finite in the first epoch, then not: its weight grows with every call of `weights`."""
+
+    name = "explosive, for this test"
+    calls = 0
+
+    @staticmethod
+    def step(weights, state, u):
+        return (state[0] + u @ weights.T,)
+
+    def __init__(self, input_size, hidden_size):
+        super().__init__(input_size, hidden_size)
+        self.W = torch.nn.Parameter(torch.zeros(hidden_size, input_size))
+
+    def weights(self):
+        type(self).calls += 1
+        return self.W + (math.inf if type(self).calls > 4 else 0.0)
+
+
+def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monkeypatch):
+    # In the registry for this test alone: others go through all cells there.
+    monkeypatch.setitem(_cell._REGISTRY, _Explosive.name, _Explosive)
+    # One batch and two probes an epoch make three calls; the second epoch's batch is the fifth call or later.
+    _Explosive.calls = 0
+    found = train(attempt.at(architecture=_Explosive.name, training_length=4), _toy())
+    assert found["status"] == DIVERGED
+    assert found["epochs_completed"] == 1
+    for name in MEASUREMENTS:
+        assert np.isfinite(found[name][:, 0]).all()
+        assert np.isnan(found[name][:, 1:]).all()
+
+
+def test_measuring_equals_plain_autograd_in_float64():
+    torch.manual_seed(0)
+    data = _toy()
+    model = Model(make_cell("gru", 1, 5), data.outputs)
+    ours = measure(model, data.test, batch_size=7)
+    model = model.double()
+    inputs, labels = (torch.from_numpy(a) for a in (data.test.inputs, data.test.targets))
+    u = model.drive(inputs.double())
+    states, state, weights = [], model.cell.initial_state(len(labels)), model.cell.weights()
+    for u_t in u.unbind(0):
+        state = model.cell.step(weights, state, u_t)
+        states.append(state[0])
+    logits = model.output(states[-1])
+    first, last = torch.autograd.grad(
+        F.cross_entropy(logits, labels, reduction="sum"), [states[0], states[-1]]
+    )
+    assert ours["loss"] == pytest.approx(F.cross_entropy(logits, labels).item())
+    assert ours["accuracy"] == (logits.argmax(1) == labels).double().mean().item()
+    assert ours["adjoint_first"] == pytest.approx(first.norm(dim=1).sum().log10().item())
+    assert ours["adjoint_last"] == pytest.approx(last.norm(dim=1).sum().log10().item())
+
+
+def test_only_the_first_sequences_are_measured_where_a_size_is_given():
+    torch.manual_seed(0)
+    data = _toy()
+    model = Model(make_cell("rnn", 1, 5), data.outputs)
+    head = Part(data.test.inputs[:10], data.test.targets[:10])
+    assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(
+        measure(model, head, batch_size=10)
+    )
+    assert measure(model, head, batch_size=10, size=99) == measure(model, head, batch_size=10)
+
+
+def test_a_gpu_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert pick_device("auto").type == "cpu"
+    with pytest.raises(ValueError, match="the setting device is 'cuda' but PyTorch sees no GPU"):
+        pick_device("cuda")
+
+
+# ------------------------------------------------------------------------------- how networks start
+
+
+def _started(attempt, architecture, start):
+    task = _toy()
+    torch.manual_seed(0)
+    return initial_model(attempt.at(architecture=architecture, width=6, start=start), task)
+
+
+@pytest.mark.parametrize("architecture", CELLS)
+def test_the_author_s_start_is_another_network_that_trains(attempt, architecture):
+    texts, authors = (_started(attempt, architecture, start) for start in ("text", "author"))
+    assert not torch.equal(texts.output.weight[:, :6], authors.output.weight[:, :6])
+    assert not authors.output.bias.any()
+    if architecture in AUTHOR:
+        trains_state = AUTHOR[architecture].train_initial_state
+        assert (authors.cell.x0 is not None) == trains_state
+    job = attempt.at(architecture=architecture, start="author")
+    found = train(job, _toy())
+    assert found["status"] == COMPLETED
+    assert np.isfinite(found["loss"]).all()
+
+
+def test_the_author_s_unicornn_is_read_out_and_differentiated_in_all_four_states(attempt):
+    model = _started(attempt, "unicornn", "author")
+    assert model.output.in_features == 4 * 6 and model.cell.states == 4
+    data = _toy().test
+    found = measure(model, data, batch_size=8)
+    assert found["adjoint_first"] == found["adjoint_first_full"]
+    # By autograd through the whole sequence.
+    model = model.double()
+    inputs, labels = (torch.from_numpy(a) for a in (data.inputs, data.targets))
+    u = model.drive(inputs.double())
+    weights, zero = model.cell.weights(), model.cell.initial_state(len(data))
+    # Detached: the four parts of a state are coordinates, one does not follow from another.
+    state = tuple(part.detach().requires_grad_() for part in model.cell.step(weights, zero, u[0]))
+    first = state
+    for u_t in u[1:]:
+        state = model.cell.step(weights, state, u_t)
+    loss = F.cross_entropy(model.output(torch.cat(state, 1)), labels, reduction="sum")
+    norm = torch.cat(torch.autograd.grad(loss, first), 1).norm(dim=1).sum().log10().item()
+    assert found["adjoint_first"] == pytest.approx(norm)
+
+
+def test_a_start_that_a_cell_lacks_is_named():
+    cell = cell_class("linear_rnn")(1, 3)
+    with pytest.raises(ValueError, match="linear_rnn: expected initial weights among text"):
+        cell.start("friend")
