@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from lib.cells import cell_names, make_cell
+from lib.probes import Diverged
 from lib.probes.coadjoint import (
-    Diverged,
     adjoint_states,
     coadjoint_loss,
     engine_names,

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from lib.analysis.simulated import PROFILE, caution, covariances, entered, published
 from lib.analysis.simulated.draw import SCHEMA, simulate
+from lib.analysis.simulated.recovery import coverage, fitted_to, recover
 from lib.analysis.tenet import compare
 from lib.analysis.tenet.fits import fit_models
 from lib.analysis.tenet.models import MODELS
@@ -97,15 +97,24 @@ def test_replicates_out_of_range_are_refused():
         simulate(1, replicates=11)
 
 
-def test_a_part_of_the_dataset_recovers_the_published_coefficients(small):
-    # Two replicates of ten: the notebook does it at full size.
-    _, fits = fit_models(small, MODELS)
-    table = compare.recovery(fits)
-    z = table["z"]
-    assert z.notna().all() and len(z) == sum(len(load_published(m.table)) for m in MODELS.values())
-    # With a true model |z| > 4 has a chance of 6e-5 a coefficient; a wrong sign or unit gives tens.
-    assert z.abs().max() < stats.norm.isf(1e-3 / len(z))
-    assert np.sqrt(np.mean(z**2)) < 1.5
+def test_intervals_hold_what_the_simulation_was_not_fitted_to():
+    drawn = recover(range(4))
+    assert drawn["z"].notna().all() and drawn.groupby("seed").size().nunique() == 1
+    assert not any(fitted_to(row.model, row.term) for row in drawn.itertuples())
+    table = coverage(drawn)
+    # A wrong sign, reference level or unit would leave next to nothing covered.
+    assert table["covered"].between(0.85, 1).all() and table["rms"].between(0.75, 1.3).all()
+
+
+def test_what_the_simulation_was_fitted_to_is_named():
+    assert fitted_to(6, "intercept") and fitted_to(2, "metric") and fitted_to(1, "RMSE")
+    assert not fitted_to(2, "intercept") and not fitted_to(6, "R²") and not fitted_to(5, "RMSE")
+
+
+def test_the_whole_published_table_is_estimated_on_a_part_of_the_dataset(small):
+    table = compare.recovery(fit_models(small, MODELS)[1])
+    assert table["z"].notna().all()
+    assert len(table) == sum(len(load_published(m.table)) for m in MODELS.values())
 
 
 def test_labels_of_status_are_consistent(small):

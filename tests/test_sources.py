@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lib.experiments import load_profile
 from lib.paths import ROOT
-from lib.run.params import PROFILES, load_profile
+from lib.run.params import read_params
 from lib.tasks import load_prepared
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, _text, cifar10, imdb, mnist, prepare, reuters, source_names
@@ -87,8 +88,8 @@ def _files(folder):
 def test_every_file_is_a_data_set_and_every_profile_finds_its_own():
     folder = ROOT / "lib" / "tasks" / "sources"
     assert source_names() == sorted(p.stem for p in folder.glob("[!_]*.py"))
-    for profile in PROFILES:
-        assert set(load_profile(profile).data.datasets) <= set(source_names())
+    for profile in read_params()["profiles"]:
+        assert set(load_profile(profile).datasets) <= set(source_names())
 
 
 def test_an_unknown_data_set_is_refused(tmp_path):

@@ -159,9 +159,9 @@ def equilibrium(
     identity = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
     norm = torch.linalg.matrix_norm(multiply(weights, identity), 2).item()
     raise NoEquilibriumError(
-        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of {residuals[-1]:.1e} after "
-        f"{len(residuals)} steps (at first {residuals[0]:.1e}); scale U, whose norm is {norm:.2f}, below alpha = {weights.alpha}, or take "
-        f"an eta smaller than {eta} or more steps"
+        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of "
+        f"{residuals[-1]:.1e} after {len(residuals)} steps (at first {residuals[0]:.1e}); scale U, whose norm is "
+        f"{norm:.2f}, below alpha = {weights.alpha}, or take an eta smaller than {eta} or more steps"
     )
 
 

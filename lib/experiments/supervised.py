@@ -22,6 +22,7 @@ from lib.run.params import Design, Factor, LearningRate, Positive, Section, Size
 from lib.tasks import Part, Task, check_task, make_task, task_module
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import OPTIMISERS, Group, Recipe, Record, fit
+from lib.training.limits import check_memory
 from lib.training.model import HEADS, READS, Dropout, Model, build, evaluate, pick_device, task_loss
 from lib.training.resume import Resume
 from lib.training.seeds import seeds, torch_seed
@@ -158,6 +159,7 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
     (order,) = seeds(spec, 1)
     (initial,) = seeds(spec | {"cell": job.cell, "width": job.width}, 1)
     device = pick_device(job.device)
+    check_memory(task, test.inputs.shape[1], job.batch_size, job.width, device)
     with torch_seed(initial):
         model = initial_model(job, task).to(device)
         rng = np.random.default_rng(order)

@@ -1,6 +1,7 @@
 """What a training needs of the machine and of an embedding, checked before it starts."""
 
 import psutil
+import torch
 
 from lib.tasks import Task
 
@@ -27,7 +28,12 @@ def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> i
 
 
 def check_memory(
-    task: Task, time_steps: int, batch_size: int, width: int, available: int | None = None
+    task: Task,
+    time_steps: int,
+    batch_size: int,
+    width: int,
+    device: torch.device,
+    available: int | None = None,
 ) -> None:
     """Refuse a training that does not fit the memory.
 
@@ -35,15 +41,22 @@ def check_memory(
     ----------
     task, time_steps, batch_size, width
         As for `memory_needed`.
+    device
+        Where it is trained.
     available
-        Bytes; those that the machine has free now where it is not given.
+        Bytes; those that the device has free now where it is not given.
 
     Raises
     ------
     ValueError
         How much is needed, how much there is, and a batch that would fit.
     """
-    free = psutil.virtual_memory().available if available is None else available
+    if available is not None:
+        free = available
+    elif device.type == "cuda":
+        free = torch.cuda.mem_get_info(device)[0]
+    else:
+        free = psutil.virtual_memory().available
     needed = memory_needed(task, time_steps, batch_size, width)
     if needed <= free:
         return

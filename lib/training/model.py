@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
 from lib.tasks import Part, Task
+from lib.training.limits import check_embedding
 
 READS = ("last", "every", "all")
 """What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
@@ -145,14 +146,15 @@ def build(
     read, head, dropout
         As in `Model`; by default the last state, or every state where the task asks at every step.
     embedding_width
-        Numbers that a token becomes.
+        Numbers that a token becomes. An embedding starts from the task's vectors where it has some.
     train_initial_state
         Whether the state before the first input is trained, from zero.
 
     Raises
     ------
     ValueError
-        The head does not fit the task, tokens have no embedding, or whatever the cell says of its hyper-parameters.
+        The head does not fit the task, tokens have no embedding or vectors of another size, or whatever the cell says of
+        its hyper-parameters.
     """
     read = read or ("every" if task.target == "steps" else "last")
     if (read == "every") != (task.target == "steps"):
@@ -180,6 +182,15 @@ def build(
     )
     if start == "author" and model.embedding is not None:
         nn.init.uniform_(model.embedding.weight, -0.05, 0.05)
+    if task.vectors is not None:
+        check_embedding(task, len(task.vectors))
+        if task.vectors.shape[1] != embedding_width:
+            raise ValueError(
+                f"{task.name} has vectors of {task.vectors.shape[1]} numbers, got embedding_width {embedding_width}; "
+                "make them equal"
+            )
+        with torch.no_grad():
+            model.embedding.weight.copy_(torch.from_numpy(task.vectors[: task.vocabulary_size]))
     return model
 
 

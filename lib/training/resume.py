@@ -99,6 +99,7 @@ class Resume:
         done.steps = self._first = text["steps"]
         done.rows = text["rows"]
         done.kept = (text["kept"], held["kept"]) if text["kept"] else None
+        print(f"{self._what}: goes on from step {done.steps}", file=sys.stderr, flush=True)
 
     def forget(self) -> None:
         """Remove the file, once the training's results are kept."""

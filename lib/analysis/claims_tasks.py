@@ -1,0 +1,240 @@
+"""What the factorial experiment says of chapter 1's claims: whether behaviours carry over from task to task.
+
+That an effect differs between tasks is measured by how much it does, and not by how many tests reject: a small experiment rejects nothing, and
+that refutes nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+from scipy.optimize import brentq
+
+from lib.analysis import comparisons, generalisation, task_models, variance
+from lib.analysis.accuracy import LEVEL, at_best, grade
+from lib.analysis.attempts import TASK, attempts
+from lib.analysis.claims_tenet import scale_of
+from lib.analysis.design import CENTRE, COVARIATES
+from lib.analysis.errors import error_rates
+from lib.analysis.linear import CONFIDENCE
+from lib.results.claims import Finding, Judges, Scale, largest, share, smallest, unable
+from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, empty
+
+LARGE = 0.7
+"""Explained variance that the text calls substantial."""
+ROBUST = ("exponential", "antisymmetric", "unicornn")
+"""The architectures that the text found to have hardly any error."""
+
+judges = Judges("factorial")
+
+
+class Evidence:
+    """The tables of chapter 1 on one set of results, computed when they are asked for."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        self.ds = ds
+        self.scale: Scale = scale_of(ds)
+        names = ds["architecture"].values.tolist()
+        self.reference = task_models.choose_reference(names)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every attempt with its task accuracy."""
+        return grade(self.ds)
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """The same, those that are not at h* marked as left out."""
+        return at_best(self.frame)
+
+    @cached_property
+    def first(self) -> task_models.TaskFits:
+        """Fits of (1.8)."""
+        return task_models.fit_first_order(self.frame, reference=self.reference)
+
+    @cached_property
+    def second(self) -> task_models.TaskFits:
+        """Fits of (1.11), with differences of architectures where networks are trained."""
+        return task_models.fit_second_order(self.frame, reference=self.reference, centre=CENTRE)
+
+    def rates(self, architectures: tuple[str, ...], by: list[str]) -> list[Finding]:
+        """Return the error rates of architectures."""
+        design = attempts(self.ds)
+        table = error_rates(
+            design[design["architecture"].isin(architectures)], by=[*by, "architecture"]
+        )
+        return [share(row.diverged, row.entered, self.scale) for row in table.itertuples()]
+
+
+def _judge(claim: str, *, false: Callable[[np.random.Generator], Evidence]):
+    """Make a function of `Evidence` the judge of a claim."""
+
+    def register(function: Callable[[Evidence], Finding]) -> Callable:
+        def judge(evidence: xr.Dataset | Evidence) -> Finding:
+            evidence = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+            try:
+                return function(evidence)
+            except ValueError as refusal:  # nothing to fit, and the message says why
+                return unable(str(refusal), evidence.scale)
+
+        judges.add(claim, judge, false=false)
+        return function
+
+    return register
+
+
+def _spread_over_tasks(fits: task_models.TaskFits, effect: str, evidence: Evidence) -> Finding:
+    """Return by how much coefficients differ between tasks beyond their errors, mean over coefficients.
+
+    It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the larger of both
+    standard errors, in units of task accuracy: a slope is taken over half the range of its covariate.
+    """
+    table = fits.coefficients[generalisation.effect_of(fits.coefficients) == effect]
+    reach = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
+    units = {"log_rate": reach, "log_rate_squared": reach**2}
+    for name in ("width", "training_length"):
+        units[name] = np.ptp(evidence.ds[name].values) / 2
+    found = []
+    for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
+        error = rows[["se", "robust_se"]].max(axis=1)
+        known = (error > 0) & rows["robust_se"].notna()
+        unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
+        if known.sum() > 2:
+            found.append(
+                unit * _between(rows["estimate"][known].to_numpy(), error[known].to_numpy())
+            )
+    if not found:
+        return unable("no coefficient is known at three tasks", evidence.scale)
+    low, value, high = np.mean(found, axis=0)
+    return Finding(float(value), float(low), float(high), evidence.scale)
+
+
+def _between(estimate: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return low end, value and high end of the standard deviation of what `estimate` measures with `error`."""
+
+    def q(variance: float) -> float:
+        weight = 1 / (error**2 + variance)
+        mean = np.average(estimate, weights=weight)
+        return float(weight @ (estimate - mean) ** 2)
+
+    free, tail, ends = len(estimate) - 1, (1 - CONFIDENCE) / 2, []
+    for target in (stats.chi2.isf(tail, free), free, stats.chi2.ppf(tail, free)):
+        top = np.var(estimate) + error.max() ** 2
+        while q(top) > target:
+            top *= 4
+        ends.append(
+            np.sqrt(brentq(lambda v, t=target: q(v) - t, 0.0, top)) if q(0.0) > target else 0.0
+        )
+    return np.array(ends)
+
+
+def _share_of_tests(table: pd.DataFrame, scale: Scale) -> Finding:
+    made = table[table["p_value"].notna()]
+    if made.empty:
+        return unable(table["cause"].iloc[0], scale)
+    found = share(int((made["p_bonferroni"] < LEVEL).sum()), len(made), scale)
+    # A test that does not reject refutes nothing.
+    return replace(found, high=1.0)
+
+
+def _share_explained(fits: task_models.TaskFits, scale: Scale) -> Finding:
+    explained = fits.summary["adj_r2"].dropna()
+    return share(int((explained > LARGE).sum()), len(explained), scale)
+
+
+@lru_cache(maxsize=120)
+def _drawn(seed: int, failing: tuple[str, ...]) -> Evidence:
+    """Draw results in which every behaviour is the same at all tasks, apart from noise, and some architectures fail."""
+    levels = {
+        "architecture": [*ROBUST, "rnn", "lstm", "gru", "lipschitz"],
+        "width": [8],
+        "learning_rate": [0.001, 0.01, 0.1],
+        "training_length": [4],
+        "dataset": ["cifar10", "imdb", "mnist"],
+        "order": ["sequential", "permuted"],
+        "noise": ["none"],
+        "replicate": [0, 1, 2, 3],
+        "epoch": [1, 2, 3, 4],
+    }
+    ds = empty(levels, profile="drawn")
+    rng = np.random.default_rng(seed)
+    shape = ds["status"].shape
+    fails = np.isin(ds["architecture"].values, failing).reshape(-1, *[1] * (len(shape) - 1))
+    status = np.where(fails & (rng.random(shape) < 0.15), DIVERGED, COMPLETED)
+    ds["status"][:], ds["classes"][:] = status, 2
+    ds["epochs_completed"][:] = np.where(
+        status == COMPLETED,
+        ds["training_length"].broadcast_like(ds["status"]).transpose(*ATTEMPT),
+        0,
+    )
+    # Noise differs from architecture to architecture, which is no difference between tasks.
+    spread = rng.uniform(0.02, 0.06, (shape[0], *[1] * len(shape)))
+    values = 0.75 + spread[..., None] * rng.standard_normal((*shape, 2, 4))
+    reached = (ds["epoch"] <= ds["epochs_completed"]).transpose(*ATTEMPT, "epoch")
+    ds["accuracy"][:] = np.where(reached.values[..., None, :], np.clip(values, 0, 1), np.nan)
+    return Evidence(ds)
+
+
+def _alike(rng: np.random.Generator) -> Evidence:
+    return _drawn(int(rng.integers(2**31)), ())
+
+
+def _robust_fail(rng: np.random.Generator) -> Evidence:
+    return _drawn(int(rng.integers(2**31)), ROBUST)
+
+
+@_judge("diss-1.4-first-order-accuracy", false=_alike)
+def first_order(evidence: Evidence) -> Finding:
+    return _spread_over_tasks(evidence.first, generalisation.EFFECTS[0], evidence)
+
+
+@_judge("diss-1.4-variance", false=_alike)
+def variances(evidence: Evidence) -> Finding:
+    table = variance.compare_variances(evidence.best)
+    return _share_of_tests(table[table["test"] == "levene"], evidence.scale)
+
+
+@_judge("diss-1.4-convergence", false=_alike)
+def convergence(evidence: Evidence) -> Finding:
+    times = comparisons.convergence_times(evidence.ds, evidence.best)
+    return _share_of_tests(comparisons.compare_times(evidence.frame, times), evidence.scale)
+
+
+for _name, _effect in zip(
+    ("architecture", "hyperparameters", "interactions"), generalisation.EFFECTS, strict=True
+):
+    _judge(f"diss-1.4-second-order-{_name}", false=_alike)(
+        lambda evidence, effect=_effect: _spread_over_tasks(evidence.second, effect, evidence)
+    )
+
+
+@_judge("diss-1.4-error-rate", false=_robust_fail)
+def failures_by_task(evidence: Evidence) -> Finding:
+    return largest(evidence.rates(ROBUST, list(TASK)))
+
+
+@_judge("diss-1.5.1-variance-explained", false=_alike)
+def first_order_explains(evidence: Evidence) -> Finding:
+    return _share_explained(evidence.first, evidence.scale)
+
+
+@_judge("diss-1.5.2-variance-explained", false=_alike)
+def second_order_explains(evidence: Evidence) -> Finding:
+    return _share_explained(evidence.second, evidence.scale)
+
+
+@_judge("diss-1.5.2-robust", false=_robust_fail)
+def robust(evidence: Evidence) -> Finding:
+    return largest(evidence.rates(ROBUST, []))
+
+
+@_judge("diss-1.5.2-fragile", false=_alike)
+def fragile(evidence: Evidence) -> Finding:
+    others = tuple(
+        name for name in evidence.ds["architecture"].values.tolist() if name not in ROBUST
+    )
+    return smallest(evidence.rates(others, []))

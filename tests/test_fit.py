@@ -1,0 +1,344 @@
+"""The one way to train: what is recorded, what ends it, and that it goes on after a kill with the same bits."""
+
+import math
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from lib.cells import make_cell
+from lib.paths import ROOT
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.tasks import Part, Task
+from lib.tasks.adding import draw_sums
+from lib.training.batches import Epochs, Fresh
+from lib.training.fit import Group, Recipe, Record, every_epoch, fit
+from lib.training.model import Dropout, Model, build, evaluate, task_loss
+from lib.training.resume import Resume
+from lib.training.seeds import torch_seed
+
+
+def _part(n=10, steps=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return Part(rng.random((n, steps, 1), dtype=np.float32), rng.integers(0, 2, n))
+
+
+def _model(seed=0, **more):
+    with torch_seed(np.random.SeedSequence(seed)):
+        return Model(make_cell("gru", 1, 3), 2, **more)
+
+
+def _objective(model, inputs, labels):
+    return F.cross_entropy(model(inputs), labels)
+
+
+def _norm(model):
+    return {"norm": sum(p.square().sum().item() for p in model.parameters())}
+
+
+def _fit(model, recipe, *, part=None, record=None, size=3, **more):
+    batches = Epochs(part or _part(), size, np.random.default_rng(1))
+    record = record or Record(_norm, every_epoch(recipe, batches))
+    return fit(model, batches, recipe, _objective, record, **more)
+
+
+def _weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+# ------------------------------------------------------------------------------- what is recorded
+
+
+def test_an_epoch_is_every_sequence_once_in_a_new_order():
+    part = Part(np.arange(7, dtype=np.float32).reshape(7, 1, 1), np.arange(7))
+    batches = Epochs(part, 3, np.random.default_rng(0))
+    first, second = (torch.cat([batches.next()[1] for _ in range(batches.epoch)]) for _ in range(2))
+    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(7))
+    assert first.tolist() != second.tolist()
+    whole = Epochs(part, 3, np.random.default_rng(0), drop_last=True)
+    assert (batches.epoch, whole.epoch) == (3, 2)
+    with pytest.raises(ValueError, match="7 sequences has no whole batch of 8; use a smaller"):
+        Epochs(part, 8, np.random.default_rng(0), drop_last=True)
+
+
+def test_it_records_when_it_is_asked_to_and_counts_its_steps():
+    done = _fit(_model(), Recipe(learning_rate=0.01, epochs=3))
+    assert [row["step"] for row in done.rows] == [4, 8, 12]
+    assert done.status == COMPLETED and done.steps == 12
+    assert done.column("norm", 4)[:3] == [row["norm"] for row in done.rows]
+    assert math.isnan(done.column("norm", 4)[3])
+
+
+def test_a_step_is_that_of_the_optimiser():
+    model, other = _model(), _model()
+    part = _part(3)
+    _fit(model, Recipe(learning_rate=0.1, steps=1, optimiser="sgd"), part=part)
+    inputs, labels = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
+    order = np.random.default_rng(1).permutation(3)
+    gradients = torch.autograd.grad(
+        _objective(other, inputs[order], labels[order]), other.parameters()
+    )
+    for parameter, before, gradient in zip(
+        model.parameters(), other.parameters(), gradients, strict=True
+    ):
+        torch.testing.assert_close(parameter, before - 0.1 * gradient)
+
+
+def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named():
+    model, start = _model(), _weights(_model())
+    group = Group("cell.*", factor=1e-30, optimiser="sgd")
+    _fit(model, Recipe(learning_rate=0.1, steps=2, groups=(group,)))
+    moved = _weights(model) != start
+    sizes = sum(p.numel() for p in model.cell.parameters())
+    assert not moved[:sizes].any() and moved[sizes:].any()
+    with pytest.raises(ValueError, match="no parameter is called 'sell.*'; the model has cell.W"):
+        _fit(_model(), Recipe(learning_rate=0.1, steps=1, groups=(Group("sell.*"),)))
+
+
+def test_the_learning_rate_drops_after_the_epochs_named():
+    model = _model()
+    batches = Epochs(_part(), 3, np.random.default_rng(1))
+    recipe = Recipe(learning_rate=0.5, epochs=3, drops=(1,), drop_factor=1e-30, optimiser="sgd")
+    seen = []
+    record = Record(lambda model: seen.append(_weights(model)) or {}, every_epoch(recipe, batches))
+    fit(model, batches, recipe, _objective, record)
+    assert not torch.equal(seen[0], _weights(_model()))
+    assert torch.equal(seen[0], seen[2])
+
+
+def test_a_long_gradient_is_clipped():
+    model, start = _model(), _weights(_model())
+    _fit(model, Recipe(learning_rate=1.0, steps=1, optimiser="sgd", clip=1e-3))
+    assert (_weights(model) - start).norm().item() == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
+    merits = iter([1.0, 3.0, 3.0, 2.0])
+    model, seen = _model(), []
+    record = Record(
+        lambda model: seen.append(_weights(model)) or {"merit": next(merits)},
+        range(4),
+        keep=lambda row: row["merit"],
+    )
+    done = _fit(model, Recipe(learning_rate=0.1, steps=3), record=record)
+    row, weights = done.kept
+    assert row["step"] == 2
+    model.load_state_dict(weights)
+    assert torch.equal(_weights(model), seen[2])
+
+
+def test_a_row_may_end_the_training():
+    record = Record(_norm, range(100), stop=lambda row: row["step"] == 5)
+    done = _fit(_model(), Recipe(learning_rate=0.1, steps=50), record=record)
+    assert done.status == COMPLETED and done.steps == 5
+
+
+# ------------------------------------------------------------------------------- what ends it
+
+
+@pytest.mark.parametrize("finite", ["loss", "gradients"])
+def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(finite):
+    model, calls = _model(), iter(range(100))
+
+    def failing(model, inputs, labels):
+        return _objective(model, inputs, labels) * (math.nan if next(calls) == 5 else 1)
+
+    batches = Epochs(_part(), 3, np.random.default_rng(1))
+    recipe = Recipe(learning_rate=0.1, epochs=3)
+    record = Record(_norm, every_epoch(recipe, batches))
+    done = fit(model, batches, recipe, failing, record, finite=finite)
+    assert done.status == DIVERGED and done.steps == 5
+    assert [row["step"] for row in done.rows] == [4]
+    assert torch.isfinite(_weights(model)).all()
+
+
+def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_none():
+    recipe = Recipe(learning_rate=0.1, steps=4)
+    values = iter([-math.inf, math.nan])
+    record = Record(lambda model: {"adjoint": next(values)}, (2, 4))
+    done = _fit(_model(), recipe, record=record)
+    assert done.status == DIVERGED and done.column("adjoint", 1) == [-math.inf]
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({}, "either epochs or steps of training, got 0 and 0"),
+        ({"epochs": 1, "steps": 1}, "either epochs or steps of training, got 1 and 1"),
+        ({"epochs": 1, "optimiser": "adamm"}, "an optimiser among adam, rmsprop, sgd, got 'adamm'"),
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused(settings, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Recipe(learning_rate=0.1, **settings)
+
+
+def test_epochs_of_drawn_sequences_are_refused():
+    fresh = Fresh(partial(draw_sums, 5), 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="has no epochs, its sequences are drawn; give steps"):
+        fit(_model(), fresh, Recipe(learning_rate=0.1, epochs=1), _objective, Record(_norm, ()))
+
+
+# ------------------------------------------------------------------------------- models
+
+
+def _task(kind, target):
+    rng = np.random.default_rng(0)
+    inputs = rng.integers(0, 9, (6, 5)) if kind == "tokens" else rng.random((6, 5, 2), np.float32)
+    targets = {
+        "class": rng.integers(0, 3, 6),
+        "value": rng.random((6, 3), np.float32),
+        "steps": rng.integers(0, 3, (6, 5)),
+    }[target]
+    part = Part(inputs, targets)
+    size = 9 if kind == "tokens" else 0
+    return Task(
+        name="toy", kind=kind, target=target, outputs=3, vocabulary_size=size, train=part, test=part
+    )
+
+
+@pytest.mark.parametrize("kind", ["pixels", "tokens", "series"])
+@pytest.mark.parametrize("target", ["class", "value", "steps"])
+@pytest.mark.parametrize("read", ["", "all"])
+def test_every_head_on_every_task(kind, target, read):
+    task = _task(kind, target)
+    make = partial(build, task, "lstm", 4, read=read, embedding_width=2)
+    if read == "all" and target == "steps":
+        with pytest.raises(ValueError, match="reads 'all' does not fit toy, .* a steps; use every"):
+            make()
+        return
+    model = make()
+    predicted = model(torch.from_numpy(task.test.inputs))
+    assert predicted.shape == ((6, 5, 3) if target == "steps" else (6, 3))
+    loss, metric = evaluate(model, task, task.test, batch_size=4)
+    targets = torch.from_numpy(task.test.targets)
+    assert loss == pytest.approx(task_loss(task)(predicted, targets).item(), rel=1e-5)
+    if task.classifies:
+        assert metric == (predicted.argmax(-1) == targets).double().mean().item()
+    else:
+        assert metric == pytest.approx(math.sqrt(loss))
+
+
+def test_guessing_costs_what_it_costs():
+    classes = Part(np.zeros((4, 1, 1), np.float32), np.array([0, 0, 0, 1]))
+    task = Task(name="a", kind="series", target="class", outputs=2, train=classes, test=classes)
+    loss, accuracy = task.guess(classes)
+    assert accuracy == 0.75
+    assert loss == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
+    values = np.array([[[1.0], [2.0], [4.0]]], np.float32)
+    series = Part(values[:, :-1], values[:, 1:])  # the next value
+    task = Task(name="b", kind="series", target="steps", outputs=1, train=series, test=series)
+    assert task.guess(series)[0] == pytest.approx(1.0), "the mean, 3; copying costs 2.5"
+    slow = Part(values[:, :-1], values[:, :-1] + 0.1)
+    assert task.guess(slow)[1] == pytest.approx(0.1), "copying the last value"
+
+
+def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
+    torch.manual_seed(0)
+    task = _task("tokens", "steps")
+    model = build(task, "rnn", 50, embedding_width=40, dropout=Dropout(embedding=0.5, output=0.5))
+    inputs = torch.from_numpy(task.test.inputs)
+    dropped = model.drive(inputs).transpose(0, 1) == 0
+    assert 0.3 < dropped.double().mean() < 0.7
+    assert (dropped == dropped[:, :1]).all()
+    assert not torch.equal(model(inputs), model(inputs))
+    model.eval()
+    assert torch.equal(model(inputs), model(inputs))
+
+
+def test_tokens_without_an_embedding_are_refused():
+    with pytest.raises(ValueError, match="toy: tokens need an embedding; give embedding_width"):
+        build(_task("tokens", "class"), "rnn", 4)
+
+
+# ------------------------------------------------------------------------------- going on
+
+
+@pytest.mark.parametrize("stop", [1, 4, 7])
+def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, stop, capsys):
+    recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
+    dropout = Dropout(output=0.3)  # draws from torch's generator
+
+    def run(resume=None, fail=0):
+        model, calls = _model(dropout=dropout), iter(range(1, 100))
+
+        def measure(model):
+            return _norm(model)
+
+        def objective(model, inputs, labels):
+            if next(calls) == fail:
+                raise KeyboardInterrupt
+            return _objective(model, inputs, labels)
+
+        batches = Epochs(_part(), 3, np.random.default_rng(1))
+        record = Record(measure, every_epoch(recipe, batches), keep=lambda row: -row["norm"])
+        with torch_seed(np.random.SeedSequence(5)):
+            return model, fit(model, batches, recipe, objective, record, resume=resume)
+
+    model, whole = run()
+    path = tmp_path / "one.state"
+    with pytest.raises(KeyboardInterrupt):
+        run(Resume(path, every=0.0), fail=stop + 1)
+    again, done = run(Resume(path, every=0.0))
+    assert f"goes on from step {stop}" in capsys.readouterr().err
+    assert torch.equal(_weights(again), _weights(model))
+    assert done.rows == whole.rows and done.steps == whole.steps
+    assert done.kept[0] == whole.kept[0]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:50], lambda b: b[:-9] + b"123456789", lambda b: b""]
+)
+def test_a_damaged_state_is_named_and_the_training_begins_anew(tmp_path, damage, capsys):
+    path = tmp_path / "one.state"
+    recipe = Recipe(learning_rate=0.05, epochs=2)
+    model = _model()
+    _fit(model, recipe, resume=Resume(path, every=0.0))
+    path.write_bytes(damage(path.read_bytes()))
+    again = _model()
+    _fit(again, recipe, resume=Resume(path, "toy", every=1e9))
+    assert "one.state is damaged; toy begins anew" in capsys.readouterr().err
+    assert torch.equal(_weights(again), _weights(model))
+
+
+_DRIVER = """
+import sys
+import numpy as np
+sys.path.insert(0, "tests")
+from designs import one_job
+from lib.experiments import adding
+from lib.training.resume import Resume
+levels = {"architecture": "lstm", "time_steps": 40, "training_steps": 400, "width": 8, "checkpoints": 4}
+found = adding.run(one_job("adding", **levels), None, Resume(sys.argv[1], every=0.0))
+np.savez(sys.argv[2], **found)
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_inside_a_long_job_and_it_ends_with_the_same_bytes(tmp_path):
+    def start(state, out):
+        command = [sys.executable, "-c", _DRIVER, str(tmp_path / state), str(tmp_path / out)]
+        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+
+    whole = start("a.state", "a.npz")
+    assert whole.communicate()[1] is not None and whole.returncode == 0
+    killed = start("b.state", "b.npz")
+    while not (tmp_path / "b.state").exists():
+        assert killed.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "b.npz").exists()
+    again = start("b.state", "b.npz")
+    told = again.communicate()[1]
+    assert again.returncode == 0, told
+    assert "goes on from step" in told
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        for name in a.files:
+            assert a[name].tobytes() == b[name].tobytes(), name
