@@ -10,11 +10,13 @@ combination of recurrent dimension, learning rate and training length; first-ord
 one, :math:`h^*`, alone (dissertation, Section 1.5).
 """
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import stats
 
 from lib.analysis.attempts import TASK, attempts
 from lib.results.factorial import ATTEMPT
@@ -25,6 +27,8 @@ CONFIGURATION = ("width", "learning_rate", "training_length")
 """The factors that make a hyperparameter configuration; the text has twenty of them."""
 RULES = ("mean", "max")
 """What a configuration is judged by: its replicates' mean, or its best replicate."""
+LEVEL = 0.05
+"""The text's level of significance, shared by all tests of a family."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
 OTHER = "had another configuration"
@@ -73,6 +77,33 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
 def entered(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `frame` that entered."""
     return frame[frame["left_out"] == ENTERED]
+
+
+def above_guessing(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return at which tasks the best attempt is clearly better than guessing.
+
+    Parameters
+    ----------
+    ds
+        The results; the size of the test set is in their settings.
+    frame
+        Their attempts (`grade`).
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``attempts`` (completed), ``best`` (largest test accuracy), ``guessing`` (1/K), ``p_value`` (exact binomial, one-sided, times the number of
+        attempts that the best was chosen from) and ``learned`` (below 0.05). No p value where the size of the test set is not known.
+    """
+    table = frame.groupby(list(TASK), sort=False)["accuracy"].agg(attempts="count", best="max")
+    table = table.reset_index()
+    table["guessing"] = 1 / table["dataset"].map(ds["classes"].to_series())
+    size = json.loads(ds.attrs["settings"]).get("test_size")
+    table["p_value"] = np.nan
+    if size:
+        tail = stats.binom.sf(np.round(table["best"] * size) - 1, size, table["guessing"])
+        table["p_value"] = np.minimum(table["attempts"] * tail, 1)
+    return table.assign(learned=table["p_value"] < LEVEL)
 
 
 def cells(frame: pd.DataFrame) -> pd.DataFrame:
