@@ -10,12 +10,13 @@ combination of recurrent dimension, learning rate and training length; first-ord
 one, :math:`h^*`, alone (dissertation, Section 1.5).
 """
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import binom
+from scipy import stats
 
 from lib.analysis.attempts import TASK, attempts
 from lib.results.factorial import ATTEMPT
@@ -26,8 +27,8 @@ CONFIGURATION = ("width", "learning_rate", "training_length")
 """The factors that make a hyperparameter configuration; the text has twenty of them."""
 RULES = ("mean", "max")
 """What a configuration is judged by: its replicates' mean, or its best replicate."""
-SURE = 0.05
-"""Level of the test that an attempt does better than guessing."""
+LEVEL = 0.05
+"""The text's level of significance, shared by all tests of a family."""
 ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
 OTHER = "had another configuration"
@@ -69,8 +70,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     best = frame.groupby(list(TASK), sort=False)["accuracy"].transform("max")
     learnt = best > chance
     tested = frame["dataset"].map(ds["examples"].sel(split="test").to_series())
-    luck = binom.sf(frame["accuracy"] * tested - 0.5, tested, chance)
-    frame["at_chance"] = frame["accuracy"].notna() & (luck > SURE)
+    luck = stats.binom.sf(frame["accuracy"] * tested - 0.5, tested, chance)
+    frame["at_chance"] = frame["accuracy"].notna() & (luck > LEVEL)
     frame["task_accuracy"] = ((frame["accuracy"] - chance) / (best - chance)).where(learnt)
     frame["left_out"] = frame["status"].mask(completed, ENTERED)
     frame.loc[completed & ~learnt, "left_out"] = "no attempt at the task beat guessing"
@@ -80,6 +81,33 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
 def entered(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `frame` that entered."""
     return frame[frame["left_out"] == ENTERED]
+
+
+def above_guessing(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return at which tasks the best attempt is clearly better than guessing.
+
+    Parameters
+    ----------
+    ds
+        The results; the size of the test set is in their settings.
+    frame
+        Their attempts (`grade`).
+
+    Returns
+    -------
+    pandas.DataFrame
+        The task, ``attempts`` (completed), ``best`` (largest test accuracy), ``guessing`` (1/K), ``p_value`` (exact binomial, one-sided, times the number of
+        attempts that the best was chosen from) and ``learned`` (below 0.05). No p value where the size of the test set is not known.
+    """
+    table = frame.groupby(list(TASK), sort=False)["accuracy"].agg(attempts="count", best="max")
+    table = table.reset_index()
+    table["guessing"] = 1 / table["dataset"].map(ds["classes"].to_series())
+    size = json.loads(ds.attrs["settings"]).get("test_size")
+    table["p_value"] = np.nan
+    if size:
+        tail = stats.binom.sf(np.round(table["best"] * size) - 1, size, table["guessing"])
+        table["p_value"] = np.minimum(table["attempts"] * tail, 1)
+    return table.assign(learned=table["p_value"] < LEVEL)
 
 
 def cells(frame: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from lib.analysis import comparisons, generalisation, task_models, variance
-from lib.analysis.accuracy import at_best, grade
+from lib.analysis.accuracy import LEVEL, at_best, grade
 from lib.analysis.attempts import TASK, attempts
 from lib.analysis.claims_tenet import scale_of
 from lib.analysis.design import CENTRE, COVARIATES
@@ -136,7 +136,7 @@ def _share_of_tests(table: pd.DataFrame, scale: Scale) -> Finding:
     made = table[table["p_value"].notna()]
     if made.empty:
         return unable(table["cause"].iloc[0], scale)
-    found = share(int((made["p_bonferroni"] < comparisons.LEVEL).sum()), len(made), scale)
+    found = share(int((made["p_bonferroni"] < LEVEL).sum()), len(made), scale)
     # A test that does not reject refutes nothing.
     return replace(found, high=1.0)
 

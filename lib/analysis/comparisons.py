@@ -22,14 +22,12 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from lib.analysis.accuracy import CELL, cells, entered
+from lib.analysis.accuracy import CELL, LEVEL, cells, entered
 from lib.analysis.attempts import TASK
 from lib.analysis.linear import detectable
 from lib.results.factorial import ATTEMPT
 from lib.results.published import load_published
 
-LEVEL = 0.05
-"""The text's level of significance, shared by all tests of a family."""
 TERM = ["term", "architecture"]
 FAMILIES = ("T_f", "T_o", "T_d")
 """All tasks, those without noise, and those that share a data set (dissertation, Section 1.4)."""

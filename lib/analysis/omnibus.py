@@ -19,7 +19,8 @@ Davidson, Flachaire: *The wild bootstrap, tamed at last*, J. Econometrics 146, 2
 import numpy as np
 import pandas as pd
 
-from lib.analysis.comparisons import LEVEL, TERM
+from lib.analysis.accuracy import LEVEL
+from lib.analysis.comparisons import TERM
 from lib.analysis.task_models import TaskFits, describe
 
 DRAWS = 399

@@ -28,9 +28,8 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 
-from lib.analysis.accuracy import entered
+from lib.analysis.accuracy import LEVEL, entered
 from lib.analysis.attempts import TASK
-from lib.analysis.comparisons import LEVEL
 
 NO_NOISE = "none"
 r"""Noise orientation of the tasks of :math:`\mathcal T_o`."""
