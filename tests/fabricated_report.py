@@ -127,7 +127,7 @@ def write_notebook(
         new_code_cell(assigned, id="injected", metadata={"tags": ["injected-parameters"]}),
         new_markdown_cell("## A section", id="section"),
         new_code_cell("plot()", id="plot", execution_count=3, outputs=outputs),
-        new_markdown_cell("## Answer", id="answer"),
+        new_markdown_cell("## Answer\n\nWe shall see.", id="answer"),
         new_code_cell(
             "answer()",
             id="say",

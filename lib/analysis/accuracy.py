@@ -42,7 +42,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share),
+        One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
+        guessing does as well, by an exact binomial test),
         ``task_accuracy`` (1.5) and ``left_out``: empty where the attempt entered, else the reason.
 
     Raises
@@ -68,6 +69,9 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     chance = 1 / frame["dataset"].map(classes)
     best = frame.groupby(list(TASK), sort=False)["accuracy"].transform("max")
     learnt = best > chance
+    tested = frame["dataset"].map(ds["examples"].sel(split="test").to_series())
+    luck = stats.binom.sf(frame["accuracy"] * tested - 0.5, tested, chance)
+    frame["at_chance"] = frame["accuracy"].notna() & (luck > LEVEL)
     frame["task_accuracy"] = ((frame["accuracy"] - chance) / (best - chance)).where(learnt)
     frame["left_out"] = frame["status"].mask(completed, ENTERED)
     frame.loc[completed & ~learnt, "left_out"] = "no attempt at the task beat guessing"

@@ -176,16 +176,22 @@ def collect(
     -------
     pandas.DataFrame
         The task, ``architecture``, h* (``width``, ``learning_rate``, ``training_length``), ``attempts`` (completed at h*),
-        ``task_accuracy`` (their mean) and its ``spread`` (standard deviation), ``effect`` (against the reference
-        architecture) with ``low`` and ``high``, ``convergence_time`` (median, epochs), ``error_rate`` and
-        ``error_attempts`` (that rate's denominator). Empty where there is nothing to say.
+        ``accuracy`` (their mean test accuracy), ``task_accuracy`` (mean of (1.5)) and its ``spread`` (standard
+        deviation), ``at_chance`` (whether none of them beats guessing), ``effect`` (against the reference architecture) with
+        ``low`` and ``high``, ``convergence_time`` (median, epochs), ``error_rate`` and ``error_attempts`` (that rate's
+        denominator). Empty where there is nothing to say.
     """
     keys = list(CELL)
-    groups = entered(frame).groupby(keys, sort=False)["task_accuracy"]
+    groups = entered(frame).groupby(keys, sort=False)
     effects = first.coefficients.query("term == 'architecture'")
     parts = (
         best[[*keys, *CONFIGURATION, "attempts"]],
-        groups.agg(task_accuracy="mean", spread="std").reset_index(),
+        groups.agg(
+            accuracy=("accuracy", "mean"),
+            task_accuracy=("task_accuracy", "mean"),
+            spread=("task_accuracy", "std"),
+            at_chance=("at_chance", "all"),
+        ).reset_index(),
         effects[[*keys, "estimate", "low", "high"]].rename(columns={"estimate": "effect"}),
         times[[*keys, "median"]].rename(columns={"median": "convergence_time"}),
         errors[[*keys, "error_rate", "entered"]].rename(columns={"entered": "error_attempts"}),

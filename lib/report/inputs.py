@@ -10,6 +10,8 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
+from lib.paths import REFERENCE
+
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
 RESULT_SETS = {
@@ -145,12 +147,13 @@ def load_inputs(data: Path) -> Inputs:
     table = data / "tables" / "coverage.csv"
     if not table.exists():
         raise ReportError(f"no coverage table {table}; run `make repro`, its notebook 90 writes it")
+    reference = data / "reference"
     return Inputs(
         artefacts=load_artefacts(data),
         notebooks=notebooks,
         coverage=pd.read_csv(table, keep_default_na=False, dtype={"runs": int}),
         coverage_file=table,
-        provenance=load_provenance(data / "reference"),
+        provenance=load_provenance(reference if reference.is_dir() else REFERENCE),
     )
 
 

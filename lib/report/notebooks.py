@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -40,7 +41,8 @@ def short_name(name: str) -> str:
 def answer(notebook: Notebook) -> str:
     """Return the first paragraph below the last heading that promises an answer, or an empty text.
 
-    The paragraph is that of the heading's own cell, or of the Markdown that the cells below it display.
+    What the cells below the heading display comes before its own prose, which often only leads there; lists, such as that of
+    judged claims, are no paragraph.
     """
     cells = nbformat.read(notebook.path, as_version=4).cells
     for place, cell in reversed(list(enumerate(cells))):
@@ -48,14 +50,12 @@ def answer(notebook: Notebook) -> str:
         if cell.cell_type != "markdown" or not any(map(_ANSWER.match, lines)):
             continue
         start = max(number for number, line in enumerate(lines) if _ANSWER.match(line))
-        texts = ["\n".join(lines[start + 1 :])]
-        for later in cells[place + 1 :]:
-            if later.cell_type == "markdown":
-                break
-            outputs = later.get("outputs", [])
-            texts += [output.get("data", {}).get("text/markdown", "") for output in outputs]
-        paragraphs = [part for text in texts for part in text.strip().split("\n\n")]
-        return _shortened(next(filter(None, paragraphs), ""))
+        below = takewhile(lambda later: later.cell_type != "markdown", cells[place + 1 :])
+        outputs = [output for later in below for output in later.get("outputs", [])]
+        texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
+        texts.append("\n".join(lines[start + 1 :]))
+        paragraphs = [part.strip() for text in texts for part in text.split("\n\n")]
+        return _shortened(next((part for part in paragraphs if part[:2] not in ("", "- ")), ""))
     return ""
 
 

@@ -23,7 +23,15 @@ from lib.report.inputs import (
 )
 from lib.report.safe import caption_html
 from lib.report.verdicts import COLUMNS as VERDICT_NAMES
-from lib.report.verdicts import count_verdicts, found_text, judge_claims, region_text, scale_text
+from lib.report.verdicts import (
+    count_verdicts,
+    found_text,
+    judge_claims,
+    published_text,
+    region_text,
+    scale_text,
+    verdicts_by_notebook,
+)
 from lib.results import published
 from lib.results.names import label
 
@@ -78,7 +86,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     summary = summarise(inputs.coverage, listed)
     judged = judge_claims(inputs.artefacts)
     labels = dict(zip(listed["id"], listed["label"], strict=True))
-    asked = questions(inputs, _artefacts_of(inputs.artefacts, labels))
+    asked = questions(inputs, _artefacts_of(inputs.artefacts, labels), verdicts_by_notebook(judged))
 
     site.write_notebooks()
     site.write("figures", groups=figures)
@@ -95,7 +103,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
         found=found_text,
         size=scale_text,
         region=lambda row: region_text(row["region"]),
-        published_value=lambda row: "" if pd.isna(row["published"]) else f"{row['published']:g}",
+        published_value=published_text,
     )
     site.write("reference", render=provenance_html)
     site.write("summary", summary=summary, counts=count_verdicts(judged), verdicts=VERDICT_NAMES)
@@ -122,9 +130,13 @@ class Question:
     made: tuple[tuple[str, str], ...]
     """Labels and pages of what it makes of published artefacts, then of our own."""
     runs: int
+    verdicts: str
+    """How many of its claims came to each verdict, in words."""
 
 
-def questions(inputs: Inputs, made: dict[str, list[tuple[str, str]]]) -> list[Question]:
+def questions(
+    inputs: Inputs, made: dict[str, list[tuple[str, str]]], verdicts: dict[str, str]
+) -> list[Question]:
     """Return each notebook's question, in the order of the notebooks' numbers."""
     by_name: dict[str, list[Notebook]] = {}
     for notebook in inputs.notebooks:
@@ -151,7 +163,7 @@ def questions(inputs: Inputs, made: dict[str, list[tuple[str, str]]]) -> list[Qu
         several = titles.count(first.title) > 1
         title = notebooks.displayed_question(first) if several else first.title
         links = tuple(made.get(name, []))
-        found.append(Question(title, ordered, answer, links, runs(first)))
+        found.append(Question(title, ordered, answer, links, runs(first), verdicts.get(name, "")))
     return found
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import significant
 from lib.report.tables import read_table
-from lib.results.claims import VERDICTS, claims
+from lib.results.claims import VERDICTS, Region, claims
 
 NOT_JUDGED = "not judged yet"
 COLUMNS = (*VERDICTS, NOT_JUDGED)
@@ -62,6 +62,17 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
+def verdicts_by_notebook(table: pd.DataFrame) -> dict[str, str]:
+    """Return for each notebook how many claims it judged came to each verdict, in words."""
+    judged = table[table["verdict"] != NOT_JUDGED]
+    names = judged["judged_by"].map(lambda item: item.notebook)
+    found = {}
+    for name, rows in judged.groupby(names, sort=False):
+        counts = rows["verdict"].value_counts()
+        found[name] = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if kind in counts)
+    return found
+
+
 def found_text(row: pd.Series) -> str:
     """Return the estimate with its interval, or why there is none."""
     if row["verdict"] == NOT_JUDGED:
@@ -79,6 +90,15 @@ def region_text(region: str) -> str:
     if region.startswith("<"):
         return f"below {region[1:].strip()}"
     return "between {} and {}".format(*(part.strip() for part in region.split("..")))
+
+
+def published_text(row: pd.Series) -> str:
+    """Return the text's own value, and whether it contradicts the claim it is printed for."""
+    value = row["published"]
+    if math.isnan(value):
+        return ""
+    borne_out = Region.parse(row["region"]).holds(value, value)
+    return f"{value:g}" if borne_out else f"{value:g}, which does not bear the claim out"
 
 
 def scale_text(row: pd.Series) -> str:
