@@ -48,7 +48,7 @@ def tell(lines: Iterable[str], total: int) -> Iterator[str]:
         elif not _CHATTER.match(line):
             ran = ran or line.startswith("ERROR")
             yield line.rstrip()
-    if not ran:
+    if count and not ran:
         yield f"nothing to do: {count} of {total} stages looked at, all up to date"
 
 
