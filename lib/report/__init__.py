@@ -4,6 +4,10 @@
     reads manifests, executed notebooks and the provenance of stored results.
 ``coverage``
     counts which of the published artefacts were rebuilt (notebook 90 writes the table).
+``verdicts``
+    collects the judged claims; the largest experiment decides.
+``safe``
+    makes text of what others wrote: nothing of it is run.
 ``numbers``, ``tables``
     data frames as HTML, ours beside theirs.
 ``notebooks``
