@@ -6,10 +6,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import nbformat
 import pandas as pd
 import pytest
 from fabricated_report import count, counts, drawing, error_rates, fabricate, write_notebook
 
+from lib.report import notebooks
 from lib.report.__main__ import main
 from lib.report.build import build
 from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
@@ -408,3 +410,23 @@ def test_counts_beside_the_levels_of_a_table_do_not_run_across():
     head = beside_html(table).partition("</thead>")[0]
     assert "width 20" in head
     assert "missing" not in head
+
+
+def test_a_copy_for_one_of_several_families_has_one_heading_that_says_which(tmp_path):
+    cells = [
+        nbformat.v4.new_markdown_cell("# Does it?\n\nA reason."),
+        nbformat.v4.new_code_cell("family = 3", metadata={"tags": ["parameters"]}),
+    ]
+    path = tmp_path / "executed" / "30_models_3.ipynb"
+    path.parent.mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    (notebook,) = load_notebooks(path.parent)
+    assert notebook.title == "Does it? (3)"
+    notebooks.write_notebook(notebook, tmp_path / "site", described="this run")
+    written = nbformat.read(
+        tmp_path / "site" / f"{notebooks.page_name(notebook)}.ipynb", as_version=4
+    )
+    heads = [
+        line for cell in written.cells for line in cell.source.splitlines() if line[:2] == "# "
+    ]
+    assert heads == ["# Does it? (3) — this run"]

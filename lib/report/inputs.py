@@ -79,11 +79,20 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Notebook:
-    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run."""
+    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run.
+
+    `heading` is its own first heading, `family` what one of several copies that share it was run for.
+    """
 
     path: Path
     result_set: str
-    title: str
+    heading: str
+    family: str = ""
+
+    @property
+    def title(self) -> str:
+        """The question, and which of several it is."""
+        return f"{self.heading} ({self.family})" if self.family else self.heading
 
     @property
     def name(self) -> str:
@@ -202,13 +211,13 @@ def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
         parameters = read_parameters(notebook)
-        # One notebook run for several families of models has one title.
-        which = f" ({parameters['family']})" if "family" in parameters else ""
+        family = parameters.get("family", parameters.get("group", ""))
         found.append(
             Notebook(
                 path=path,
                 result_set=str(parameters.get("result_set", "")),
-                title=(_title(notebook) or path.stem) + which,
+                heading=_title(notebook) or path.stem,
+                family=str(family).replace("_", " "),
             )
         )
     found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))

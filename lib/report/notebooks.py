@@ -92,9 +92,9 @@ def write_notebook(
     content = nbformat.read(notebook.path, as_version=4)
     choose_outputs(content)
     for cell in content.cells:
-        if cell.cell_type == "markdown" and f"# {notebook.title}" in cell.source.splitlines():
+        if cell.cell_type == "markdown" and f"# {notebook.heading}" in cell.source.splitlines():
             cell.source = cell.source.replace(
-                f"# {notebook.title}", f"# {notebook.title} — {described}", 1
+                f"# {notebook.heading}", f"# {notebook.title} — {described}", 1
             )
             break
     else:
