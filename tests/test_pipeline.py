@@ -212,7 +212,7 @@ def test_a_misspelled_parameter_is_told_before_anything_runs(stages, small):
     """The stage `check` stands before all that trains, and runs when the settings have changed."""
     names = list(stages)
     assert names.index("check") < min(i for i, name in enumerate(names) if name.startswith("train"))
-    assert _deps(stages["check"]) == {"data/code/settings"}
+    assert _deps(stages["check"]) == {"data/code/experiments", "data/code/settings"}
     _edit(small / "params.yaml", "replicates:", "replicate:")
     with pytest.raises(
         ParameterError, match=r"unknown parameter .*replicate; remove it or correct"
