@@ -86,7 +86,11 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     summary = summarise(inputs.coverage, listed)
     judged = judge_claims(inputs.artefacts)
     labels = dict(zip(listed["id"], listed["label"], strict=True))
-    asked = questions(inputs, _artefacts_of(inputs.artefacts, labels), verdicts_by_notebook(judged))
+    asked = questions(
+        inputs,
+        _artefacts_of(inputs.artefacts, labels),
+        verdicts_by_notebook(judged, inputs.describe),
+    )
 
     site.write_notebooks()
     site.write("figures", groups=figures)

@@ -1,7 +1,7 @@
 """What became of the texts' claims, over all sets of results."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pandas as pd
 
@@ -62,14 +62,19 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
-def verdicts_by_notebook(table: pd.DataFrame) -> dict[str, str]:
-    """Return for each notebook how many claims it judged came to each verdict, in words."""
+def verdicts_by_notebook(table: pd.DataFrame, describe: Callable[[str], str]) -> dict[str, str]:
+    """Return for each notebook how many claims it judged came to each verdict, and on which results, in words.
+
+    `describe` gives a reader's name for a set of results.
+    """
     judged = table[table["verdict"] != NOT_JUDGED]
     names = judged["judged_by"].map(lambda item: item.notebook)
     found = {}
     for name, rows in judged.groupby(names, sort=False):
         counts = rows["verdict"].value_counts()
-        found[name] = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if kind in counts)
+        sets = dict.fromkeys(item.result_set for item in rows["judged_by"])
+        ends = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if kind in counts)
+        found[name] = f"{ends}; judged on {' and '.join(map(describe, sets))}"
     return found
 
 
