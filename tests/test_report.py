@@ -134,7 +134,8 @@ def test_front_page_answers_each_question_from_the_larger_experiment(site):
     page = Page(site / "index.html")
     answer = "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\)."
     rest = (
-        "Claims : 1 agrees, 1 differs. stored reference (real) 3,456 runs · also this run (quick)"
+        "Claims : 1 agrees, 1 differs; judged on stored reference (real). "
+        "stored reference (real) 3,456 runs · also this run (quick)"
     )
     assert f"{answer} {rest}" in page.text
     assert (
