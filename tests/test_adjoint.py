@@ -214,5 +214,5 @@ def test_dropout_is_off_while_measuring():
 
 
 def test_an_unknown_engine_is_refused():
-    with pytest.raises(ValueError, match="expected the engine 'auto' or 'reference', got 'fast'"):
+    with pytest.raises(ValueError, match="'auto', 'reference' or 'float32', got 'fast'"):
         adjoint_norms(make_cell("rnn", P, D), torch.zeros(T, B, P), _loss, engine="fast")

@@ -380,6 +380,8 @@ def test_trained_scalars_start_as_residual_connections():
     fastrnn, fastgrnn = (_cell(name).requires_grad_(False) for name in ("fastrnn", "fastgrnn"))
     assert (fastrnn.alpha + fastrnn.beta).item() == pytest.approx(1)
     assert fastrnn.alpha < 0.05
+    tuned = _cell("fastrnn", eta=0.01)
+    assert (tuned.alpha.item(), tuned.beta.item()) == pytest.approx((0.01, 0.99))
     assert 0 < fastgrnn.nu < 0.05 < fastgrnn.zeta < 1
 
 

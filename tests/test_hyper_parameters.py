@@ -60,6 +60,7 @@ def test_sru_carries_its_input_at_the_size_of_its_output():
         ("cornn", {"gamma": 0.0}, "gamma > 0"),
         ("indrnn", {"bound": 0.0}, "bound > 0"),
         ("fastrnn", {"phi": "swish"}, "an activation among"),
+        ("fastrnn", {"eta": 1}, "0 < eta < 1"),
         ("fastgrnn", {"rank_W": 3}, "1 <= rank_W <= 2"),
         ("gated_antisymmetric", {"epsilon": 0}, "0 < epsilon <= 1"),
         ("chrono_lstm", {"chrono": 1}, "chrono >= 2"),

@@ -37,9 +37,11 @@ ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
 CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
 
 
-@pytest.mark.parametrize("hidden", [1, 33])
-@pytest.mark.parametrize("batch", [1, 3])
-@pytest.mark.parametrize("T", [1, 2, 63])
+# Every two of a length, a batch and a width meet.
+@pytest.mark.parametrize(
+    ("T", "batch", "hidden"),
+    [(1, 1, 1), (1, 3, 33), (2, 1, 33), (2, 3, 1), (63, 1, 1), (63, 3, 33)],
+)
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):

@@ -86,6 +86,15 @@ def test_the_jacobians_are_those_of_finite_differences(name, parts):
     torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
 
 
+def test_every_step_has_a_jacobian_the_first_one_too():
+    cell, u = _tanh_network(), _noise(7)
+    assert len(list(step_jacobians(cell, u))) == 7
+    assert len(list(step_jacobians(cell, u, start=4))) == 3
+    first = next(step_jacobians(cell, u))
+    slopes = 1 - torch.tanh(u[0] @ cell.R.T + cell.b).square()  # the state before is zero
+    torch.testing.assert_close(first, slopes[:, :, None] * cell.W, check_dtype=False)
+
+
 def test_the_steps_before_the_start_are_run_and_not_measured():
     cell, u = _tanh_network(), _noise(40)
     late = list(step_jacobians(cell, u, start=30))

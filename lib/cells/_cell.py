@@ -93,6 +93,13 @@ class Cell(nn.Module, ABC):
     def weights(self) -> NamedTuple:
         """Return what `step` needs, constrained matrices evaluated once."""
 
+    def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
+        """Return the time steps with which the cell moves its states over the inputs `u`, one tensor for each layer or kind.
+
+        Few cells have any: by default there are none.
+        """
+        return ()
+
     def train_initial_state(self) -> None:
         """Make the state before the first input a parameter, one for all sequences, that starts at zero."""
         like = next(self.parameters())

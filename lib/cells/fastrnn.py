@@ -24,6 +24,7 @@ and alpha is small, as the text advises. The other weights start as in PyTorch's
 (github.com/microsoft/EdgeML, ``author``) the matrices start at N(0, 0.01) and the bias at 1.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -53,8 +54,8 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
 
 def start_text(cell: Cell) -> None:
     uniform_fan(cell.U, cell.W, cell.b, fan=cell.hidden_size)
-    nn.init.constant_(cell.alpha_free, -3)
-    nn.init.constant_(cell.beta_free, 3)
+    nn.init.constant_(cell.alpha_free, -cell.balance)
+    nn.init.constant_(cell.beta_free, cell.balance)
 
 
 def start_author(cell: Cell) -> None:
@@ -73,6 +74,8 @@ class FastRNN(Cell, name="fastrnn"):
         Features p and recurrent dimension d.
     phi
         Activation: relu, tanh or sigmoid.
+    eta
+        alpha at the start, in (0, 1), where beta is 1 - eta; None for what the module's head says. iRNN's text names its FastRNNs by it.
     """
 
     title = "FastRNN"
@@ -80,8 +83,13 @@ class FastRNN(Cell, name="fastrnn"):
     step = step
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(self, input_size: int, hidden_size: int, *, phi: str = "tanh") -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, *, phi: str = "tanh", eta: float | None = None
+    ) -> None:
         super().__init__(input_size, hidden_size)
+        if eta is not None and not 0 < eta < 1:
+            raise ValueError(f"fastrnn: expected 0 < eta < 1 (or None), got {eta}")
+        self.balance = 3.0 if eta is None else math.log((1 - eta) / eta)
         self.phi = activation(phi, cell=self.name)
         self.U = nn.Parameter(torch.empty(hidden_size, hidden_size))
         self.W = nn.Parameter(torch.empty(hidden_size, input_size))

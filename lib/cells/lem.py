@@ -151,6 +151,17 @@ class LEM(Cell, name="lem"):
     def weights(self) -> Weights:
         return Weights(self.W, self.W_y, self.V, self.b, self.dt, self.clip, self.single_scale)
 
+    def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
+        """Return the two time steps of (3), each (time, batch, d), or two numbers with a single scale."""
+        if self.single_scale:
+            return u.new_tensor([self.dt]), u.new_tensor([self.dt])
+        state = self.initial_state(u.shape[1])
+        y = torch.cat([state[0][None], self.run(u, state)[0][:-1]])  # y_(n-1)
+        d = self.hidden_size
+        a = y @ self.W[: 2 * d].T + u @ self.V[: 2 * d].T + self.b[: 2 * d]
+        steps = self.dt * torch.sigmoid(a)
+        return (steps if self.clip is None else steps.clamp(self.clip, 1)).split(d, dim=-1)
+
 
 def state_bound(n: int, dt: float) -> float:
     r"""Return the bound (4) on every component of y_n and z_n, from zero initial states and for dt <= 1.

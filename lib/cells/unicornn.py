@@ -265,3 +265,8 @@ class UnICORNN(Cell, name="unicornn"):
         shape = (u.shape[1], self.hidden_size)
         drawn = [u.new_empty(shape).bernoulli_(keep) / keep for _ in range(self.layers - 1)]
         return (*drawn, None)
+
+    def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
+        """Return the time step of every neuron, (d,) for each layer, whatever is read."""
+        dts = self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
+        return tuple(dt * torch.sigmoid(c) for dt, c in zip(dts, self.c, strict=True))

@@ -65,9 +65,13 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
-def module_of(cell: str, engine: str) -> str:
-    """Return the module that holds an engine of `cell`, for the fingerprint of what it runs."""
-    return _ENGINES[cell, engine].run.__module__
+def module_of(cell: str, engine: str) -> str | None:
+    """Return the module that holds an engine of `cell`, for the fingerprint of what it runs; None for the reference.
+
+    The engine is called as `choose` calls it, away from the CPU with its device.
+    """
+    bare = engine if (cell, engine) in _ENGINES else engine.partition("-")[0]
+    return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
 
 
 def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:

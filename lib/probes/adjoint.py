@@ -11,6 +11,8 @@ states stored every `chunk` steps: memory is what one chunk keeps and T / chunk 
 
 Where a few times alone are wanted, a cell with an engine is run by it, and differentiated between those times. Where
 many are, or there is no engine, the reference step is differentiated and every state on the way can be asked for.
+
+``float32`` is for devices on which matrix products in float64 are dear: see `lib.probes.products`.
 """
 
 import copy
@@ -26,6 +28,7 @@ from torch.nn.utils import parametrize
 
 from lib import kernels
 from lib.cells import Cell, State
+from lib.probes.products import Products
 
 CHUNK = 16
 """Steps of the reference that are differentiated at once: each keeps a graph of small operations."""
@@ -83,7 +86,9 @@ def adjoint_norms(
     chunk
         Steps differentiated at once; `CHUNK` of the reference and `ENGINE_CHUNK` of an engine by default.
     engine
-        ``"auto"``, or ``"reference"`` to differentiate the step whatever engines there are.
+        ``"auto"``, ``"reference"`` to differentiate the step whatever engines there are, or ``"float32"`` to differentiate it with
+        matrix products in float32: two of them a step and, of all times, the states in float64 and the products in float32
+        are kept. It renormalises after every step, whatever `chunk` says, and never looks at a value.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def adjoint_norms(
     Raises
     ------
     ValueError
-        A time point lies outside the sequence, `chunk` is not positive, or `engine` is neither of the two.
+        A time point lies outside the sequence, `chunk` is not positive, or `engine` is none of the three.
 
     Notes
     -----
@@ -105,16 +110,17 @@ def adjoint_norms(
         raise ValueError(f"expected time points between 0 and T={T}, got {list(wanted)}")
     if chunk is not None and chunk < 1:
         raise ValueError(f"expected a positive chunk, got {chunk}")
-    if engine not in ("auto", "reference"):
-        raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
+    if engine not in ("auto", "reference", "float32"):
+        raise ValueError(f"expected the engine 'auto', 'reference' or 'float32', got {engine!r}")
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
     fast = engine == "auto" and len(wanted) <= 2 + T // ENGINE_CHUNK and _has_engine(cell, u)
-    chunk = chunk or (ENGINE_CHUNK if fast else CHUNK)
+    chunk = 1 if engine == "float32" else chunk or (ENGINE_CHUNK if fast else CHUNK)
+    kind = _SingleSteps if engine == "float32" else _EngineChunks if fast else _StepChunks
     # An engine tells the states at the ends of its chunks alone: each wanted time is one.
     edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
     with parametrize.cached() if fast else nullcontext():
-        chunks = _EngineChunks(cell, u) if fast else _StepChunks(cell, u)
+        chunks = kind(cell, u)
         starts, state = [], cell.initial_state(u.shape[1])
         for start, stop in pairwise(edges):
             starts.append((start, stop, state))
@@ -165,13 +171,13 @@ class _Tracker:
         self._readout = readout
         self.wanted = wanted
         self._recorded: dict[int, tuple[Tensor, Tensor]] = {}
-        self.log_norm = torch.zeros(len(adjoint[0]), dtype=torch.float64)
+        self.log_norm = adjoint[0].new_zeros(len(adjoint[0]), dtype=torch.float64)
         self.renormalise(adjoint)
 
     def renormalise(self, adjoint: State) -> None:
         """Take `adjoint`, scaled like the current unit vectors, as the new current one."""
         norm = _norm(adjoint)
-        self.log_norm = self.log_norm.to(norm.device) + norm.log10()
+        self.log_norm = self.log_norm + norm.log10()
         safe = torch.where(norm > 0, norm, torch.ones_like(norm))
         self.unit = tuple(part / safe[:, None] for part in adjoint)
 
@@ -227,6 +233,31 @@ class _StepChunks:
         return _pulled(after, unit, {t: states[t] for t in asked})
 
 
+class _SingleSteps:
+    """The reference step with products in float32, one step at a time: those of the way there serve the way back."""
+
+    def __init__(self, cell: Cell, u: Tensor) -> None:
+        self._step, self._weights, self._inputs = cell.step, cell.weights(), u.unbind(0)
+        self._kept: list[list[Tensor]] = []
+
+    def forward(self, state: State, start: int, stop: int) -> State:
+        """As `_StepChunks.forward`, of steps in turn."""
+        products = Products()
+        with torch.no_grad(), products:
+            after = self._step(self._weights, state, self._inputs[start])
+        self._kept.append(products.kept)
+        return after
+
+    def pull_back(
+        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
+    ) -> dict[int, State]:
+        """As `_StepChunks.pull_back`, of the last step that was not yet pulled back."""
+        leaves = _leaves(state)
+        with torch.enable_grad(), Products(self._kept.pop()):
+            after = self._step(self._weights, leaves, self._inputs[start])
+        return _pulled(after, unit, {start: leaves})
+
+
 class _EngineChunks:
     """An engine, which is differentiated by the state that it starts from alone."""
 
@@ -280,7 +311,11 @@ def _pulled(after: State, unit: State, states: dict[int, State]) -> dict[int, St
 
 
 def _pull_back(
-    chunks: _StepChunks | _EngineChunks, state: State, start: int, stop: int, tracker: _Tracker
+    chunks: _StepChunks | _SingleSteps | _EngineChunks,
+    state: State,
+    start: int,
+    stop: int,
+    tracker: _Tracker,
 ) -> None:
     """Carry the tracked adjoint from time `stop` back to time `start`, where the cell is in `state`."""
     pulled = chunks.pull_back(tracker.unit, state, start, stop, tracker.wanted)
