@@ -7,7 +7,7 @@ MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro look test lab lint report bench bench-gpu time-figure-1 keep-reference clean
+.PHONY: help repro look test trials mutants lab lint report bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -21,6 +21,12 @@ look: $(VENV)/project ## analyse the stored results alone, in two minutes withou
 
 test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them
 	pytest $(ARGS)
+
+trials: $(VENV)/project ## hand thousands of pieces of bad input to all that reads input, and count what goes wrong
+	pytest tests/trials -m trials $(ARGS)
+
+mutants: $(VENV)/project ## make errors in the code, and list those that no test notices; goes on where it ended
+	python tests/trials/mutate.py $(ARGS)
 
 lab: $(VENV)/project ## open JupyterLab on the notebooks
 	jupyter lab notebooks
@@ -59,6 +65,16 @@ keep-reference: $(VENV)/project ## keep results in data/reference, with provenan
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
 	rm -rf data/bench data/code data/executed data/figures data/interactive data/look data/prepared data/report data/results data/tables
+
+# An environment that has lost its Python, as in an upgrade of the system, or its packages is made anew.
+define WHOLE
+from importlib.util import find_spec; print(all(map(find_spec, ("dvc", "papermill", "torch"))))
+endef
+ifneq ($(wildcard $(VENV)/requirements),)
+ifneq ($(shell $(VENV)/bin/python -c '$(WHOLE)' 2>/dev/null),True)
+$(shell rm -f $(VENV)/requirements)
+endif
+endif
 
 # Built anew whenever the requirements change, so that it always holds exactly what they say.
 $(VENV)/requirements: requirements.in requirements.lock

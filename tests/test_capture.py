@@ -4,14 +4,23 @@ PyTorch's `meta` device stands for the GPU: its tensors have shapes and no value
 kernels' engines run on it with their launches left out.
 """
 
+import dataclasses
+
 import pytest
 import torch
+from designs import one_job
+from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from lib import kernels
-from lib.cells import cell_names, make_cell
+from lib.cells import cell_class, cell_names, make_cell
+from lib.experiments import _experiment
+from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
+from lib.probes.adjoint import adjoint_norms
+from lib.training.model import Model
+from lib.training.together import Together
 
 WAITS = {
     "_local_scalar_dense",
@@ -100,3 +109,44 @@ def test_engines_away_from_the_cpu_have_names_of_their_own():
     assert kernels.select(name, "reference-meta", u) is None
     with pytest.raises(ValueError, match="has no engine 'library-nowhere'"):
         kernels.select(name, "library-nowhere", u)
+
+
+FACTORIAL = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "unicornn", "lem"]
+
+
+@pytest.mark.parametrize("name", FACTORIAL)
+def test_a_pass_of_many_networks_asks_for_no_value(name):
+    models = [Model(make_cell(name, 2, 5), 3).to("meta") for _ in range(3)]
+    batch = torch.zeros(4, 6, 2, device="meta"), torch.zeros(4, dtype=torch.int64, device="meta")
+    together = Together(models, lambda model, u, k: F.cross_entropy(model(u), k), places=4)
+    with HostReads() as reads:
+        torch.autograd.backward(together.losses(models, [batch] * 3))
+    assert reads.found == []
+    assert all(p.grad is not None for model in models for p in model.parameters())
+
+
+@pytest.mark.parametrize("name", FACTORIAL)
+def test_the_probe_in_float32_asks_for_no_value(name):
+    cell, u = make_cell(name, 2, 5).to("meta"), torch.zeros(6, 3, 2, device="meta")
+    with HostReads() as reads:
+        adjoint_norms(cell, u, torch.sum, times=(1, 6), engine="float32")
+    assert reads.found == []
+
+
+@pytest.fixture(scope="module")
+def job():
+    return one_job("adding")
+
+
+@pytest.mark.parametrize("name", cell_names())
+def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, job, monkeypatch):
+    monkeypatch.setitem(EXPERIMENTS, "adding", EXPERIMENTS["adding"])  # a replaced one registers
+    experiment = dataclasses.replace(EXPERIMENTS["adding"], cells=lambda job: (name,))
+    works = {}
+    for device in ("cpu", "cuda"):
+        monkeypatch.setattr(_experiment, "pick_device", lambda _, on=device: torch.device(on))
+        works[device] = experiment.work(job, None)
+    on_cpu, on_gpu = (work.identity for work in works.values())
+    assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
+    assert on_cpu["engines"][name] != on_gpu["engines"][name]
+    assert cell_class(name).__module__ in works["cuda"].modules

@@ -100,7 +100,7 @@ def _imports(source):
 
 
 def test_every_package_that_is_imported_is_required():
-    own = {"lib", "tests", *(path.stem for path in (ROOT / "tests").glob("*.py"))}
+    own = {"lib", "tests", "trials", *(path.stem for path in (ROOT / "tests").rglob("*.py"))}
     known = set(_requirements()) | _BROUGHT_ALONG
     distributions = packages_distributions()
     for path, source in _sources():
@@ -122,6 +122,8 @@ def test_make_help_lists_every_word_and_each_is_short():
         "help",
         "repro",
         "test",
+        "trials",
+        "mutants",
         "lab",
         "lint",
         "report",
@@ -151,6 +153,22 @@ def test_make_refuses_an_old_python_in_one_sentence(tmp_path):
     assert "needs Python 3.11 or later" in done.stderr
     assert "is 3.9" in done.stderr
     assert not (tmp_path / "venv").exists()
+
+
+def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path):
+    (tmp_path / "bin").mkdir()
+    python, stamp = tmp_path / "bin" / "python", tmp_path / "requirements"
+    command = ["make", "--dry-run", f"VENV={tmp_path}", "test"]
+    for target, broken in ((sys.executable, False), ("/nowhere/python3.11", True)):
+        python.unlink(missing_ok=True)
+        python.symlink_to(target)
+        stamp.touch()
+        if not broken:  # what a link to an environment's Python does not find by itself
+            python.unlink()
+            python.write_text(f'#!/bin/sh\nexec {target} "$@"\n')
+            python.chmod(0o755)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        assert ("Setting up the environment" in done.stdout) == broken
 
 
 def test_the_citation_names_the_software_and_five_texts():

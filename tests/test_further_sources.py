@@ -30,7 +30,7 @@ from lib.tasks.sources import (
     imdb_vectors,
     prepare,
 )
-from lib.tasks.sources._fetch import MIRROR, ChecksumError, fetch_pinned
+from lib.tasks.sources._fetch import MIRROR, ChecksumError, fetch_pinned, read_or_remove
 from lib.tasks.sources._text import encode, vocabulary
 from lib.tasks.standins.tone_words import write_archive
 from lib.tasks.word_vectors import load_vectors
@@ -362,6 +362,21 @@ def test_archives_of_worms_that_do_not_fit_are_refused(tmp_path):
         _worms.from_archive(_zip(tmp_path / "b.zip", shorter))
     with pytest.raises(FormatError, match=r"'../EigenWorms_TRAIN.ts' lies outside"):
         _worms.from_archive(_zip(tmp_path / "c.zip", {"../EigenWorms_TRAIN.ts": ""} | files))
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ({"EigenWorms_TRAIN.ts": "@data"}, "found something else than .* removed: run again to"),
+        ({"../x": ""}, "found something else than .*'../x' lies outside .* has been removed"),
+    ],
+)
+def test_a_bad_archive_without_a_checksum_is_removed_with_its_record(tmp_path, content, complaint):
+    archive, record = _zip(tmp_path / "a.zip", content), tmp_path / "a.zip.sha256"
+    record.touch()
+    with pytest.raises(ChecksumError, match=complaint):
+        read_or_remove(archive, _worms.from_archive)
+    assert not archive.exists() and not record.exists()
 
 
 def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, tmp_path):

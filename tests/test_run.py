@@ -95,6 +95,10 @@ def test_a_value_of_another_type_is_refused(text, default):
         ("a = [1]", "expected one truth value, number or text"),
         ("a = None", "expected one truth value, number or text"),
         ("a = 1 + n", "expected one truth value, number or text"),
+        ("a = {[]: 1}", "expected one truth value, number or text"),
+        ("a = 1e999", "expected one truth value, number or text"),
+        ("a = 1\0", "is not Python"),
+        ("a = " + "-" * 5000 + "1", "is not Python|expected one truth value"),
         ("a =", "is not Python"),
     ],
 )
@@ -368,6 +372,7 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
     [
         ("out.ipynb", ["one", "1.nc"], "expected {set} in it, as there is one for each set"),
         ("{set}.ipynb", ["one", "1.nc", "-s", "one", "2.nc"], "one is given twice; give it once"),
+        ("{set}.ipynb", ["../x", "1.nc"], "a set of results is called '../x'; expected letters,"),
     ],
 )
 def test_wrong_sets_are_refused(tmp_path, output, sets, complaint):
@@ -455,6 +460,8 @@ def test_a_notebook_of_the_right_build_passes_and_others_are_told(tmp_path):
         for count, cell in enumerate(reversed(notebook.cells[1:]), start=1):
             cell.execution_count = count
 
+    named = _notebook(tmp_path / "a; touch b.ipynb", "print(1)")
+    assert "its name holds other than letters" in "".join(check_notebook(named))
     assert "not a title that asks" in spoil(lambda nb: nb.cells[0].update(source="# A title"))
     assert "second cell" in spoil(lambda nb: nb.cells.insert(1, nb.cells.pop(2)))
     assert "'checks' and 'versions'" in spoil(lambda nb: nb.cells.pop())

@@ -65,8 +65,18 @@ def publisher(tmp_path, monkeypatch):
 
     class Handler(_Quiet):
         def do_GET(self):
-            asked.append(self.path)
-            super().do_GET()
+            wanted = self.headers.get("Range")
+            asked.append(f"{self.path} {wanted}" if wanted else self.path)
+            if not wanted:
+                super().do_GET()
+                return
+            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            content = (folder / self.path[1:]).read_bytes()
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            self.wfile.write(content[start:])
 
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
@@ -135,6 +145,65 @@ def test_a_file_the_publisher_does_not_have(raw, publisher):
     with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
         from_publisher(publisher[1] + "b.gz", "0" * 64, "toy")
     assert _files(raw) == []
+
+
+def _left_part(raw, content):
+    (raw / "toy").mkdir(parents=True)
+    (raw / "toy" / ".a.gz.part").write_bytes(content)
+
+
+def test_a_download_goes_on_where_the_last_attempt_ended(raw, publisher):
+    folder, address, asked = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    _left_part(raw, b"con")
+    path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+    assert path.read_bytes() == b"content"
+    assert asked == ["/a.gz bytes=3-"]
+    assert _files(raw) == ["toy/a.gz"]
+
+
+def test_a_part_of_another_file_is_gone_on_from_once(raw, publisher):
+    folder, address, asked = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    _left_part(raw, b"oth")
+    with pytest.raises(ChecksumError, match="run again to download it again"):
+        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+    assert _files(raw) == []
+    assert from_publisher(address + "a.gz", _sha256(b"content"), "toy").read_bytes() == b"content"
+    assert asked == ["/a.gz bytes=3-", "/a.gz"]
+
+
+def test_without_a_checksum_every_download_is_a_whole_one(raw, publisher):
+    folder, address, asked = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    _left_part(raw, b"oth")
+    assert from_publisher(address + "a.gz", None, "toy").read_bytes() == b"content"
+    assert asked == ["/a.gz"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "sentence", "left"),
+    [
+        ("LARGEST", 6, "a.gz has more than the 6 bytes that it may have; refused", []),
+        ("PATIENCE", -1.0, "a.gz took longer than -1 s; run again", ["toy/.a.gz.part"]),
+    ],
+)
+def test_a_download_is_bounded_in_size_and_time(
+    raw, publisher, monkeypatch, limit, value, sentence, left
+):
+    folder, address, _ = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    monkeypatch.setattr(_fetch, limit, value)
+    with pytest.raises(DownloadError, match=sentence):
+        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+    assert _files(raw) == left
+
+
+def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(10_000)))
+    assert _fetch.unpacked(tmp_path / "a.gz", 10_000) == bytes(10_000)
+    with pytest.raises(ChecksumError, match="cannot be unpacked .it holds more than 9999 bytes"):
+        _fetch.unpacked(tmp_path / "a.gz", 9_999)
 
 
 def test_a_publisher_out_of_reach(raw, monkeypatch):

@@ -24,7 +24,7 @@ def here(scheduler, workers):
 run.connect = here
 (design,) = load_profile("smoke").designs["factorial"]
 design = design.at(
-    architecture=("lstm", "linear_rnn"), width=(3,), learning_rate=(0.01,), order=("sequential",),
+    architecture=("lstm", "linear_rnn"), width=(3,), start="text", learning_rate=(0.01,), order=("sequential",),
     noise=("none",), training_length=(1,),
 )
 where = Jobs(scheduler="local", workers=1)

@@ -101,7 +101,7 @@ def main() -> int:
     """Write the files, remove outputs that no stage makes any more, and return the exit status."""
     try:
         write_code()
-    except (FingerprintError, NotebookError, ParameterError) as error:
+    except (FingerprintError, NotebookError, ParameterError, OSError) as error:
         print(f"lib.run code: {error}", file=sys.stderr)
         return 2
     sets = {"rebuilt", *re.findall(r"-s (\w+)", (ROOT / "dvc.yaml").read_text(encoding="utf-8"))}

@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +37,7 @@ from lib.run.notebooks import NotebookError, Scalar, as_text, convert, read_para
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
 
+_LABEL = re.compile(r"[\w-]+")
 _POLL, _PARTING = 0.05, 2.0
 """Seconds between two looks at the processes, and for them to write down what they have done."""
 
@@ -180,6 +182,10 @@ def _runs(options: argparse.Namespace) -> dict[str, tuple[Path, dict[str, Scalar
         if label and SET not in str(options.output):
             raise NotebookError(
                 f"the output is {options.output}; expected {SET} in it, as there is one for each set"
+            )
+        if label and not _LABEL.fullmatch(label):
+            raise NotebookError(
+                f"a set of results is called {label!r}; expected letters, digits, '_' and '-'"
             )
         if label in runs:
             raise NotebookError(f"the set of results {label} is given twice; give it once")

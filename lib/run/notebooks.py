@@ -69,7 +69,8 @@ def _read(path: Path) -> dict:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         whole = content["nbformat"] == 4 and all(map(_is_cell, content["cells"]))
-    except (ValueError, KeyError, TypeError, AttributeError):
+        content.get("metadata", {}).get("kernelspec", {}).get("name")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         whole = False
     if not whole:
         raise NotebookError(
@@ -146,6 +147,10 @@ def check_notebook(path: str | Path) -> list[str]:
     except NotebookError as error:
         return [str(error)]
     problems = []
+    if not re.fullmatch(r"[\w-]+\.ipynb", Path(path).name):
+        problems.append(
+            "its name holds other than letters, digits, '_' and '-', which a shell may read"
+        )
     if cells[0].kind != "markdown" or not re.match(r"# .+\?\s*(\n|$)", cells[0].source):
         problems.append("the first cell is not a title that asks a question, '# ...?'")
     if not any(PARAMETERS in cell.tags for cell in cells[1:2]):
@@ -170,8 +175,10 @@ def is_stripped(path: str | Path) -> bool:
 def _statements(path: str | Path, cell: Cell) -> list[ast.stmt]:
     try:
         return ast.parse(cell.source).body
-    except SyntaxError as error:
-        raise NotebookError(f"{path}: the parameters cell is not Python ({error.msg})") from None
+    # A null byte, or brackets without end: not all that is no Python is a SyntaxError.
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = getattr(error, "msg", error)
+        raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None
 
 
 def _assignment(path: str | Path, statement: ast.stmt) -> tuple[str, Scalar]:
@@ -187,9 +194,9 @@ def _assignment(path: str | Path, statement: ast.stmt) -> tuple[str, Scalar]:
             )
     try:
         value = ast.literal_eval(expression)
-    except ValueError:
+    except (ValueError, TypeError, RecursionError, MemoryError):
         value = None
-    if type(value) not in _EXPECTED:
+    if type(value) not in _EXPECTED or value in (math.inf, -math.inf):
         raise NotebookError(
             f"{path}: the default of {name} is {ast.unparse(expression)}; expected one truth value, number or text"
         )

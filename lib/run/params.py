@@ -23,7 +23,7 @@ from pydantic import (
     ValidationError,
 )
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError
 
 from lib.paths import ROOT
 
@@ -31,7 +31,7 @@ PARAMS = ROOT / "params.yaml"
 
 _FACTOR = "factor"
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
-_DEPTH = 8
+_DEPTH = 9
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 
@@ -168,7 +168,7 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ParameterError(f"{path.name}{where}: {error.problem or error.context}") from None
-    except (YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
+    except Exception as error:  # among them KeyError, IndexError and RecursionError of the parser
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ParameterError(f"{path.name} cannot be read: {first}") from None
     _check_outline(path.name, content)
@@ -178,7 +178,7 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
 def _check_outline(name: str, content: object) -> None:
     keys = {"profile", "base", "profiles"}
     if not isinstance(content, dict) or set(content) != keys:
-        got = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
+        got = ", ".join(map(repr, content)) if isinstance(content, dict) else type(content).__name__
         raise ParameterError(f"{name}: expected the keys profile, base and profiles, got {got}")
     _check_plain(name, content, ())
     for key in ("base", "profiles"):

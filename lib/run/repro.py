@@ -1,19 +1,24 @@
-"""`dvc repro` with a line for each stage that runs: which one of how many, and the question that its notebook asks.
+"""`dvc repro` with a line for each stage that runs: which one of how many, the question that its notebook asks, and the time left.
 
-DVC does everything; this reads along. What notebooks tell while they run (progress, warnings) is shown as it comes.
+DVC does everything; this reads along, and remembers how long each stage took the last time. What notebooks tell while they run (progress, warnings) is shown as it comes.
 """
 
+import json
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from lib.paths import ROOT
+from lib.paths import DATA, ROOT
+from lib.run.files import write_whole
 from lib.run.notebooks import read_cells
+
+SECONDS = DATA / "cache" / "stage_seconds.json"
+"""How long each stage took when it last ran on this machine."""
 
 _RUNNING = re.compile(r"Running stage '(.+)':")
 _SKIPPED = re.compile(r"(?:Verifying data sources in s|S)tage '(.+)' (didn't change|is cached)")
@@ -27,29 +32,55 @@ _CHATTER = re.compile(
 _EVERY_TIME = "code"
 
 
-def tell(lines: Iterable[str], total: int) -> Iterator[str]:
-    """Yield what to show of the `lines` that DVC prints about `total` stages."""
-    count, ran, name = 0, False, ""
-    begin = time.monotonic()
+def tell(
+    lines: Iterable[str], stages: Sequence[str], seconds: MutableMapping[str, float]
+) -> Iterator[str]:
+    """Yield what to show of the `lines` that DVC prints about `stages`.
+
+    `seconds` says how long stages took the last time, from which the time left follows; it is brought up to date.
+    """
+    seen: list[str] = []
+    ran, begin = False, time.monotonic()
+    started = None
+
+    def ended() -> None:
+        if started is not None:
+            seconds[seen[-1]] = round(time.monotonic() - started, 1)
+
     for line in lines:
-        if found := _RUNNING.match(line):
-            count, name = count + 1, found[1]
-        elif found := _SKIPPED.match(line):
-            count += 1
-            if found[2] == "is cached":
+        if found := _RUNNING.match(line) or _SKIPPED.match(line):
+            ended()
+            seen.append(found[1])
+            started = time.monotonic() if found.re is _RUNNING else None
+            if started is None and found[2] == "is cached":
                 ran = True
-                yield f"stage {count} of {total}, {found[1]}: taken from the cache"
-        elif line.startswith("> ") and name == _EVERY_TIME:
+                yield f"stage {len(seen)} of {len(stages)}, {found[1]}: taken from the cache"
+        elif line.startswith("> ") and seen[-1] == _EVERY_TIME:
             continue
         elif line.startswith("> "):
             ran = True
-            minutes, seconds = divmod(int(time.monotonic() - begin), 60)
-            yield f"stage {count} of {total} at {minutes}:{seconds:02d}, {name}: {_question(line)}"
+            at = _clock(time.monotonic() - begin)
+            left = _left(set(stages).difference(seen[:-1]), seconds)
+            yield f"stage {len(seen)} of {len(stages)} at {at}{left}, {seen[-1]}: {_question(line)}"
         elif not _CHATTER.match(line):
             ran = ran or line.startswith("ERROR")
             yield line.rstrip()
-    if count and not ran:
-        yield f"nothing to do: {count} of {total} stages looked at, all up to date"
+    ended()
+    if seen and not ran:
+        yield f"nothing to do: {len(seen)} of {len(stages)} stages looked at, all up to date"
+
+
+def _clock(seconds: float) -> str:
+    return "{}:{:02d}".format(*divmod(int(seconds), 60))
+
+
+def _left(stages: set[str], seconds: MutableMapping[str, float]) -> str:
+    """Return how long `stages` took the last time, in words; nothing where most of them never ran."""
+    known = [seconds[name] for name in stages if name in seconds]
+    if len(known) < len(stages) / 2:
+        return ""
+    # Some will be found up to date, and take no time.
+    return f" (at most about {_clock(sum(known) * len(stages) / len(known))} left)"
 
 
 def _question(command: str) -> str:
@@ -60,21 +91,40 @@ def _question(command: str) -> str:
     return command[2:].strip()
 
 
-def count_stages(path: Path = ROOT / "dvc.yaml") -> int:
-    """Return how many stages `dvc.yaml` describes, those of a ``foreach`` counted one by one."""
+def stage_names(path: Path = ROOT / "dvc.yaml") -> list[str]:
+    """Return the names of the stages that `dvc.yaml` describes, those of a ``foreach`` one by one."""
     stages = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))["stages"]
-    return sum(len(stage.get("foreach", [stage])) for stage in stages.values())
+    return [
+        f"{name}@{item}" if "foreach" in stage else name
+        for name, stage in stages.items()
+        for item in stage.get("foreach", [""])
+    ]
 
 
 def main(arguments: list[str]) -> int:
     """Run `dvc repro` with these arguments and return its exit status."""
     command = [sys.executable, "-m", "dvc", "repro", *arguments]
+    seconds, interrupted = _remembered(), False
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as dvc:
         try:
-            for line in tell(dvc.stdout or (), count_stages()):
+            for line in tell(dvc.stdout or (), stage_names(), seconds):
                 print(line, flush=True)
         except KeyboardInterrupt:  # DVC has it too, from the terminal
-            dvc.wait()
-    return dvc.returncode
+            interrupted = True
+            dvc.communicate()
+            print("interrupted; every finished stage and training is kept", file=sys.stderr)
+    SECONDS.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(dict(sorted(seconds.items())), indent=1) + "\n"
+    write_whole(SECONDS, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return 130 if interrupted else dvc.returncode
+
+
+def _remembered() -> dict[str, float]:
+    """Return what earlier runs wrote down; a damaged file costs no more than the estimate."""
+    try:
+        found = json.loads(SECONDS.read_text(encoding="utf-8"))
+        return {str(name): float(value) for name, value in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}

@@ -21,6 +21,7 @@ def series(
     every: int = 1,
     keep: str = "last",
     steps: int = 0,
+    share: float = 1.0,
     centred: bool = False,
     train_size: int = 0,
     validation_size: int = 0,
@@ -34,9 +35,9 @@ def series(
         Name of the data set.
     every
         Every so-manieth step is kept, from the first on.
-    keep, steps
-        Of these, so many are kept: the ``last`` ones, or ``random`` ones in their order, a choice of its own for each
-        sequence that does not change between epochs; 0 keeps all.
+    keep, steps, share
+        Of these, so many are kept, or this share: the ``last`` ones, or ``random`` ones in their order, a choice of its own
+        for each sequence that does not change between epochs; 0 keeps all.
     centred
         Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
         without it a head that starts at zero must first climb to some ninety beats a minute.
@@ -53,8 +54,10 @@ def series(
     """
     if keep not in KEEPS:
         raise ValueError(f"unknown steps to keep {keep!r}; known: {', '.join(KEEPS)}")
-    if every < 1 or steps < 0:
-        raise ValueError(f"expected to keep every step or fewer, got every={every}, steps={steps}")
+    if every < 1 or steps < 0 or not 0 < share <= 1 or (steps and share < 1):
+        raise ValueError(
+            f"expected to keep every step or fewer, by their number or by their share, got every={every}, steps={steps}, share={share}"
+        )
     data = load_prepared(prepared / f"{dataset}.nc", train_size, test_size)
     if data.kind != "series" or data.target == "steps":
         raise ValueError(
@@ -64,6 +67,8 @@ def series(
         lambda part: replace(part, inputs=part.inputs[:, ::every])
     )
     length = data.train.inputs.shape[1]
+    if share < 1:
+        steps = max(1, round(share * length))
     if steps > length:
         raise ValueError(f"{dataset}: {steps} steps to be kept, there are {length}")
 

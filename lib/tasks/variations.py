@@ -5,6 +5,7 @@ afterwards and is "generated uniformly from the range of the original input valu
 6): pixels of any brightness, and any word of the vocabulary (see `Task.noise_range`).
 """
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import numpy as np
 
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task, load_prepared
-from lib.tasks.padded_rows import image_side
 
 ORDERS = ("sequential", "permuted")
 NOISES = ("none", "post", "uniform")
@@ -68,7 +68,12 @@ def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
         The images' side is no multiple of `pool`, or the data set is not of the kind that is to be made smaller.
     """
     if pool > 1:
-        side = image_side(data)
+        side = math.isqrt(data.train.inputs.shape[1])
+        if data.kind != "pixels" or side**2 != data.train.inputs.shape[1]:
+            shape = data.train.inputs.shape
+            raise ValueError(
+                f"{data.name}: expected square images to pool, got inputs of shape {shape}"
+            )
         if side % pool:
             raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
         few = side // pool

@@ -3,7 +3,8 @@
 import copy
 import fnmatch
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +13,15 @@ from torch import Tensor, nn
 
 from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.training.batches import Batches
+from lib.training.batches import Batch, Batches
 from lib.training.outcome import Fit
 from lib.training.resume import Resume
+from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, inputs and targets of a batch to the number that is minimised."""
+Losses = Callable[[Sequence[nn.Module], Sequence[Batch]], Sequence[Tensor]]
+"""Maps models, and a batch for each, to their losses."""
 Row = Mapping[str, float]
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -122,6 +126,17 @@ def every_epoch(recipe: Recipe, batches: Batches) -> range:
     return range(batches.epoch, recipe.total(batches.epoch) + 1, batches.epoch)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is trained, on what, how, and what is recorded: see `fit`."""
+
+    model: nn.Module
+    batches: Batches
+    recipe: Recipe
+    record: Record
+    resume: Resume | None = None
+
+
 def fit(
     model: nn.Module,
     batches: Batches,
@@ -161,53 +176,136 @@ def fit(
     -----
     An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result.
     """
+    training = Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
+    (done,) = _fit([training], lambda models, parts: [objective(models[0], *parts[0])], finite)
+    return done
+
+
+def fit_together(
+    trainings: Sequence[Training], objective: Objective, *, finite: str = "loss", places: int = 0
+) -> list[Fit]:
+    """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
+
+    Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
+    the others go on.
+
+    Parameters
+    ----------
+    trainings
+        Their models are built alike and without dropout, see `lib.training.together`.
+    objective, finite
+        As of `fit`, for all of them. The objective calls the model and looks at no value.
+    places
+        Networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as long
+        as this number stays; those of `fit` differ by rounding.
+
+    Returns
+    -------
+    list of Fit
+        In the order of `trainings`.
+
+    Raises
+    ------
+    ValueError
+        The networks cannot share a pass.
+    """
+    models = [training.model for training in trainings]
+    return _fit(trainings, Together(models, objective, places or len(models)).losses, finite)
+
+
+def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit]:
     if finite not in ("loss", "gradients", "nothing"):
         raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
-    total = recipe.total(batches.epoch)
-    optimisers, schedules = _optimisers(model, recipe, total, batches.epoch)
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    on_gpu = parameters[0].is_cuda
-    at = set(record.steps)
-    done = Fit(COMPLETED, 0, [])
-    moving = {"optimisers": optimisers, "schedules": schedules}
-    if resume is not None:
-        resume.load(model, moving, batches, done)
-    seen = torch.zeros((), device=parameters[0].device)
+    runs = [_Run(training, finite) for training in trainings]
+    for run in runs:
+        with run.may_diverge():
+            run.begin()
+    while going := [run for run in runs if run.going]:
+        # Whose an error is that all share cannot be told; of one alone it is a divergence.
+        with going[0].may_diverge() if len(runs) == 1 else nullcontext():
+            read = [run.read() for run in going]
+            found = losses([run.model for run in going], read)
+            for run, loss in zip(going, found, strict=True):
+                with run.may_diverge():
+                    run.look_at(loss)
+            if sound := [loss for run, loss in zip(going, found, strict=True) if run.going]:
+                torch.autograd.backward(sound)
+            for run in going:
+                if run.going:
+                    with run.may_diverge():
+                        run.move()
+    return [run.done for run in runs]
 
-    try:
-        if 0 in at and not done.rows:
-            _row(model, record, done)
-        while done.steps < total:
-            inputs, targets = batches.next()
-            for optimiser in optimisers:
-                optimiser.zero_grad()
-            loss = objective(model, inputs, targets)
-            if finite != "nothing":
-                if on_gpu:
-                    seen += loss.detach()
-                else:
-                    _check(loss, "the loss of a batch")
-            loss.backward()
-            if finite == "gradients":
-                for parameter in parameters:
-                    if parameter.grad is not None:
-                        _check(parameter.grad, "a gradient")
-            if recipe.clip:
-                nn.utils.clip_grad_norm_(parameters, recipe.clip)
-            for moved in (*optimisers, *schedules):
-                moved.step()
-            done.steps += 1
-            if done.steps in at:
-                if on_gpu:
-                    _check(seen, "the sum of the losses")
-                _row(model, record, done)
-                if record.stop is not None and record.stop(done.rows[-1]):
-                    break
-            if resume is not None:
-                resume.save_if_due(model, moving, batches, done, total)
-    except ArithmeticError:
-        done.status = DIVERGED
-    return done
+
+class _Run:
+    """A training on its way."""
+
+    def __init__(self, training: Training, finite: str) -> None:
+        self.model, self._batches = training.model, training.batches
+        self._recipe, self._record, self._resume = training.recipe, training.record, training.resume
+        self._finite, self._at = finite, set(training.record.steps)
+        epoch = self._batches.epoch
+        self._total = self._recipe.total(epoch)
+        optimisers, schedules = _optimisers(self.model, self._recipe, self._total, epoch)
+        self._moving = {"optimisers": optimisers, "schedules": schedules}
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self._on_gpu = self._parameters[0].is_cuda
+        self._seen = torch.zeros((), device=self._parameters[0].device)
+        self.done = Fit(COMPLETED, 0, [])
+        if self._resume is not None:
+            self._resume.load(self.model, self._moving, self._batches, self.done)
+        self.going = self.done.steps < self._total
+
+    @contextmanager
+    def may_diverge(self) -> Iterator[None]:
+        """End the training as diverged where the block raises an `ArithmeticError`."""
+        try:
+            yield
+        except ArithmeticError:
+            self.done.status = DIVERGED
+            self.going = False
+
+    def begin(self) -> None:
+        if 0 in self._at and not self.done.rows:
+            _row(self.model, self._record, self.done)
+
+    def read(self) -> Batch:
+        batch = self._batches.next()
+        for optimiser in self._moving["optimisers"]:
+            optimiser.zero_grad()
+        return batch
+
+    def look_at(self, loss: Tensor) -> None:
+        if self._finite == "nothing":
+            return
+        if self._on_gpu:
+            self._seen += loss.detach()
+        else:
+            _check(loss, "the loss of a batch")
+
+    def move(self) -> None:
+        """Take the step that the gradients ask for, and record it."""
+        if self._finite == "gradients":
+            for parameter in self._parameters:
+                if parameter.grad is not None:
+                    _check(parameter.grad, "a gradient")
+        if self._recipe.clip:
+            nn.utils.clip_grad_norm_(self._parameters, self._recipe.clip)
+        for moved in (*self._moving["optimisers"], *self._moving["schedules"]):
+            moved.step()
+        self.done.steps += 1
+        self.going = self.done.steps < self._total
+        if self.done.steps in self._at:
+            if self._on_gpu:
+                _check(self._seen, "the sum of the losses")
+            _row(self.model, self._record, self.done)
+            if self._record.stop is not None and self._record.stop(self.done.rows[-1]):
+                self.going = False
+                return
+        if self._resume is not None:
+            self._resume.save_if_due(
+                self.model, self._moving, self._batches, self.done, self._total
+            )
 
 
 def _row(model: nn.Module, record: Record, done: Fit) -> None:

@@ -29,6 +29,7 @@ from lib.tasks.sources._fetch import (
     in_mirror,
     mirror,
     read_arrays,
+    read_or_remove,
 )
 
 URL = "https://physionet.org/static/published-projects/bidmc/bidmc-ppg-and-respiration-dataset-1.0.0.zip"
@@ -104,7 +105,7 @@ def from_windows(archive: Path, problem: str) -> tuple[np.ndarray, np.ndarray]:
 def _recordings() -> dict[str, np.ndarray]:
     if mirror() is not None:
         return read_arrays(from_mirror(*MIRRORED))
-    return _from_archive(from_publisher(URL, None, "bidmc"))
+    return read_or_remove(from_publisher(URL, None, "bidmc"), _from_archive)
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -3,17 +3,30 @@
 import gzip
 import hashlib
 import os
+import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pooch
-from requests import RequestException
+import requests
 
 from lib.paths import DATA, resolve
 from lib.run.files import write_whole
 
+T = TypeVar("T")
+
 MIRROR = "LTD_DATA_MIRROR"
+LARGEST = 2**32
+"""Bytes that a file may have; the largest, of word vectors and of speech, have half of it."""
+PATIENCE = 3600.0
+"""Seconds that one attempt at a file may take; the next goes on where it ended."""
+SILENCE = 60.0
+"""Seconds that a publisher may be silent."""
+UNPACKED = 2**29
+"""Bytes that a packed file of the mirror may unpack to; the largest has a sixth of it."""
 
 
 class ChecksumError(ValueError):
@@ -75,6 +88,8 @@ def in_mirror(path: str) -> bool:
 def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
+    What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit.
+
     Parameters
     ----------
     url
@@ -89,28 +104,68 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     ChecksumError
         What came is not what was expected; it has been removed again.
     DownloadError
-        The publisher cannot be reached, or there is no room for the file.
+        The publisher cannot be reached, the file is too large or takes too long, or there is no room for it.
     """
     target = DATA / "raw" / folder
     name = url.rsplit("/", 1)[1]
 
     def download(address: str, partial: Path, pooch_: object) -> None:
-        pooch.HTTPDownloader(timeout=60)(address, partial, pooch_)
-        if sha256 is not None:  # here and not by pooch, so that the sentence is the mirror's
-            check_file(Path(partial), sha256, name)
+        part = target / f".{name}.part"
+        if sha256 is None:
+            part.unlink(missing_ok=True)
+        try:
+            _download(address, part)
+            if sha256 is not None:  # here and not by pooch, so that the sentence is the mirror's
+                check_file(part, sha256, name)
+        except (ChecksumError, _TooLarge):
+            part.unlink()
+            raise
+        part.replace(partial)
 
     try:
         # pooch hands over a temporary name and moves the file only after the function above.
         return Path(pooch.retrieve(url, sha256, fname=name, path=target, downloader=download))
-    except RequestException as error:
+    except DownloadError:
+        raise
+    except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "
             f"set {MIRROR} to a folder that holds the files"
         ) from None
     except OSError as error:
+        (target / f".{name}.part").unlink(missing_ok=True)  # it takes room
         raise DownloadError(
             f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
         ) from None
+
+
+class _TooLarge(DownloadError):
+    """More came than a file may have."""
+
+
+def _download(address: str, part: Path) -> None:
+    """Append to `part` what it lacks of the file at `address`."""
+    end = time.monotonic() + PATIENCE
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with requests.get(address, headers=headers, stream=True, timeout=SILENCE) as answer:
+        if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
+            return  # it is whole, or another file's, which its checksum tells
+        answer.raise_for_status()
+        if not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            have = 0  # the publisher sends all of it
+        with part.open("ab" if have else "wb") as file:
+            for piece in answer.iter_content(2**16):
+                have += len(piece)
+                if have > LARGEST:
+                    raise _TooLarge(
+                        f"{part.name[1:-5]} has more than the {LARGEST} bytes that it may have; refused"
+                    )
+                file.write(piece)
+                if time.monotonic() > end:
+                    raise DownloadError(
+                        f"{part.name[1:-5]} took longer than {PATIENCE:.0f} s; run again, which goes on where its checksum is known"
+                    )
 
 
 def fetch(path: str, sha256: str, url: str) -> Path:
@@ -138,6 +193,29 @@ def fetch_pinned(path: str, url: str) -> Path:
     return file
 
 
+def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
+    """Return what `read` makes of a download without a stated checksum, whose content `read` checks.
+
+    One that is not the expected one is removed, with the record of its hash, so that the next run downloads it again.
+
+    Raises
+    ------
+    ChecksumError
+        What was found instead.
+    """
+    try:
+        return read(archive)
+    except (ValueError, LookupError) as error:  # of content, of format, or for want of a file in it
+        archive.unlink()
+        archive.with_name(f"{archive.name}.sha256").unlink(missing_ok=True)
+        if isinstance(error, ChecksumError):
+            raise
+        raise ChecksumError(
+            f"{archive.name}: found something else than the expected archive ({error}); it has been removed: "
+            "run again to download it again"
+        ) from None
+
+
 def check(content: bytes, sha256: str, name: str) -> None:
     """Raise `ChecksumError`, naming the file and both hashes, unless the content has the SHA-256."""
     _compare(hashlib.sha256(content).hexdigest(), sha256, name)
@@ -161,14 +239,20 @@ def _compare(found: str, sha256: str, name: str) -> None:
         )
 
 
-def unpacked(path: Path) -> bytes:
-    """Return what a gzip file holds; a file that is cut or altered raises `ChecksumError`."""
+def unpacked(path: Path, largest: int = UNPACKED) -> bytes:
+    """Return what a gzip file holds; one that is cut, altered or larger than it may be raises `ChecksumError`."""
     try:
-        return gzip.decompress(path.read_bytes())
+        with gzip.open(path) as file:
+            content = file.read(largest + 1)  # never more, whatever the file would unpack to
+        if len(content) > largest:
+            raise EOFError(f"it holds more than {largest} bytes")
+        if not path.stat().st_size:
+            raise EOFError("it is empty")
     except (EOFError, OSError, zlib.error) as error:
         raise ChecksumError(
             f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
         ) from None
+    return content
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

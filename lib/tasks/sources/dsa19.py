@@ -13,7 +13,14 @@ import xarray as xr
 
 from lib.tasks.formats.archives import members
 from lib.tasks.prepared import prepared_dataset
-from lib.tasks.sources._fetch import check, from_mirror, from_publisher, mirror, read_arrays
+from lib.tasks.sources._fetch import (
+    check,
+    from_mirror,
+    from_publisher,
+    mirror,
+    read_arrays,
+    read_or_remove,
+)
 from lib.tasks.sources._registry import source
 
 URL = "https://archive.ics.uci.edu/static/public/256/daily+and+sports+activities.zip"
@@ -33,7 +40,8 @@ def dsa19() -> xr.Dataset:
         inputs, activity, user = _from_planes(from_mirror(*MIRRORED))
         substitute = "every fourth segment of the data set"
     else:
-        inputs, activity, user = _from_archive(from_publisher(URL, None, "dsa"))
+        archive = from_publisher(URL, None, "dsa")
+        inputs, activity, user = read_or_remove(archive, _from_archive)
         substitute = ""
     train = user <= TRAIN_USERS
     inputs = (inputs - inputs[train].mean((0, 1))) / inputs[train].std((0, 1))

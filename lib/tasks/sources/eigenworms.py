@@ -6,7 +6,7 @@ counts from then on. Where a mirror is set and does not hold it, switching serie
 
 import xarray as xr
 
-from lib.tasks.sources._fetch import fetch_pinned, in_mirror, mirror
+from lib.tasks.sources._fetch import fetch_pinned, in_mirror, mirror, read_or_remove
 from lib.tasks.sources._registry import source
 from lib.tasks.sources._worms import CASES, LENGTH, STAND_IN, from_archive, made_up, worms
 
@@ -19,7 +19,8 @@ def eigenworms() -> xr.Dataset:
     """Return the series, (17984, 6), or their stand-in."""
     if mirror() is not None and not in_mirror(PATH):
         return worms("eigenworms", made_up(CASES, LENGTH), source="made up", substitute=STAND_IN)
-    series = from_archive(fetch_pinned(PATH, URL))
+    archive = fetch_pinned(PATH, URL)
+    series = from_archive(archive) if mirror() else read_or_remove(archive, from_archive)
     return worms(
         "eigenworms",
         series,

@@ -16,7 +16,14 @@ from scipy.signal import butter, sosfiltfilt
 
 from lib.tasks.formats.archives import members
 from lib.tasks.prepared import prepared_dataset
-from lib.tasks.sources._fetch import check, from_mirror, from_publisher, mirror, read_arrays
+from lib.tasks.sources._fetch import (
+    check,
+    from_mirror,
+    from_publisher,
+    mirror,
+    read_arrays,
+    read_or_remove,
+)
 from lib.tasks.sources._registry import source
 
 URL = (
@@ -45,7 +52,7 @@ def har2() -> xr.Dataset:
     raw = (
         read_arrays(from_mirror(*MIRRORED))
         if mirror()
-        else _from_archive(from_publisher(URL, None, "hapt"))
+        else read_or_remove(from_publisher(URL, None, "hapt"), _from_archive)
     )
     inputs, targets, user = windows(raw)
     test = np.isin(user, TEST_USERS)

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import sys
+import threading
 from collections.abc import Iterator
 
 import dask
@@ -12,6 +14,8 @@ from lib.paths import CACHE
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
 
+WORKERS = 60.0
+"""Seconds that a remote scheduler may be without a worker before that is told."""
 
 _ENVIRONMENT = {
     # Dask makes workers give freed memory back at once. A network's buffers return with every batch, and
@@ -42,7 +46,7 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     Raises
     ------
     ConnectionError
-        No scheduler answers at the address.
+        No scheduler answers at the address, or no worker joins it.
     """
     if scheduler == "local":
         with dask.config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
@@ -64,8 +68,37 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
         ) from None
+    ended = threading.Event()
     with client:
-        yield client
+        try:
+            client.wait_for_workers(1, timeout=WORKERS)
+        except TimeoutError:
+            raise ConnectionError(
+                f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
+                f"commit and environment with `dask worker {scheduler}`"
+            ) from None
+        threading.Thread(
+            target=_tell_if_alone, args=(client, scheduler, ended), daemon=True
+        ).start()
+        try:
+            yield client
+        finally:
+            ended.set()
+
+
+def _tell_if_alone(client: Client, scheduler: str, ended: threading.Event) -> None:
+    """Tell, once each time, that the last worker has been gone for `WORKERS` seconds; others may join at any time."""
+    looks = 0
+    while not ended.wait(WORKERS / 6):
+        with contextlib.suppress(Exception):  # the scheduler is gone, which `run_jobs` tells
+            looks = 0 if client.nthreads() else looks + 1
+            if looks == 6:
+                print(
+                    f"no worker has been at {scheduler} for {WORKERS:.0f} s; what is done is kept, and the rest waits for "
+                    f"`dask worker {scheduler}`",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def _cores() -> int:

@@ -1,6 +1,9 @@
 """Run the jobs that have no shard yet, on Dask."""
 
+import json
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +13,7 @@ import torch
 from dask.distributed import Client, as_completed
 
 from lib.results.schema import DIVERGED
+from lib.run.files import write_whole
 from lib.run.fingerprint import fingerprint
 from lib.run.params import Jobs
 from lib.training.jobs.cluster import connect
@@ -19,6 +23,8 @@ from lib.training.resume import Resume
 
 PACKAGES = ("torch", "numba")
 """Their versions change last digits, and so name the shards."""
+SECONDS = "core seconds"
+"""Beside what a job returns: the time its process computed, since its last state where it was cut off."""
 
 
 class JobError(RuntimeError):
@@ -88,7 +94,7 @@ def run_jobs(
     Raises
     ------
     ConnectionError
-        No scheduler answers at the address, or no worker joins it.
+        No scheduler answers at the address, no worker joins it, or it was lost; what had finished is kept.
     JobError
         Jobs failed, or workers run other code; the others have finished and are kept.
 
@@ -108,8 +114,8 @@ def run_jobs(
     )
     progress = Progress(name, len(first), [jobs[i].size for i in missing])
     if not missing:
-        return [results[path] for path in shards]
-    failed = []
+        return _counted(name, cache, results, shards)
+    failed, lost = [], 0
     with connect(where.scheduler, where.workers) as client:
         futures = _submit(client, jobs, names, missing, cache)
         for future in as_completed(list(futures)):
@@ -118,16 +124,41 @@ def run_jobs(
                 error = future.exception()
                 failed.append(f"{jobs[i].title}: {type(error).__name__}: {error}")
                 continue
-            result = {key: np.asarray(value) for key, value in future.result().items()}
+            try:
+                found = future.result()
+            except (OSError, CancelledError):  # as Dask says that its scheduler is gone
+                lost += 1
+                continue
+            result = {key: np.asarray(value) for key, value in found.items()}
             write_shard(cache, names[i], result)
             _resume(cache, names[i], "").forget()
             results[shards[i]] = result
             diverged = int((result.get("status", np.empty(0)) == DIVERGED).sum())
             progress.done(jobs[i].size, diverged, jobs[i].title)
+    if lost:
+        raise ConnectionError(
+            f"the scheduler at {where.scheduler} was lost with {lost} of {len(jobs)} jobs of {name} to do; the others are "
+            "kept: start it again, and run again to go on from there"
+        )
     if failed:
         raise JobError(
             f"{len(failed)} of {len(jobs)} jobs of {name} failed, the others are kept; the first was {failed[0]}"
         )
+    return _counted(name, cache, results, shards)
+
+
+def cost_path(cache: Path, name: str) -> Path:
+    """Return the file that says what the results `name` cost: their jobs and core seconds, which no dataset may hold."""
+    return cache / f"{name}.cost.json"
+
+
+def _counted(
+    name: str, cache: Path, results: Mapping[Path, dict], shards: Sequence[Path]
+) -> list[dict[str, np.ndarray]]:
+    """Write down what all jobs took, and return their results without it."""
+    seconds = sum(float(found.pop(SECONDS, 0.0)) for found in results.values())
+    cost = {"jobs": len(results), "core_seconds": round(seconds, 2)}
+    write_whole(cost_path(cache, name), lambda partial: partial.write_text(json.dumps(cost)))
     return [results[path] for path in shards]
 
 
@@ -161,7 +192,9 @@ def work(job: Work, name: Mapping, cache: Path) -> Arrays:
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    return job.run(*job.arguments, _resume(cache, name, job.title))
+    began = time.process_time()
+    found = job.run(*job.arguments, _resume(cache, name, job.title))
+    return {**found, SECONDS: time.process_time() - began}
 
 
 def _resume(cache: Path, name: Mapping, title: str) -> Resume:

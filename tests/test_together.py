@@ -1,0 +1,209 @@
+"""Networks trained side by side: each as if it were alone, to the last bit whoever stands beside it."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from lib.cells import make_cell
+from lib.experiments.factorial import AUTHOR, Start
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.tasks import Part, Task
+from lib.training.batches import Epochs
+from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
+from lib.training.model import Dropout, Model, build
+from lib.training.resume import Resume
+from lib.training.seeds import torch_seed
+
+CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
+PLACES = 4
+RATES = (0.01, 0.1, 0.003)
+
+
+def _task(kind="tokens", steps=6):
+    rng = np.random.default_rng(0)
+    inputs = rng.integers(0, 9, (10, steps)) if kind == "tokens" else rng.random((10, steps, 1))
+    part = Part(inputs if kind == "tokens" else inputs.astype(np.float32), rng.integers(0, 3, 10))
+    vocabulary = 9 if kind == "tokens" else 0
+    return Task(
+        name="toy",
+        kind=kind,
+        target="class",
+        outputs=3,
+        vocabulary_size=vocabulary,
+        train=part,
+        test=part,
+    )
+
+
+def _model(cell, seed, kind="tokens", width=16):
+    """Return a network as the factorial starts it: read out whole, with trained initial states, where its author has it so."""
+    start = AUTHOR.get(cell, Start())
+    with torch_seed(np.random.SeedSequence(seed)):
+        return build(
+            _task(kind),
+            cell,
+            width,
+            hyper_parameters=start.hyper_parameters,
+            start="author",
+            read=start.read,
+            embedding_width=2,
+            train_initial_state=start.train_initial_state,
+        )
+
+
+def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None, **more):
+    """Return the training of network i: its own weights, learning rate and order of the data; epochs end with a small batch."""
+    model = _model(cell, i, **more).to(dtype)
+    part = _task(more.get("kind", "tokens")).train
+    recipe = Recipe(
+        learning_rate=rate or RATES[i % len(RATES)],
+        epochs=epochs,
+        clip=0.5,
+        drops=(1,),
+        groups=AUTHOR.get(cell, Start()).groups,
+    )
+    batches = Epochs(part, 4, np.random.default_rng(i))
+    record = Record(_norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
+    return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
+
+
+def _norm(model):
+    return {"norm": sum(p.double().square().sum().item() for p in model.parameters())}
+
+
+def _objective(model, inputs, labels):
+    return F.cross_entropy(model(inputs, engine="reference"), labels)
+
+
+def _alone(training, **more):
+    return fit(
+        training.model,
+        training.batches,
+        training.recipe,
+        _objective,
+        training.record,
+        resume=training.resume,
+        **more,
+    )
+
+
+def _together(trainings, places=PLACES, **more):
+    return fit_together(trainings, _objective, places=places, **more)
+
+
+def _weights(training):
+    return torch.cat([p.detach().flatten() for p in training.model.parameters()])
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_side_by_side_is_alone_but_for_rounding(cell):
+    alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
+    start = [_weights(training) for training in alone]
+    expected, found = [_alone(training) for training in alone], _together(beside)
+    for one, two, before in zip(alone, beside, start, strict=True):
+        truth = _weights(one)
+        assert (truth - before).norm() > 1e-3
+        assert (_weights(two) - truth).norm() <= 1e-10 * truth.norm()
+    for one, two in zip(expected, found, strict=True):
+        assert (one.status, one.steps) == (two.status, two.steps) == (COMPLETED, 6)
+        assert [row["step"] for row in two.rows] == [3, 6]
+        assert two.column("norm", 2) == pytest.approx(one.column("norm", 2), rel=1e-10)
+        assert two.kept[0]["step"] == one.kept[0]["step"]
+
+
+@pytest.mark.parametrize("width", [16, 48])
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
+    def one(i, **more):
+        return _training(cell, i, width=width, **more)
+
+    companies = [
+        [one(0)],
+        [one(0), one(1), one(2)],
+        [one(3), one(0, epochs=2)],
+        [one(4, epochs=1), one(5, rate=math.inf), one(2), one(0)],  # one ends early, one diverges
+    ]
+    found = []
+    for company in companies:
+        place = [len(company) - 1, 0][company is companies[0] or company is companies[1]]
+        done = _together(company)[place]
+        found.append((_weights(company[place]), done.rows, done.status, done.steps))
+    for weights, *rest in found[1:]:
+        assert torch.equal(weights, found[0][0])
+        assert rest == [*found[0][1:]]
+
+
+def test_one_that_diverges_stays_as_it_is_and_the_others_go_on():
+    trainings = [_training("gru", 0), _training("gru", 1, rate=math.inf), _training("gru", 2)]
+    first, second, third = _together(trainings, finite="gradients")
+    assert [done.status for done in (first, second, third)] == [COMPLETED, DIVERGED, COMPLETED]
+    assert (second.steps, second.rows) == (1, [])
+    assert first.steps == third.steps == 6 and len(third.rows) == 2
+    assert torch.isfinite(_weights(trainings[0])).all()
+
+
+def test_a_measurement_that_is_no_number_ends_its_own_training_alone():
+    trainings = [_training("rnn", i) for i in range(2)]
+    values = itertools.chain([1.0], itertools.repeat(math.nan))
+    record = Record(lambda model: {"value": next(values)}, (2, 4))
+    trainings[1] = Training(**(vars(trainings[1]) | {"record": record}))
+    first, second = _together(trainings)
+    assert (first.status, first.steps) == (COMPLETED, 6)
+    assert (second.status, second.steps, second.column("value", 1)) == (DIVERGED, 4, [1.0])
+
+
+def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
+    def trainings(every=()):
+        keep = [Resume(tmp_path / f"{i}.state", every=s) for i, s in enumerate(every)] or [None] * 3
+        return [_training("lstm", i, epochs=3, resume=keep[i]) for i in range(3)]
+
+    whole = trainings()
+    expected = _together(whole)
+    cut = trainings(
+        (0.0, 0.0, 1e9)
+    )  # the last has kept no state: it begins anew, beside those in their fourth step
+    cut[0] = Training(**(vars(cut[0]) | {"batches": _Interrupted(cut[0].batches, after=4)}))
+    with pytest.raises(KeyboardInterrupt):
+        _together(cut)
+    again = trainings((0.0, 0.0, 0.0))
+    found = _together(again)
+    for one, two in zip(whole, again, strict=True):
+        assert torch.equal(_weights(one), _weights(two))
+    assert [done.rows for done in found] == [done.rows for done in expected]
+
+
+class _Interrupted:
+    def __init__(self, batches, after):
+        self._batches, self._left = batches, after
+        self.epoch, self.state = batches.epoch, batches.state
+
+    def next(self):
+        self._left -= 1
+        if self._left < 0:
+            raise KeyboardInterrupt
+        return self._batches.next()
+
+
+def test_what_cannot_share_a_pass_is_refused():
+    one = _training("gru", 0)
+    with pytest.raises(ValueError, match="expected between 1 and 1 networks, got 2"):
+        _together([one, _training("gru", 1)], places=1)
+    with pytest.raises(ValueError, match="built alike, they differ in GRU cell hidden_size"):
+        _together([one, _training("gru", 1, width=32)])
+    with pytest.raises(ValueError, match="built alike, they differ in Embedding embedding"):
+        _together([one, _training("gru", 1, kind="pixels")])
+    with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 5"):
+        _together([_training("gru", 0, width=5)])
+    model = Model(make_cell("gru", 1, 16), 2, dropout=Dropout(output=0.1))
+    with pytest.raises(ValueError, match="without dropout side by side; train them one by one"):
+        _together([Training(**(vars(one) | {"model": model}))])
+    bad = _training("gru", 0, kind="pixels")
+    part = _task("pixels").train
+    part.inputs[:, 2] = np.nan
+    batches = Epochs(part, 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="expected finite inputs"):
+        _together([Training(**(vars(bad) | {"batches": batches}))])
