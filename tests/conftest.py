@@ -31,6 +31,28 @@ def browser():
         yield chromium
 
 
+@pytest.fixture(scope="session")
+def house(request, tmp_path_factory):
+    """A folder in which the notebooks are run."""
+    from house import House  # and with it the experiments, which few tests need
+
+    house = House(tmp_path_factory.mktemp("house") / "data")
+    yield house
+    house.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _notebooks_ahead(request):
+    """Run the notebooks that tests ask for from the first test on, where a second core is idle."""
+    asked = [
+        item.callspec.params["name"]
+        for item in request.session.items
+        if "house" in getattr(item, "fixturenames", ())
+    ]
+    if len(asked) > 1 and len(os.sched_getaffinity(0)) > 1:
+        request.getfixturevalue("house").start(asked)
+
+
 _LEFT_OUT = pytest.StashKey[int]()
 
 

@@ -1,0 +1,133 @@
+"""The notebooks of the pipeline, run with smoke parameters in a folder of the tests."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from lib.experiments import load_profile
+from lib.paths import NOTEBOOKS, ROOT
+from lib.run.notebooks import read_parameters
+
+ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
+ANY_GROUP = "01_train_supervised"
+"""Trains the group of networks that it is told."""
+
+
+class House:
+    """A folder laid out as `data/`, in which notebooks run in the order of the pipeline, each once.
+
+    A thread may run them ahead (`start`), on the core that the other tests leave idle; whoever asks for one that is running
+    waits for it.
+    """
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.prepared = data / "prepared"
+        self._done: dict[str, Path] = {}
+        self._one = {name: threading.Lock() for name in ALL}
+        self._environment = dict(os.environ)  # whatever a test changes meanwhile
+        self._ahead, self._ended = None, False
+
+    def start(self, names: list[str]) -> None:
+        """Run the notebooks `names` in a thread."""
+
+        def ahead():
+            for name in names:
+                if not self._ended and not self._one[name].locked():
+                    with contextlib.suppress(AssertionError):  # its own test fails of it
+                        self.run(name)
+
+        self._ahead = threading.Thread(target=ahead, name="notebooks")
+        self._ahead.start()
+
+    def end(self) -> None:
+        """Run no further notebook ahead, and wait for the one that runs."""
+        self._ended = True
+        if self._ahead:
+            self._ahead.join()
+
+    def run(self, name: str) -> Path:
+        """Run the notebook `name` after those that it needs; return its executed copy."""
+        with self._one[name]:
+            if name not in self._done:
+                for earlier in self._needs(name):
+                    self.run(earlier)
+                self._train_group(name)
+                self._done[name] = self._execute(name)
+        return self._done[name]
+
+    def _train_group(self, name: str) -> None:
+        """Train the group of networks that a notebook reads, unless one of the notebooks does by default."""
+        results, known = self._results(name), read_parameters(NOTEBOOKS / f"{name}.ipynb")
+        groups = load_profile("smoke").designs
+        if "results" in known and results.stem in groups and not results.exists():
+            self.run(ALL[0])
+            self._execute(ANY_GROUP, group=results.stem, out=str(results))
+
+    def _needs(self, name: str) -> list[str]:
+        parameters = read_parameters(NOTEBOOKS / f"{name}.ipynb")
+        needed = []
+        if "prepared" in parameters:
+            needed.append(ALL[0])
+        if "results" in parameters:
+            needed += [other for other in ALL if self.written(other) == self._results(name)]
+        if "data_dir" in parameters:
+            needed += [other for other in ALL if "2" <= other < "8"]
+        return needed
+
+    def written(self, name: str) -> Path | None:
+        """Return the dataset that an experiment's notebook writes, None for other notebooks."""
+        if not re.match(r"0[1-9]|1", name):
+            return None
+        # By hand they write where the pipeline does, below data/interactive.
+        out = str(read_parameters(NOTEBOOKS / f"{name}.ipynb")["out"]).replace("interactive/", "")
+        return self.data.parent / out
+
+    def _results(self, name: str) -> Path:
+        """Return the dataset that an analysis is run for here: where it may be a stored one, this run's."""
+        default = read_parameters(NOTEBOOKS / f"{name}.ipynb").get("results", "")
+        return self.data.parent / str(default).replace("reference/real", "results")
+
+    def _values(self, name: str) -> dict[str, str]:
+        """Return a value for every parameter that says where something lies."""
+        outs = {
+            "0": self.written(name) or self.prepared,
+            "1": self.written(name),
+            "8": self.data / "tables" / f"{name}.csv",
+            "9": self.data / "tables" / "coverage.csv",
+        }
+        values = {
+            "profile": "smoke",
+            "prepared": self.prepared,
+            "results": self._results(name),
+            "cache": self.data / "cache",
+            "data_dir": self.data,
+            "result_set": "rebuilt",
+            "out": outs.get(name[0], self.data),
+        }
+        known = read_parameters(NOTEBOOKS / f"{name}.ipynb")
+        return {key: str(value) for key, value in values.items() if key in known}
+
+    def _execute(self, name: str, **changed: str) -> Path:
+        folder = self.data / "executed"
+        stem = "_".join([name, *filter(None, [changed.get("group")])])
+        executed = folder / ("rebuilt" if "2" <= name < "8" else "") / f"{stem}.ipynb"
+        values = self._values(name) | changed
+        given = [text for pair in values.items() for text in ("-p", *pair)]
+        command = [
+            sys.executable,
+            "-m",
+            "lib.run",
+            f"notebooks/{name}.ipynb",
+            str(executed),
+            *given,
+        ]
+        done = subprocess.run(
+            command, cwd=ROOT, env=self._environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return executed

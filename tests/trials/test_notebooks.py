@@ -1,0 +1,296 @@
+"""Bad notebooks, parameters and paths, as `python -m lib.run` meets them."""
+
+import argparse
+import copy
+import json
+import math
+import os
+from pathlib import Path
+
+import pytest
+from trials.nested import places
+
+from lib.paths import NOTEBOOKS
+from lib.run.execute import _invalid, _runs
+from lib.run.notebooks import NotebookError, check_notebook, convert, read_parameters
+
+pytestmark = pytest.mark.trials
+KIND = "notebooks"
+
+PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"\nresults = "r"\nresult_set = "s"'
+
+
+def _cell(kind, source, name, **more):
+    return {
+        "cell_type": kind,
+        "id": name,
+        "metadata": more.pop("metadata", {}),
+        "source": source,
+        **more,
+    }
+
+
+def _notebook(parameters=PARAMETERS):
+    code = {"outputs": [], "execution_count": None}
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}},
+        "cells": [
+            _cell("markdown", ["# Does it run?\n", "Yes."], "title"),
+            _cell("code", parameters, "parameters", metadata={"tags": ["parameters"]}, **code),
+            _cell("code", "assert True", "checks", **code),
+            _cell("code", "print('versions')", "versions", **code),
+        ],
+    }
+
+
+def _scalars(found):
+    return (
+        isinstance(found, dict)
+        and all(
+            isinstance(key, str) and type(value) in (bool, int, float, str)
+            for key, value in found.items()
+        )
+        and not any(
+            isinstance(value, float) and not math.isfinite(value) for value in found.values()
+        )
+    )
+
+
+def _sentences(found):
+    return isinstance(found, list) and all(
+        isinstance(text, str) and text and "\n" not in text for text in found
+    )
+
+
+def _look(path):
+    """All that `lib.run` looks at before it starts a kernel."""
+    problems = check_notebook(path)
+    assert _sentences(problems), problems
+    found = read_parameters(path)
+    assert isinstance(_invalid(path), str)
+    return found
+
+
+def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
+    path = tmp_path / "a.ipynb"
+    whole = json.dumps(_notebook(), indent=1)
+    path.write_text(whole)
+    assert check_notebook(path) == [] and _invalid(path) == ""
+    for _ in trials.some(700):
+        text = whole
+        for _ in range(draw.choice((1, 1, 2, 3))):
+            at = draw.randrange(len(text) + 1)
+            to = min(len(text), at + draw.randrange(1, 30))
+            bit = draw.choice(
+                (
+                    "",
+                    "[",
+                    "]",
+                    "{",
+                    "}",
+                    '"',
+                    ",",
+                    "null",
+                    "\\",
+                    "\\u0000",
+                    "\t",
+                    "1e999",
+                    "NaN",
+                    "-Infinity",
+                    "\x00",
+                    "é",
+                    "9" * 5000,
+                    "[" * 3000,
+                )
+            )
+            text = draw.choice(
+                (text[:at] + bit + text[at:], text[:at] + bit + text[to:], text[:at])
+            )
+        path.write_text(text, encoding="utf-8")
+        trials.refuse(text[:40], lambda: _look(path), NotebookError, right=_scalars)
+
+
+def test_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
+    path = tmp_path / "a.ipynb"
+    parts = [path for path, _ in places(_notebook()) if path]
+    kinds = (
+        None,
+        True,
+        0,
+        1.5,
+        "",
+        "x",
+        [],
+        {},
+        [None],
+        [[]],
+        {"a": None},
+        {"name": 3},
+        ["parameters", 1],
+        [{}],
+        "\x00",
+        "a = 1\x00",
+        10**30,
+    )
+    for _ in trials.some(500):
+        notebook = _notebook()
+        for _ in range(draw.choice((1, 1, 2))):
+            *front, last = draw.choice(parts)
+            at = notebook
+            try:
+                for key in front:
+                    at = at[key]
+                if draw.random() < 0.2:
+                    del at[last]
+                else:
+                    at[last] = copy.deepcopy(draw.choice(kinds))
+            except (LookupError, TypeError):  # the first fault took the place of the second
+                continue
+        path.write_text(json.dumps(notebook), encoding="utf-8")
+        trials.refuse(place_of(notebook), lambda: _look(path), NotebookError, right=_scalars)
+
+
+def place_of(notebook):
+    return json.dumps(notebook)[:80]
+
+
+GOOD = [
+    "1",
+    "-3",
+    "0.5",
+    "-.5",
+    "True",
+    "False",
+    "'x'",
+    '"a b"',
+    "1e-3",
+    "''",
+    "10_000",
+    "+2",
+    "'a' 'b'",
+]
+BAD = [
+    "None", "[1]", "(1,)", "{}", "{1}", "{[]: 1}", "{**{}}", "1 + n", "1 + 1j", "f()", "lambda: 1", "b'x'", "1e999", "-1e999", "...", "x", "f'{1}'",
+    "not True", "~1", "-True", "[" * 150, "-" * 3000 + "1", "9" * 5000, "'", "1 2", "", "await x", "yield", "a.b", "a[0]",
+    "1 if 1 else 2", "(y := 1)", "*a", "'\x00'", "1\x00", "'\\N{nothing}'", "'\\x'", "0777", "1__0",
+]  # fmt: skip
+LINES = [
+    "import os",
+    "a, b = 1, 2",
+    "a += 1",
+    "del a",
+    "if 1:\n    a = 1",
+    "a.b = 1",
+    "a[0] = 1",
+    "a = b = 1",
+    "class A: pass",
+    "%magic",
+    "!ls",
+    "pass",
+    "a: int",
+    "\x00",
+    "\ta = 1",
+    "é = 1; 2",
+    "with x: y = 1",
+]
+
+
+def test_cells_of_parameters_are_read_or_refused(trials, draw, tmp_path):
+    path = tmp_path / "a.ipynb"
+    for i in trials.some(700):
+        lines = [f"p{k} = {draw.choice(GOOD)}" for k in range(draw.randrange(1, 5))]
+        expected = {}
+        exec("\n".join(lines), {}, expected)
+        bad = i % 3 > 0
+        if bad:
+            wrong = f"q = {draw.choice(BAD)}" if i % 3 == 1 else draw.choice(LINES)
+            lines.insert(draw.randrange(len(lines) + 1), wrong)
+        path.write_text(json.dumps(_notebook("\n".join(lines))))
+        if bad:
+            trials.refuse(wrong[:40], lambda: read_parameters(path), NotebookError)
+        else:
+            trials.accept(lines, lambda: read_parameters(path), lambda found: found == expected)
+
+
+def test_values_are_those_that_were_written(trials, draw):
+    letters = "0123456789+-.eE_ xinfatrueyo'\"\n\t٣½"
+    for _ in trials.some(800):
+        text = draw.choice(
+            ("", "-", "1", "1.", "1e", "inf", "nan", "true", "True", "0x1", "1_0", " 1", "1 ")
+        )
+        text += "".join(draw.choice(letters) for _ in range(draw.randrange(4)))
+        default = draw.choice((True, 3, 0.5))
+
+        def right(found, text=text, default=default):
+            if type(found) is not type(default):
+                return False
+            if default is True:
+                return text == ("true" if found else "false")
+            plain = text.isascii() and not set(text) & set(" _\n\t'\"x")
+            return plain and math.isfinite(found) and found == type(default)(text)
+
+        trials.refuse(
+            (text, default), lambda: convert("p", text, default), NotebookError, right=right
+        )
+
+
+def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
+    notebook = tmp_path / "a.ipynb"
+    notebook.write_text(json.dumps(_notebook()))
+    (tmp_path / "link").symlink_to(NOTEBOOKS)
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(NOTEBOOKS.parent)
+    parts = [
+        "notebooks",
+        "..",
+        ".",
+        "data",
+        "x",
+        "21_parameter_counts.ipynb",
+        "a.ipynb",
+        "b.txt",
+        str(tmp_path),
+        "link",
+        "folder",
+        str(NOTEBOOKS),
+        "",
+        "{set}",
+    ]
+    for _ in trials.some(400):
+        output = os.path.join(*(draw.choice(parts) for _ in range(draw.randrange(1, 6))))
+        if draw.random() < 0.6:
+            output += draw.choice(("/out.ipynb", ".ipynb", "/../out.ipynb"))
+        label = draw.choice(
+            (
+                "",
+                "one",
+                "real",
+                "a-b",
+                "../x",
+                "/",
+                "a b",
+                "$(x)",
+                "..",
+                "",
+                "x;y",
+                "notebooks/../x",
+                "é/",
+            )
+        )
+        sets = [[label, "1.nc"]] if label else []
+        asked = argparse.Namespace(notebook=notebook, output=Path(output), sets=sets, parameters=[])
+
+        def right(runs, output=output, label=label):
+            [(path, _)] = runs.values()
+            real = Path(os.path.realpath(str(path)))
+            named = not label or label.replace("-", "_").isidentifier()
+            return (
+                named
+                and real.suffix == ".ipynb"
+                and real != notebook
+                and NOTEBOOKS not in real.parents
+            )
+
+        trials.refuse((output, label), lambda: _runs(asked), NotebookError, right=right)

@@ -1,0 +1,241 @@
+"""Shards and states of trainings that were damaged, cut, altered or swapped: none of them is believed."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+
+from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training.outcome import Fit
+from lib.training.resume import Resume
+
+pytestmark = pytest.mark.trials
+KIND = "shards"
+
+IDENTITY = {"job": {"width": 3, "rate": 0.01}, "code": "0123", "versions": {"torch": "2"}}
+ARRAYS = {
+    "status": np.array(0, np.int8),
+    "loss": np.linspace(2, 1, 24).reshape(2, 12),
+    "adjoint": np.array([-np.inf, np.nan, 3.5], np.float32),
+    "label": np.array("a name"),
+    "none": np.zeros((0, 3)),
+}
+
+
+def _same(found):
+    return set(found) == set(ARRAYS) and all(
+        found[name].dtype == value.dtype
+        and found[name].shape == value.shape
+        and found[name].tobytes() == value.tobytes()
+        for name, value in ARRAYS.items()
+    )
+
+
+def _read(trials, what, cache, capsys):
+    """Count what is read: nothing, with one sentence and the file put aside, or exactly what was written."""
+    path = shard_path(cache, IDENTITY)
+    trials.count += 1
+    try:
+        found = read_shard(cache, IDENTITY)
+    except Exception as error:
+        trials.note("traceback", f"{what}: {type(error).__name__}: {error}")
+        return
+    said = capsys.readouterr().err
+    if found is not None:
+        if not _same(found):
+            trials.note("wrong acceptance", f"{what}: {found}")
+        return
+    trials.refused += 1
+    if said.count("\n") != 1 or "cannot be trusted" not in said:
+        trials.note("traceback", f"{what}: no single sentence: {said!r}")
+    if path.exists() or not path.with_suffix(".damaged").exists():
+        trials.note("difference", f"{what}: the file was not put aside")
+
+
+def test_damaged_bytes_are_never_believed(trials, draw, tmp_path, capsys):
+    path = write_shard(tmp_path, IDENTITY, ARRAYS)
+    whole = path.read_bytes()
+    _read(trials, "whole", tmp_path, capsys)
+    assert path.exists()
+    for i in trials.some(2000):
+        content = bytearray(whole)
+        at = draw.randrange(len(content))
+        match i % 5:
+            case 0 | 1:
+                for _ in range(draw.choice((1, 1, 2, 20))):
+                    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+            case 2:
+                del content[at:]
+            case 3:
+                content[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
+            case _:
+                content[at:at] = draw.choice(
+                    (draw.randbytes(8), bytes(64), whole[:at], b"PK\x03\x04")
+                )
+        path.write_bytes(content)
+        _read(trials, f"{i % 5} at {at}", tmp_path, capsys)
+
+
+def _members(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def _npy(value):
+    file = io.BytesIO()
+    np.save(file, value, allow_pickle=True)
+    return file.getvalue()
+
+
+def _altered(draw, parts):
+    """A container in order, whose content is not what was written."""
+    name = draw.choice([key for key in parts if key not in ("identity.npy", "digest.npy")])
+    value = np.load(io.BytesIO(parts[name]))
+    other = draw.choice([key for key in parts if key != name])
+    match draw.randrange(14):
+        case 0 if value.dtype.kind == "f" and value.size:
+            parts[name] = _npy(value * value.dtype.type(1.01))
+        case 1 if value.dtype.kind in "fi":
+            parts[name] = _npy(value + value.dtype.type(1)) if value.size else _npy(value.T)
+        case 2:
+            parts[name] = _npy(value[None])
+        case 3:
+            parts[name] = _npy(np.array({"a": 1}, object))  # a pickle
+        case 4:
+            del parts[name]
+        case 5:
+            parts["more.npy"] = parts[name]
+        case 6:
+            parts[name], parts[other] = parts[other], parts[name]
+        case 7:
+            parts["identity.npy"] = _npy(
+                np.array(json.dumps({**IDENTITY, "code": "4567"}, sort_keys=True))
+            )
+        case 8:
+            parts["digest.npy"] = _npy(np.array("0" * 64))
+        case 9:
+            del parts[draw.choice(("identity.npy", "digest.npy"))]
+        case 10 if value.dtype.kind == "f":
+            parts[name] = _npy(value.astype("f2" if value.dtype.itemsize > 2 else "f8"))
+        case 11:
+            parts["status.npy"] = _npy(np.array(draw.choice((1, 2, 3, 7, -1)), np.int8))
+        case 12:
+            parts[name] = parts[name][: draw.randrange(len(parts[name]))]
+        case _:
+            parts[f"../{name}"] = parts.pop(name)
+    return parts
+
+
+def test_altered_values_in_a_valid_container_are_never_believed(trials, draw, tmp_path, capsys):
+    path = write_shard(tmp_path, IDENTITY, ARRAYS)
+    whole = path.read_bytes()
+    for _ in trials.some(800):
+        parts = _altered(draw, _members(whole))
+        with zipfile.ZipFile(
+            path, "w", draw.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA))
+        ) as archive:
+            for name, content in parts.items():
+                archive.writestr(name, content)
+        before = trials.refused
+        _read(trials, sorted(parts), tmp_path, capsys)
+        if trials.refused == before:
+            trials.note("wrong acceptance", f"an altered shard was read: {sorted(parts)}")
+
+
+def test_a_shard_of_another_job_is_never_believed(trials, draw, tmp_path, capsys):
+    for i in trials.some(100):
+        other = {
+            **IDENTITY,
+            "job": {
+                **IDENTITY["job"],
+                "width": draw.choice((True, "3", 3.0, 4, None, [3])),
+                "more": i,
+            },
+        }
+        write_shard(tmp_path, other, ARRAYS).replace(shard_path(tmp_path, IDENTITY))
+        before = trials.refused
+        _read(trials, other, tmp_path, capsys)
+        if trials.refused == before:
+            trials.note("wrong acceptance", f"{other} was taken for {IDENTITY}")
+
+
+# ---- states of trainings ---------------------------------------------------------------------------------------------
+
+
+def _training(seed):
+    torch.manual_seed(seed)
+    model = torch.nn.Linear(3, 2)
+    optimiser = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimiser.step()
+    done = Fit(status=0, steps=seed, rows=[{"step": seed, "loss": 0.5 * seed}])
+    return model, {"optimisers": [optimiser]}, _Order(seed), done
+
+
+class _Order:
+    """Where a training is in its data, without data."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def state(self):
+        return {"seed": self.seed}
+
+    def restore(self, state):
+        self.seed = state["seed"]
+
+
+def _all(model, moving, batches, done):
+    """All that a state restores, to the bit."""
+    tensors = [*model.state_dict().values()]
+    for part in moving["optimisers"]:
+        tensors += [
+            part.state[p][name]
+            for p in model.parameters()
+            for name in ("step", "exp_avg", "exp_avg_sq")
+        ]
+    values = [tensor.numpy().tobytes() for tensor in tensors]
+    return (
+        values,
+        batches.seed,
+        done.rows,
+        done.steps,
+        torch.random.get_rng_state().numpy().tobytes(),
+    )
+
+
+def test_a_damaged_state_is_never_taken_up(trials, draw, tmp_path, capsys):
+    path = tmp_path / "a.state"
+    saved = _training(1)
+    Resume(path).save(*saved)
+    whole, stored = path.read_bytes(), _all(*saved)
+    fresh = _training(2)
+    untouched = _all(*fresh)
+    for i in trials.some(400):
+        content = bytearray(whole)
+        at = draw.randrange(len(content))
+        match i % 4:
+            case 0:
+                content[at] ^= 1 << draw.randrange(8)
+            case 1:
+                del content[at:]
+            case 2:
+                content[at:at] = draw.randbytes(draw.randrange(1, 9))
+            case _:
+                content[:] = content[:32] + draw.randbytes(draw.randrange(100))
+        path.write_bytes(content)
+        trials.accept(
+            f"{i % 4} at {at}",
+            lambda: (
+                Resume(path).load(*fresh)
+                or (_all(*fresh), path.exists(), capsys.readouterr().err.count("\n"))
+            ),
+            lambda found: found == (untouched, False, 1),
+        )
+    path.write_bytes(whole)
+    trials.accept(
+        "whole", lambda: Resume(path).load(*fresh) or _all(*fresh), lambda found: found == stored
+    )
