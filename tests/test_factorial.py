@@ -30,7 +30,7 @@ LEVELS = {
 
 @pytest.fixture(scope="module")
 def attempt():
-    return one_job("factorial", **LEVELS)
+    return one_job("factorial", **LEVELS, start="text", drop_last=False)
 
 
 def _bytes(found):

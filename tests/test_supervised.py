@@ -96,9 +96,9 @@ def test_drawn_sequences_need_a_size_to_be_tested_on(prepared, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["quick", "real", "paper"])
-def test_the_four_cells_are_rows_of_every_profile(name):
+def test_the_texts_cells_are_rows_of_every_profile(name):
     groups = load_profile(name).designs
     for group in ("fast_slow", "pixels"):
         cells = {row.cell[0] for row in groups[group]}
-        assert {"lem", "chrono_lstm", "exponential"} <= cells
+        assert {"lem", "exponential"} <= cells
     assert "unicornn" in {row.cell[0] for row in groups["pixels"]}

@@ -213,8 +213,8 @@ def _modules(engines: Mapping[str, str]) -> Iterable[str]:
     for name, chosen in engines.items():
         if "/" not in name:
             yield cell_class(name).__module__
-        if chosen != "reference":
-            yield kernels.module_of(name, chosen)
+        if module := kernels.module_of(name, chosen):
+            yield module
 
 
 @cache

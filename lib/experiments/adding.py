@@ -5,32 +5,38 @@ What the text leaves open, and what is chosen here:
 
 =================== =====================================================================================
 optimiser           Adam, on fresh sequences in every batch; gradients are clipped
-training steps      in `params.yaml`
+training steps      in `params.yaml`; a training ends early where its validation error is below `enough`
 learning rate       the text's range is 1e-4 to 1e-3, its choice for each network is not told
-initial weights     the same for all, see `start`
-activation          tanh, as in the other experiments
+initial weights     a factor, see `draw_weights`: those of the author's public research code by default
+activation          a factor: tanh, which that code uses, or ReLU
+LU RNN              W is an orthogonal matrix whose rows are ordered so that L and U need no exchanges. That
+                    code keeps the order beside the factors; here the matrix in that order is W: it is
+                    orthogonal as well
 =================== =====================================================================================
 """
 
 import copy
 import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 import xarray as xr
 from pydantic import Field, model_validator
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.cells import make_cell
+from lib.cells import Cell, State, cell_class, make_cell
+from lib.cells._interchange import alternate
+from lib.cells.lu_rnn import multiply, solve
 from lib.experiments._experiment import Architecture, Experiment
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import singular_values
 from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError, Schema
 from lib.run.params import Design, Factor, LearningRate, Positive
-from lib.tasks.adding import FEATURES, draw_sums, mean_input
+from lib.tasks.adding import BASELINE, FEATURES, draw_sums, mean_input
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Record, fit
 from lib.training.model import Model, tensors
@@ -39,25 +45,30 @@ from lib.training.seeds import seeds, seeds_of, torch_seed
 
 _INTERCHANGING = ("lu_rnn", "inverse_rnn")
 _SPREAD = 0.5
-_STEPS_OF_A_SECOND = 20_000
+_STEPS_OF_A_SECOND = 10_000
 """Time steps of one batch that one core does in a second, roughly; only the estimate of the time left uses it."""
 
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""
 STAGES = ("untrained", "trained")
 ENDS = ("largest", "smallest")
-LEVELS = ("architecture", "time_steps", "learning_rate", "replicate")
+START = Literal["author", "text", "library", "identity"]
+ACTIVATION = Literal["tanh", "relu"]
+LEVELS = ("architecture", "time_steps", "learning_rate", "start", "activation", "replicate")
 """The levels of one training, from which its random numbers follow."""
 
 
 def _check(ds: xr.Dataset) -> None:
     trained = ds["status"] == COMPLETED
-    for name in ("error", "adjoint", "gain"):
+    for name in ("error", "validation", "adjoint", "gain"):
         over = [dim for dim in ds[name].dims if dim not in LEVELS]
         if bool((ds[name].isnull().any(over) & trained).any()):
             raise ResultsError(f"{name}: expected values wherever a training was completed")
-    if bool(((ds["steps_completed"] != ds["training_steps"]) & trained).any()):
-        raise ResultsError("steps_completed: expected all training steps of a completed training")
+    short = trained & (ds["steps_completed"] < ds["training_steps"])
+    if bool((short & (ds["validation"].isel(checkpoint=-1) >= ds["enough"])).any()):
+        raise ResultsError(
+            "steps_completed: expected all training steps of a training that had not learned enough"
+        )
     if bool(((ds["status"] == NOT_PLANNED) != (ds["training_steps"] == 0)).any()):
         raise ResultsError("training_steps: expected some exactly where a training is planned")
     if bool((ds["error"] < 0).any()):
@@ -65,11 +76,13 @@ def _check(ds: xr.Dataset) -> None:
 
 
 SCHEMA = Schema(
-    name="adding/2",
+    name="adding/3",
     coordinates={
         "architecture": ("recurrent architecture", "1"),
         "time_steps": ("length of the sequences", "step"),
         "learning_rate": ("learning rate of Adam", "1"),
+        "start": ("initial weights", "1"),
+        "activation": ("activation of the recurrence", "1"),
         "replicate": ("replicate", "1"),
         "checkpoint": ("measurement of the error, the first before training", "1"),
         "position": ("place in the sequence, as a share of its length", "1"),
@@ -80,13 +93,25 @@ SCHEMA = Schema(
         "status": (LEVELS, "int8", "how the training ended", "1"),
         "training_steps": (LEVELS, "int64", "batches planned", "step"),
         "steps_completed": (LEVELS, "int64", "batches trained on", "step"),
-        "parameters": (("architecture",), "int64", "parameters of the cell", "1"),
+        "parameters": (
+            ("architecture",),
+            "int64",
+            "parameters of the cell, without the first state",
+            "1",
+        ),
         "error": (
             (*LEVELS, "checkpoint"),
             "float64",
-            "mean squared error on the test sequences",
+            "mean squared error on the test sequences; after an early end the last",
             "1",
         ),
+        "validation": (
+            (*LEVELS, "checkpoint"),
+            "float64",
+            "mean squared error on as many other sequences, which choose among settings; after an early end the last",
+            "1",
+        ),
+        "enough": ((), "float64", "validation error below which a training ends early", "1"),
         "adjoint": (
             (*LEVELS, "stage", "position"),
             "float64",
@@ -109,14 +134,18 @@ class Adding(Design):
     """Which networks are trained on the adding problem, and how.
 
     `tau` is the LU RNN's and the inverse RNN's. Gradients longer than `clip` are shortened to it. The mean squared
-    error on `test_size` sequences is measured at `checkpoints` equally spaced steps, the adjoint states of `probe_size`
-    sequences before and after training.
+    errors on `test_size` test sequences and as many for validation are measured at `checkpoints` equally spaced steps, the
+    adjoint states of `probe_size` sequences before and after training. A training whose validation error is below
+    `enough` times the guess's at a checkpoint ends there.
     """
 
     architecture: Factor[Architecture]
     time_steps: Factor[Annotated[int, Field(ge=2, le=10**6)]]
     learning_rate: Factor[LearningRate]
+    start: Factor[START] = ("author",)
+    activation: Factor[ACTIVATION] = ("tanh",)
     training_steps: Positive
+    enough: Annotated[float, Field(ge=0, le=1)]
     width: Positive
     tau: Positive
     batch_size: Positive
@@ -132,38 +161,103 @@ class Adding(Design):
                 f"training_steps is {self.training_steps}; expected at least one step for each of the "
                 f"{self.checkpoints} checkpoints"
             )
+        if "relu" in self.activation and (bad := set(self.architecture) - set(_RECTIFIED)):
+            raise ValueError(
+                f"activation is relu for {sorted(bad)[0]}; expected it for {', '.join(_RECTIFIED)} alone"
+            )
         return self
 
 
 def start(job: Adding) -> Model:
-    r"""Return the network before training.
+    """Return the network before training."""
+    name, width = job.architecture, job.width
+    hyper_parameters = {"tau": job.tau} if name in _INTERCHANGING else {}
+    with torch_seed(seeds_of(job, LEVELS, 2)[0]):
+        head = "library" if job.start == "text" else "glorot"
+        model = Model(make_cell(name, FEATURES, width, **hyper_parameters), 1, head=head)
+        draw_weights(model.cell, job.start, job.time_steps)
+    if job.activation == "relu":
+        _rectify(model.cell)
+    return model
+
+
+@torch.no_grad()
+def draw_weights(cell: Cell, start: str, time_steps: int) -> None:
+    r"""Draw a cell's initial weights from torch's generator.
+
+    Parameters
+    ----------
+    cell
+        With R, b and W, or the factors of W.
+    start
+        ``author``: R from N(0, 1/T), the standard deviation one over the length, W orthogonal, b zero, the first state
+        trained from zero; an LSTM as in Keras, which that code is written in. ``library``: Keras's, W orthogonal, R
+        Glorot uniform, b zero but 1 for forget gates. ``identity``: the same with W the identity (Le, Jaitly and
+        Hinton 2015). ``text``: this repository's own, see the notes.
+    time_steps
+        Length T.
 
     Notes
     -----
-    Input weights are uniform within :math:`\pm 1 / \sqrt{p}`, p = 2 features: large enough for tanh to bend, without which value and mark
-    cannot be multiplied. The recurrent weights, for each gate of the LSTM, are rotations :math:`e^A` with Gaussian A = -A',
-    by angles up to about one radian: orthogonal, as in the library that the text uses, and near enough to the identity for
-    well-conditioned factors L and U without exchanges of rows. All four architectures start alike.
+    In ``text`` the input weights are uniform within :math:`\pm 1 / \sqrt{p}`, p = 2 features: large enough for tanh to bend,
+    without which value and mark cannot be multiplied. The recurrent weights, for each gate of the LSTM, are rotations
+    :math:`e^A` with Gaussian A = -A', by angles up to about one radian. The biases -R E[u] cancel the mean input:
+    without that the states drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
 
-    The biases -R E[u] cancel the mean input. Without that the states drift to where tanh is flat within tens of
-    steps, and no architecture learned T = 100 in the training steps that are affordable here. The LSTM's forget gates
-    get 1 more, TensorFlow's default.
+    The author's R enters long sequences at 1/T: the network starts almost linear, and an orthogonal W then carries the
+    adjoint unchanged.
     """
-    name, width = job.architecture, job.width
-    hyper_parameters = {"tau": job.tau} if name in _INTERCHANGING else {}
-    with torch_seed(seeds_of(job, LEVELS, 2)[0]), torch.no_grad():
-        model = Model(make_cell(name, FEATURES, width, **hyper_parameters), 1)
-        cell = model.cell
+    width = cell.hidden_size
+    gates = len(cell.R) // width
+    if start == "text":
         cell.R.uniform_(-1, 1).div_(math.sqrt(FEATURES))
-        cell.b.copy_(-cell.R @ torch.tensor(mean_input(job.time_steps)))
-        blocks = [_rotation(width) for _ in range(len(cell.R) // width)]
-        if name == "lu_rnn":
-            cell.set_matrix(blocks[0])
-        else:
-            cell.W.copy_(torch.cat(blocks))
-        if name == "lstm":
-            cell.b[width : 2 * width] += 1
-    return model
+        cell.b.copy_(-cell.R @ torch.tensor(mean_input(time_steps)))
+        W = torch.cat([_rotation(width) for _ in range(gates)])
+    else:
+        nn.init.xavier_uniform_(cell.R)
+        nn.init.zeros_(cell.b)
+        W = torch.eye(width, dtype=torch.float64).repeat(gates, 1)
+        if start != "identity":
+            nn.init.orthogonal_(W)
+        if start == "author" and cell.name != "lstm":
+            cell.R.normal_().div_(time_steps)
+            cell.train_initial_state()
+            if cell.name in _INTERCHANGING:  # their second state counts steps
+                cell.x0[1].requires_grad_(False)
+    if cell.name == "lu_rnn":
+        order, *_ = torch.linalg.lu(W)
+        cell.set_matrix(W if start == "text" else order.T @ W)
+    else:
+        cell.W.copy_(W)
+    if cell.name == "lstm":
+        cell.b[width : 2 * width] += 1
+
+
+def _relu_rnn(weights: tuple, state: State, u: Tensor) -> State:
+    W, R, b = weights
+    return (torch.relu(state[0] @ W.T + u @ R.T + b),)
+
+
+def _relu_inverse_rnn(weights: tuple, state: State, u: Tensor) -> State:
+    W, inverse, R, b, tau = weights
+    x, t = state
+    return torch.relu(alternate(t, tau, x @ W.T, x @ inverse.T) + u @ R.T + b), t + 1
+
+
+def _relu_lu_rnn(weights: tuple, state: State, u: Tensor) -> State:
+    L, U, R, b, tau = weights
+    x, t = state
+    return torch.relu(alternate(t, tau, multiply(L, U, x), solve(L, U, x)) + u @ R.T + b), t + 1
+
+
+_RECTIFIED = {"rnn": _relu_rnn, "inverse_rnn": _relu_inverse_rnn, "lu_rnn": _relu_lu_rnn}
+"""The steps (2.1) and (2.28) with ReLU in the place of tanh."""
+
+
+def _rectify(cell: Cell) -> None:
+    """Give a cell the activation ReLU: its step changes, and no engine but the reference knows how to run it."""
+    cell.step = _RECTIFIED[cell.name]
+    cell.engine_options = {"activation": "relu"}
 
 
 def _rotation(width: int) -> Tensor:
@@ -181,11 +275,15 @@ def run(job: Adding, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
     measured before is kept.
     """
     T, model = job.time_steps, start(job)
-    # One test set for all trainings of a length.
-    test = tensors(draw_sums(T, job.test_size, np.random.default_rng(seeds({"test": T}, 1)[0])))
+    # The same sequences for all trainings of a length.
+    test, validation = (
+        tensors(draw_sums(T, job.test_size, np.random.default_rng(seeds({part: T}, 1)[0])))
+        for part in ("test", "validation")
+    )
     train_seed = seeds_of(job, LEVELS, 2)[1]
     ends = {"untrained": _nothing(), "trained": _nothing()}
-    status, steps, errors = DIVERGED, 0, [math.nan] * (job.checkpoints + 1)
+    status, steps = DIVERGED, 0
+    curves = {name: [math.nan] * (job.checkpoints + 1) for name in ("error", "validation")}
     try:
         ends["untrained"] = _ends(model, job, test)
         done = fit(
@@ -194,32 +292,43 @@ def run(job: Adding, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
             Recipe(learning_rate=job.learning_rate, steps=job.training_steps, clip=job.clip),
             lambda model, inputs, sums: F.mse_loss(model(inputs), sums),
             Record(
-                partial(_error, test),
+                lambda model: {
+                    "error": _error(test, model),
+                    "validation": _error(validation, model),
+                },
                 [job.training_steps * k // job.checkpoints for k in range(job.checkpoints + 1)],
+                stop=lambda row: row["validation"] < job.enough * BASELINE,
             ),
             resume=resume,
         )
-        steps, errors = done.steps, done.column("error", job.checkpoints + 1)
+        steps = done.steps
+        curves = {name: done.column(name, job.checkpoints + 1) for name in curves}
         if done.status == COMPLETED:
             ends["trained"] = _ends(model, job, test)
             status = COMPLETED
+            curves = {  # the model stays as it is after an early end
+                name: [done.rows[-1][name] if math.isnan(value) else value for value in values]
+                for name, values in curves.items()
+            }
     except ArithmeticError:  # a matrix without an inverse, where it is measured
         pass
     return {
         "status": status,
         "training_steps": job.training_steps,
         "steps_completed": steps,
-        "parameters": sum(p.numel() for p in model.cell.parameters()),
-        "error": np.array(errors),
+        "parameters": sum(
+            p.numel() for name, p in model.cell.named_parameters() if not name.startswith("x0")
+        ),
+        **{name: np.array(values) for name, values in curves.items()},
         **{name: np.stack([ends[stage][name] for stage in STAGES]) for name in _nothing()},
     }
 
 
 @torch.no_grad()
-def _error(test: tuple[Tensor, Tensor], model: Model) -> dict[str, float]:
-    """Return the mean squared error on the test sequences; one that is not finite is a divergence."""
-    error = F.mse_loss(model(test[0]), test[1]).item()
-    return {"error": error if math.isfinite(error) else math.nan}
+def _error(part: tuple[Tensor, Tensor], model: Model) -> float:
+    """Return the mean squared error on sequences; one that is not finite is a divergence."""
+    error = F.mse_loss(model(part[0]), part[1]).item()
+    return error if math.isfinite(error) else math.nan
 
 
 def _nothing() -> dict[str, np.ndarray]:
@@ -249,26 +358,35 @@ def _ends(model: Model, job: Adding, test: tuple[Tensor, Tensor]) -> dict[str, l
     }
 
 
+def _add_rule(ds: xr.Dataset, designs: Sequence[Any], prepared: None, found: object) -> None:
+    """Add the validation error at which trainings end."""
+    ds["enough"] = ds["enough"].copy(data=designs[0].enough * BASELINE)
+
+
+def _cost(job: Adding) -> float:
+    """Return about how many seconds one core takes."""
+    slow = 4 if job.architecture == "lstm" else 3 if job.activation == "relu" else 1
+    return slow * job.time_steps * job.training_steps / _STEPS_OF_A_SECOND
+
+
 EXPERIMENT = Experiment(
     name="adding",
     design=Adding,
     schema=SCHEMA,
     run=run,
-    cells=lambda job: (job.architecture,),
-    modules=lambda job: ("lib.tasks.adding",),
+    # The engines of a tanh network know no other activation.
+    cells=lambda job: (job.architecture + ("/relu" if job.activation == "relu" else ""),),
+    modules=lambda job: ("lib.tasks.adding", cell_class(job.architecture).__module__),
     levels=lambda designs: {
         "checkpoint": list(range(designs[0].checkpoints + 1)),
         "position": list(POSITIONS),
         "stage": list(STAGES),
         "end": list(ENDS),
     },
-    size=lambda job: (
-        (4 if job.architecture == "lstm" else 1)
-        * job.time_steps
-        * job.training_steps
-        / _STEPS_OF_A_SECOND
-    ),
+    fill=_add_rule,
+    size=_cost,
     title=lambda job: (
-        f"{job.architecture} at T={job.time_steps}, learning rate {job.learning_rate:g}"
+        f"{job.architecture} at T={job.time_steps}, learning rate {job.learning_rate:g}, {job.activation}, "
+        f"start {job.start}"
     ),
 )

@@ -4,8 +4,8 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 one treatment and a replicate. Its random numbers, for the permutation, the noise, the initial weights and the order of the
 batches, follow from its own levels alone, so it comes out the same whatever ran beside it.
 
-How networks start is a choice: ``text`` is what the papers of the cells say; ``author`` is what the author's public program
-does (see `AUTHOR`).
+How networks start is a choice: ``author`` is what the author's public program does (see `AUTHOR`), ``text`` what the papers of the
+cells say.
 """
 
 from collections.abc import Mapping, Sequence
@@ -187,6 +187,7 @@ def _describe_data(
     for i, name in enumerate(ds["dataset"].values.tolist()):
         data = _data(design, prepared, name)
         ds["classes"].values[i] = data.outputs
+        ds["largest_class"].values[i] = np.bincount(data.test.targets).max() / len(data.test)
         ds["examples"].values[i] = [
             min(design.probe_size or len(part), len(part)) for part in (data.train, data.test)
         ]

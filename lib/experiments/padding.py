@@ -12,6 +12,7 @@ method          network  what a step minimises
 ``constrained`` RNN      :math:`F + \beta (\|W'W - I\|_2^2 + \|WW' - I\|_2^2)`
 ``lstm``        LSTM     F
 ``reservoir``   RNN      F, over the output layer alone
+``fixed_w``     RNN      F, over all but W
 ``linear``      linear   F; not in the text, see the notebook of Table 2.2
 =============== ======== ===================================================================================
 
@@ -20,12 +21,14 @@ What the text leaves open, and what is chosen here:
 ===================== ==================================================================================
 optimiser             Adam in batches of 32, as in section 3.3; the learning rates are in `params.yaml`
 epochs                in `params.yaml`
-initial weights       TensorFlow's for recurrent layers, see `initialise`
+initial weights       TensorFlow's for recurrent layers, see `initialise`; the first state of the RNNs is
+                      trained from zero, as in the author's public research code
+input weights         a factor, see `initialise`; from N(0, 1/T) in that code
 activation            tanh, as in theorem 2.1; the linear RNN of definition 2.3 is trained beside it
 kappa                 one weight for the table, in `params.yaml`; the sweep shows the others
 weight of the soft    in `params.yaml`
 orthogonal penalty
-reservoir             W, R and b_1 stay as they were drawn; the output layer alone is trained
+reservoir             two, as in that code: nothing but the output layer is trained, or all but W
 accuracy              after the last epoch, on the test part
 ===================== ==================================================================================
 
@@ -67,18 +70,27 @@ CELLS = {
     "constrained": "rnn",
     "lstm": "lstm",
     "reservoir": "rnn",
+    "fixed_w": "rnn",
     "linear": "linear_rnn",
 }
 """The cell that each method trains: Table 2.1 of the dissertation, and the linear RNN trained like `adjoint`."""
 
-_COST = {"adjoint": 1, "coadjoint": 2, "constrained": 1, "lstm": 3, "reservoir": 0.1, "linear": 2}
+_COST = {
+    "adjoint": 1,
+    "coadjoint": 2,
+    "constrained": 1,
+    "lstm": 3,
+    "reservoir": 0.1,
+    "fixed_w": 1,
+    "linear": 2,
+}
 """Time of one step, about, relative to backpropagation: for the order of the jobs alone."""
 
 ADJOINT_BATCH = 128
 """Sequences whose adjoint states are measured at once."""
 
 SPLITS = ("train", "test")
-ATTEMPT = ("dataset", "padding", "method", "width", "replicate")
+ATTEMPT = ("dataset", "padding", "method", "width", "input_scale", "replicate")
 SWEEP = ("sweep_padding", "initialisation", "kappa", "sweep_replicate")
 
 _COORDINATES = {
@@ -86,6 +98,7 @@ _COORDINATES = {
     "padding": ("rows of noise as a multiple of the image's rows", "1"),
     "method": ("network and way of training", "1"),
     "width": ("recurrent dimension", "1"),
+    "input_scale": ("how large the input weights of the RNNs begin", "1"),
     "replicate": ("replicate: noise, initial weights and batches of its own", "1"),
     "sweep_padding": ("rows of noise as a multiple of the image's rows, in the sweep", "1"),
     "initialisation": ("how the recurrent weights are drawn, in the sweep", "1"),
@@ -146,14 +159,14 @@ def _check(ds: xr.Dataset) -> None:
             raise ResultsError(f"{prefix}accuracy: expected values between 0 and 1")
 
 
-SCHEMA = Schema("padding/2", _COORDINATES, _VARIABLES, _check, unions=("status",))
+SCHEMA = Schema("padding/3", _COORDINATES, _VARIABLES, _check, unions=("status",))
 
 
 class Padding(Design):
     """Experiment 2.3 of the dissertation and its appendix A3.2.
 
-    `kappa` weighs the penalty of the method ``coadjoint``, `orthogonality` that of ``constrained``; `input_scale` multiplies
-    the initial input weights of the RNNs. In a `sweep` the method is ``coadjoint`` (``adjoint`` at kappa = 0). Sizes of 0 mean
+    `kappa` weighs the penalty of the method ``coadjoint``, `orthogonality` that of ``constrained``; `input_scale` says how
+    the input weights of the RNNs begin. In a `sweep` the method is ``coadjoint`` (``adjoint`` at kappa = 0). Sizes of 0 mean
     "all of the data set"; `probe_size` training sequences are measured after every epoch, and the adjoint states of
     `adjoint_size` test sequences at the end.
     """
@@ -166,7 +179,7 @@ class Padding(Design):
     kappa: Factor[Weight]
     sweep: Factor[bool] = (False,)
     orthogonality: Weight
-    input_scale: Annotated[float, Field(gt=0, le=1e6)]
+    input_scale: Factor[Literal["1/T", "0.01", "0.1", "1"]] = ("1/T",)
     learning_rates: dict[Literal[tuple(CELLS)], LearningRate]
     epochs: Positive
     batch_size: Positive
@@ -209,7 +222,7 @@ def identity(job: Padding) -> dict:
     return said | {
         "kappa": job.kappa if job.method == "coadjoint" else 0.0,
         "orthogonality": job.orthogonality if job.method == "constrained" else 0.0,
-        "input_scale": 1.0 if job.method == "lstm" else job.input_scale,
+        "input_scale": "1" if job.method == "lstm" else job.input_scale,
         "learning_rate": job.learning_rates[job.method],
     }
 
@@ -292,13 +305,18 @@ def train(job: Padding, task: Task, resume: Resume | None = None) -> dict[str, n
 def initial_model(job: Padding, task: Task) -> Model:
     """Return the network that the job's method trains, its weights drawn from torch's generator."""
     model = Model(make_cell(CELLS[job.method], task.features, job.width), task.outputs)
-    initialise(model.cell, job.initialisation, 1.0 if job.method == "lstm" else job.input_scale)
+    scale = "1" if job.method == "lstm" else job.input_scale
+    initialise(model.cell, job.initialisation, scale, task.train.inputs.shape[1])
+    if job.method != "lstm":
+        model.cell.train_initial_state()
+    if job.method == "fixed_w":
+        model.cell.W.requires_grad_(False)
     nn.init.xavier_uniform_(model.output.weight)
     nn.init.zeros_(model.output.bias)
     return model
 
 
-def initialise(cell: Cell, initialisation: str, input_scale: float) -> None:
+def initialise(cell: Cell, initialisation: str, input_scale: str, time_steps: int) -> None:
     """Draw a cell's weights as TensorFlow does, whose routines the text says it uses (experiment 2.2).
 
     Parameters
@@ -308,8 +326,11 @@ def initialise(cell: Cell, initialisation: str, input_scale: float) -> None:
     initialisation
         ``orthogonal`` or ``glorot``: how W is drawn (Figure A2); the gates of an LSTM as one matrix.
     input_scale
-        R is Glorot uniform times this. At 1 the noise drives tanh into saturation: whatever the state held of the image
-        is gone after a few rows, and with it the gradient.
+        ``1/T``: R is normal with standard deviation one over the number of time steps, as in the author's public
+        research code. A number: R is Glorot uniform times it. At 1 the noise drives tanh into saturation: whatever the
+        state held of the image is gone after a few rows, and with it the gradient.
+    time_steps
+        Length T of the sequences.
 
     Notes
     -----
@@ -317,10 +338,12 @@ def initialise(cell: Cell, initialisation: str, input_scale: float) -> None:
     """
     draw = {"orthogonal": nn.init.orthogonal_, "glorot": nn.init.xavier_uniform_}[initialisation]
     draw(cell.W)
-    nn.init.xavier_uniform_(cell.R)
     nn.init.zeros_(cell.b)
     with torch.no_grad():
-        cell.R.mul_(input_scale)
+        if input_scale == "1/T":
+            nn.init.normal_(cell.R, std=1 / time_steps)
+        else:
+            nn.init.xavier_uniform_(cell.R).mul_(float(input_scale))
         if cell.name == "lstm":
             cell.b[cell.hidden_size : 2 * cell.hidden_size] = 1  # gates in the order i f g o
 
@@ -360,7 +383,7 @@ def _levels(designs: Sequence[Any]) -> dict[str, list]:
         return list(dict.fromkeys(level for design in chosen for level in getattr(design, name)))
 
     return {
-        **{name: of(table, name) for name in ("dataset", "method")},
+        **{name: of(table, name) for name in ("dataset", "method", "input_scale")},
         **{name: sorted(of(table, name)) for name in ("padding", "width")},
         "replicate": list(range(max(design.replicates for design in table))),
         "sweep_padding": of(sweep, "padding"),

@@ -6,31 +6,52 @@ recipe. Where a text chooses by validation, so may who reads the dataset: loss a
 every record.
 """
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 import xarray as xr
 from pydantic import AfterValidator, Field, model_validator
+from torch import Tensor
 
-from lib.cells import check_hyper_parameters
+from lib.cells import cell_class, check_hyper_parameters
 from lib.experiments._experiment import Architecture, Experiment
+from lib.probes.state_gains import state_gains
+from lib.probes.time_steps import DECADES, SCALES, counted
 from lib.results.schema import COMPLETED, ResultsError, Schema
 from lib.run.params import Design, Factor, LearningRate, Positive, Section, Size, Weight
 from lib.tasks import Part, Task, check_task, make_task, task_module
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import OPTIMISERS, Group, Recipe, Record, fit
 from lib.training.limits import check_memory
-from lib.training.model import HEADS, READS, Dropout, Model, build, evaluate, pick_device, task_loss
+from lib.training.model import (
+    HEADS,
+    READS,
+    Dropout,
+    Model,
+    build,
+    evaluate,
+    pick_device,
+    task_loss,
+    tensors,
+)
 from lib.training.resume import Resume
 from lib.training.seeds import seeds, torch_seed
 
 PARTS = ("train", "validation", "test")
+STAGES = ("untrained", "trained")
+GAINS = ("gain_first", "gain_last", "adjoint_first")
+PROBED = 8
+"""Training sequences along which gains and time steps are measured."""
 _RUN = ("run",)
 _TRAINING = ("run", "replicate")
 _RECORD = (*_TRAINING, "record")
+_SCALE = (*_TRAINING, "stage", "scale", "decade")
 
 
 def _check(ds: xr.Dataset) -> None:
@@ -50,9 +71,13 @@ SCHEMA = Schema(
         "run": ("network, task and recipe", "1"),
         "replicate": ("replicate: initial weights and batches of its own", "1"),
         "record": ("measurement, in the order of training", "1"),
+        "stage": ("before or after training", "1"),
+        "scale": ("layer, or kind of time step", "1"),
+        "decade": ("log10 of a time step, lower end of a class of its histogram", "1"),
     },
     variables={
         "label": (_RUN, "str", "name of the row in params.yaml", "1"),
+        "task_label": (_RUN, "str", "what the task is called in tables", "1"),
         "task": (_RUN, "str", "task and its settings, as JSON", "1"),
         "substitute": (_RUN, "str", "what stands in for the publisher's data", "1"),
         "architecture": (_RUN, "str", "recurrent architecture", "1"),
@@ -61,6 +86,7 @@ SCHEMA = Schema(
         "hyper_parameters": (_RUN, "str", "of the cell, as JSON", "1"),
         "parameters": (_RUN, "int64", "trainable numbers of the cell", "1"),
         "sequences": (_RUN, "int64", "training sequences; 0 where they are drawn", "1"),
+        "test_sequences": (_RUN, "int64", "sequences tested on", "1"),
         "time_steps": (_RUN, "int64", "length of the input sequence", "step"),
         "metric": (_RUN, "str", "what a part is scored by", "1"),
         "guess_loss": (_RUN, "float64", "test loss of an answer that ignores the inputs", "1"),
@@ -69,6 +95,10 @@ SCHEMA = Schema(
         "steps": (_TRAINING, "int64", "batches trained on", "step"),
         "records": (_TRAINING, "int64", "measurements taken", "1"),
         "step": (_RECORD, "int64", "batches trained on before the measurement", "step"),
+        "gain_first": (_RECORD, "float64", "log10 of the norm of dh_T/dh_1, median", "1"),
+        "gain_last": (_RECORD, "float64", "log10 of the norm of dh_T/dh_(T-1), median", "1"),
+        "adjoint_first": (_RECORD, "float64", "log10 of the norm of dL/dh_1, median", "1"),
+        "time_step_share": (_SCALE, "float64", "share of a network's time steps of this size", "1"),
         **{
             f"{part}_{name}": (_RECORD, "float64", f"{name} on the {part} part", "1")
             for part in PARTS
@@ -104,12 +134,14 @@ def _known_task(spec: dict) -> dict:
 class Supervised(Design):
     """A row: what is trained on what, and how.
 
-    `label` names it; a row with several cells, widths or learning rates is one network for each. `epochs` or `steps` say how long;
-    of `records` equally spaced measurements the last is at the end. `probe_size` training sequences are measured (0: all), and where
-    the task draws its sequences `test_size` fresh ones, the same for all networks of a task.
+    `label` names it, and `task_label` its task, where a table has several (networks may then share their names); a row with several cells, widths or learning rates is
+    one network for each. `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end. `probe_size` training sequences are measured (0: all), and where
+    the task draws its sequences `test_size` fresh ones, the same for all networks of a task. `measures` asks for more: ``gains``
+    with every record (`lib.probes.state_gains`), ``time_steps`` before and after training (`lib.probes.time_steps`).
     """
 
     label: Factor[str]
+    task_label: Factor[str] = ("",)
     task: Annotated[dict[str, Any], AfterValidator(_known_task)]
     cell: Factor[Architecture]
     width: Factor[Positive]
@@ -133,12 +165,17 @@ class Supervised(Design):
     groups: tuple[ParameterGroup, ...] = ()
     probe_size: Size = 0
     test_size: Size = 0
+    measures: tuple[Literal["gains", "time_steps"], ...] = ()
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @model_validator(mode="after")
     def _fits(self) -> "Supervised":
         for cell in self.cell:
             check_hyper_parameters(cell, self.hyper_parameters)
+            if self.start not in (starts := cell_class(cell).starts):
+                raise ValueError(
+                    f"{cell}: expected initial weights among {', '.join(starts)}, got {self.start!r}"
+                )
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
         return self
@@ -146,7 +183,8 @@ class Supervised(Design):
     @property
     def run(self) -> str:
         """The network's name in the dataset."""
-        return f"{self.label}, {self.cell}, d={self.width}, {self.learning_rate:g}"
+        named = ", ".join(filter(None, (self.label, self.task_label)))
+        return f"{named}, {self.cell}, d={self.width}, {self.learning_rate:g}"
 
 
 def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
@@ -176,14 +214,26 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
         else:  # drawn sequences are all alike
             parts["train"] = test
         loss = task_loss(task)
+        probed = tensors(parts["train"].take(slice(PROBED)), device)
+        scales = "time_steps" in job.measures
+
+        def row(model: Model) -> dict[str, float]:
+            gains = _gains(model, task, *probed) if "gains" in job.measures else {}
+            return _scores(model, task, parts) | gains
+
+        def shares() -> list[np.ndarray]:
+            return [counted(model.cell, model.drive(probed[0]))] if scales else []
+
+        before = shares()
         done = fit(
             model,
             batches,
             recipe,
             lambda model, inputs, targets: loss(model(inputs), targets),
-            Record(lambda model: _scores(model, task, parts), at),
+            Record(row, at),
             resume=resume,
         )
+        time_steps = before + shares()
     return {
         "status": done.status,
         "steps": done.steps,
@@ -195,6 +245,8 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
             if sequences is not None
             for name in ("loss", "metric")
         },
+        **{name: np.array(done.column(name, 0)) for name in GAINS if "gains" in job.measures},
+        **({"time_step_share": np.stack(time_steps)} if scales else {}),
     }
 
 
@@ -205,6 +257,14 @@ def _scores(model: Model, task: Task, parts: Mapping[str, Part | None]) -> dict[
             loss, metric = evaluate(model, task, sequences)
             found |= {f"{part}_loss": loss, f"{part}_metric": metric}
     return found
+
+
+def _gains(model: Model, task: Task, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+    output, loss = copy.deepcopy(model.output).double(), task_loss(task)
+    wide = targets.double() if targets.is_floating_point() else targets
+    with torch.no_grad():
+        u = model.drive(inputs)
+    return state_gains(model.cell, u, lambda x: loss(output(x), wide) * len(x))
 
 
 def job_task(job: Supervised, prepared: Path | None) -> tuple[Task, Part]:
@@ -246,30 +306,47 @@ def _recipe(job: Supervised) -> Recipe:
 def _describe(
     ds: xr.Dataset, designs: Sequence[Any], prepared: Path | None, found: Sequence[Mapping]
 ) -> None:
-    """Fill in what the rows say, and what follows from their tasks."""
+    """Fill in what the rows say, and what follows from their tasks, each made once and only one held at a time."""
     place = {name: i for i, name in enumerate(ds["run"].values.tolist())}
-    for job in (job for design in designs for job in design.jobs() if job.replicate == 0):
-        at = place[job.run]
-        task, test = job_task(job, prepared)
-        loss, metric = task.guess(test)
-        model = initial_model(job, task)
-        said = {
-            "label": job.label,
-            "task": json.dumps(job.task, sort_keys=True),
-            "substitute": task.substitute,
-            "architecture": job.cell,
-            "width": job.width,
-            "learning_rate": job.learning_rate,
-            "hyper_parameters": json.dumps(job.hyper_parameters, sort_keys=True),
-            "parameters": sum(p.numel() for p in model.cell.parameters()),
-            "sequences": 0 if task.train is None else len(task.train),
-            "time_steps": test.inputs.shape[1],
-            "metric": task.metric,
-            "guess_loss": loss,
-            "guess_metric": metric,
-        }
-        for name, value in said.items():
-            ds[name].values[at] = value
+    first = (job for design in designs for job in design.jobs() if job.replicate == 0)
+    for _, jobs in groupby(sorted(first, key=_tested_on), _tested_on):
+        task = None
+        for job in jobs:
+            if task is None:
+                task, test = job_task(job, prepared)
+                loss, metric = task.guess(test)
+            said = {
+                "label": job.label,
+                "task_label": job.task_label,
+                "task": json.dumps(job.task, sort_keys=True),
+                "substitute": task.substitute,
+                "architecture": job.cell,
+                "width": job.width,
+                "learning_rate": job.learning_rate,
+                "hyper_parameters": json.dumps(job.hyper_parameters, sort_keys=True),
+                "parameters": sum(p.numel() for p in initial_model(job, task).cell.parameters()),
+                "sequences": 0 if task.train is None else len(task.train),
+                "test_sequences": len(test),
+                "time_steps": test.inputs.shape[1],
+                "metric": task.metric,
+                "guess_loss": loss,
+                "guess_metric": metric,
+            }
+            for name, value in said.items():
+                ds[name].values[place[job.run]] = value
+
+
+def _tested_on(job: Supervised) -> tuple[str, int]:
+    return json.dumps(job.task, sort_keys=True), job.test_size
+
+
+def _levels(designs: Sequence[Any]) -> dict[str, list]:
+    return {
+        "record": list(range(max(design.records for design in designs))),
+        "stage": list(STAGES),
+        "scale": list(range(SCALES)),
+        "decade": DECADES[:-1].tolist(),
+    }
 
 
 EXPERIMENT = Experiment(
@@ -281,9 +358,11 @@ EXPERIMENT = Experiment(
     cells=lambda job: (job.cell,),
     datasets=lambda job: (job.task["dataset"],) if "dataset" in job.task else (),
     modules=lambda job: (task_module(job.task),),
-    levels=lambda designs: {"record": list(range(max(design.records for design in designs)))},
+    levels=_levels,
     fill=_describe,
-    identity=lambda job: {name: value for name, value in job.values().items() if name != "label"},
+    identity=lambda job: {
+        name: value for name, value in job.values().items() if name not in ("label", "task_label")
+    },
     size=lambda job: job.width * (job.epochs or job.steps),
     title=lambda job: f"{job.run}, replicate {job.replicate}",
     device=lambda job: job.device,
