@@ -68,6 +68,7 @@ def dataset(frame: pd.DataFrame) -> xr.Dataset:
     shape = ds["status"].shape
     ds["status"][:] = frame["status"].to_numpy("int8").reshape(shape)
     ds["classes"][:] = [CLASSES[name] for name in LEVELS["dataset"]]
+    ds["largest_class"][:] = [1 / CLASSES[name] for name in LEVELS["dataset"]]
     done = frame["training_length"].where(frame["status"] == COMPLETED, 0)
     ds["epochs_completed"][:] = done.to_numpy("int32").reshape(shape)
     accuracy = frame[ACCURACIES].to_numpy().reshape(*shape, 1, len(ACCURACIES))

@@ -29,6 +29,7 @@ def _training(architecture="lu_rnn", **changes):
         "tau": 2,
         "batch_size": 4,
         "clip": 1.0,
+        "enough": 0.0,
         "checkpoints": 3,
         "test_size": 8,
         "probe_size": 3,
@@ -79,8 +80,8 @@ def test_sizes_that_make_no_sense_are_refused(T, size, complaint):
 
 
 @pytest.mark.parametrize("architecture", ["lu_rnn", "inverse_rnn", "rnn", "lstm"])
-def test_a_network_starts_with_rotations_and_without_drift(architecture):
-    model = module.start(_training(architecture, width=16))
+def test_our_own_start_has_rotations_and_no_drift(architecture):
+    model = module.start(_training(architecture, width=16, start="text"))
     cell = model.cell
     if architecture == "lu_rnn":
         L, U, *_ = cell.weights()
@@ -95,6 +96,51 @@ def test_a_network_starts_with_rotations_and_without_drift(architecture):
     if architecture == "lstm":
         expected[16:32] = 1
     torch.testing.assert_close(drift, expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("start", ["author", "library", "identity"])
+@pytest.mark.parametrize("architecture", ["lu_rnn", "inverse_rnn", "rnn", "lstm"])
+def test_the_other_starts_are_orthogonal_too_and_have_no_bias(architecture, start):
+    T, width = 50, 32
+    cell = module.start(_training(architecture, start=start, width=width, time_steps=T)).cell
+    if architecture == "lu_rnn":
+        L, U, *_ = cell.weights()
+        blocks = [L @ U]
+    else:
+        blocks = cell.W.split(width) if start == "identity" else [cell.W]
+    for W in blocks:
+        torch.testing.assert_close(W.T @ W, torch.eye(width), atol=1e-4, rtol=0)
+    if start == "identity":
+        torch.testing.assert_close(blocks[0], torch.eye(width), atol=1e-4, rtol=0)
+    forget = slice(width, 2 * width) if architecture == "lstm" else slice(0)
+    assert (cell.b[forget] == 1).all() and cell.b.sum() == len(cell.b[forget])
+    of_author = start == "author" and architecture != "lstm"
+    assert (cell.x0 is not None) == of_author
+    if of_author:
+        assert cell.R.std().item() == pytest.approx(1 / T, rel=0.4)
+
+
+@pytest.mark.parametrize("architecture", ["lu_rnn", "inverse_rnn", "rnn"])
+def test_relu_takes_the_place_of_tanh_and_nothing_else_does(architecture):
+    cells = [
+        module.start(_training(architecture, activation=name, start="library", width=6)).cell
+        for name in ("tanh", "relu")
+    ]
+    for part in zip(cells[0].parameters(), cells[1].parameters(), strict=True):
+        part[1].data.copy_(part[0].data)
+    u = torch.randn(1, 3, 2)
+    tanh, relu = (cell(u)[0] for cell in cells)
+    torch.testing.assert_close(torch.atanh(tanh).relu(), relu, atol=1e-5, rtol=1e-4)
+
+
+def test_a_training_that_learned_enough_ends_and_keeps_its_last_error():
+    found = _run(_training(enough=1.0, learning_rate=1e-9, training_steps=6))
+    full = _run(_training(enough=0.0, learning_rate=1e-9, training_steps=6))
+    assert full["steps_completed"] == 6
+    ended = found["steps_completed"] < 6
+    assert ended == bool((full["validation"] < BASELINE).any())
+    if ended:
+        assert found["error"][-1] == found["error"][-2]
 
 
 def test_the_lu_rnn_starts_from_the_same_numbers_whatever_the_length_of_the_training():
@@ -145,8 +191,8 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_measured
 
     def failing(*arguments, **keywords):
         loss = plain(*arguments, **keywords)
-        # measured before training (adjoints, error), then two steps and their error, then this
-        return loss * float("nan") if next(calls) == 5 else loss
+        # measured before training (adjoints, two errors), then two steps and their errors, then this
+        return loss * float("nan") if next(calls) == 7 else loss
 
     monkeypatch.setattr(module.F, "mse_loss", failing)
     found = _run(_training())
@@ -164,7 +210,9 @@ def test_a_matrix_that_becomes_singular_ends_the_training(monkeypatch):
 
     def spoil(*arguments, **keywords):
         loss = plain(*arguments, **keywords)
-        if next(calls) == 3:  # measured before training (adjoints, error), then the second step
+        if (
+            next(calls) == 4
+        ):  # measured before training (adjoints, two errors), then the second step
             with torch.no_grad():
                 networks[0].cell.W[0] = 0
             raise SingularMatrixError("as the next forward pass would")
@@ -198,13 +246,15 @@ def test_every_treatment_of_every_grid_is_planned_once(designs):
     jobs = EXPERIMENT.plan(designs)
     treatments = [tuple(getattr(job, name) for name in module.LEVELS) for job in jobs]
     assert len(treatments) == len(set(treatments))
-    (design,) = designs
-    sizes = [len(getattr(design, name)) for name in Adding.factors()]
-    assert len(jobs) == np.prod(sizes) * design.replicates
+    sizes = [
+        [len(getattr(design, name)) for name in Adding.factors()] + [design.replicates]
+        for design in designs
+    ]
+    assert len(jobs) == np.prod(sizes, axis=1).sum()
 
 
 def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(designs, monkeypatch, tmp_path):
-    (design,) = designs
+    design, _ = designs
     one = {"learning_rate": (0.001,)}
     grids = (
         _small(design, architecture=("rnn",), time_steps=(8,), **one),
@@ -212,7 +262,7 @@ def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(designs, monkey
     )
     ds = train("adding", grids, monkeypatch)
     assert ds["architecture"].values.tolist() == ["rnn", "lu_rnn"]
-    status = ds["status"].isel(learning_rate=0, replicate=0).values
+    status = ds["status"].squeeze().values
     assert status.tolist() == [[COMPLETED, NOT_PLANNED], [NOT_PLANNED, COMPLETED]]
     assert bool(ds["error"].sel(architecture="rnn", time_steps=8).notnull().all())
     path = SCHEMA.save(ds, tmp_path / "adding.nc")
@@ -224,7 +274,7 @@ def test_what_no_grid_holds_is_not_planned_and_all_else_is_there(designs, monkey
 
 def test_a_dataset_with_a_hole_is_refused(designs, monkeypatch):
     ds = train("adding", (_small(designs[0]),), monkeypatch)
-    ds["error"][0, 0, 0, 0, 1] = np.nan
+    ds["error"][0, 0, 0, 0, 0, 0, 1] = np.nan
     with pytest.raises(ResultsError, match="error: expected values wherever"):
         SCHEMA.validate(ds)
 
@@ -236,6 +286,7 @@ def test_a_dataset_with_a_hole_is_refused(designs, monkeypatch):
         ({"tau": 0}, "greater than 0"),
         ({"clip": 0.0}, "greater than 0"),
         ({"architecture": ["lu_rmm"]}, "unknown architecture 'lu_rmm'"),
+        ({"activation": ["relu"]}, "activation is relu for lstm"),
     ],
 )
 def test_a_design_that_makes_no_sense_is_refused(designs, change, complaint):

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from lib.analysis.adding import adjoint_curves, chosen_rates, outcomes
+from lib.analysis.claims_adding import final_errors
 from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
@@ -17,6 +19,8 @@ def ds():
         "architecture": ["rnn", "lstm"],
         "time_steps": [5, 9],
         "learning_rate": [0.01, 0.1],
+        "start": ["author"],
+        "activation": ["tanh"],
         "replicate": [0, 1],
         "checkpoint": [0, 1, 2],
         "position": list(POSITIONS),
@@ -29,13 +33,17 @@ def ds():
         ds["status"].loc[where] = COMPLETED
         for name in ("training_steps", "steps_completed"):
             ds[name].loc[where] = 40
-        ds["error"].loc[where] = np.array([3.0, 2.0, 1.0])
+        for name in ("error", "validation"):
+            ds[name].loc[where] = np.array([3.0, 2.0, 1.0])
         ds["adjoint"].loc[where] = np.linspace(-10, -2, len(POSITIONS))
         ds["gain"].loc[where] = np.array([0.5, -3.0])
-    ds["error"].loc[{"architecture": "rnn", "time_steps": 5, "learning_rate": 0.1}] = [3, 2, 0.5]
+    better = {"architecture": "rnn", "time_steps": 5, "learning_rate": 0.1}
+    for name in ("error", "validation"):
+        ds[name].loc[better] = [3, 2, 0.5]
     bad = {"architecture": "lstm", "time_steps": 5, "learning_rate": 0.1, "replicate": 1}
     ds["status"].loc[bad], ds["steps_completed"].loc[bad] = DIVERGED, 25
-    ds["error"].loc[bad] = [3.0, 0.001, np.nan]
+    for name in ("error", "validation"):
+        ds[name].loc[bad] = [3.0, 0.001, np.nan]
     return SCHEMA.validate(ds)
 
 
@@ -67,13 +75,19 @@ def test_a_training_that_never_ran_stands_for_no_network(ds):
 
 
 def test_any_further_factor_is_a_setting_like_the_learning_rate(ds):
-    two = ds.copy()
-    for name in ("status", "training_steps", "steps_completed", "error"):
-        two[name] = ds[name].expand_dims(start=["text", "author"]).copy()
-    two["error"].loc[{"start": "author", "architecture": "rnn", "time_steps": 5}] /= 10
+    two = xr.concat([ds, ds.assign_coords(start=["text"])], "start", data_vars="minimal")
+    two["validation"].loc[{"start": "text", "architecture": "rnn", "time_steps": 5}] /= 10
     best = chosen_rates(two).drop_duplicates(["architecture", "time_steps"])
     found = best.set_index(["architecture", "time_steps"])["start"].to_dict()
-    assert found["rnn", 5] == "author" and found["rnn", 9] == "text"
+    assert found["rnn", 5] == "text" and found["rnn", 9] == "author"
+
+
+def test_the_test_error_chooses_nothing(ds):
+    ds["error"].loc[{"architecture": "rnn", "time_steps": 5, "learning_rate": 0.01}] = 1e-9
+    chosen = chosen_rates(ds).query("architecture == 'rnn' and time_steps == 5")
+    assert set(chosen["learning_rate"]) == {0.1}
+    assert final_errors(ds, "rnn", 5).tolist() == [0.5, 0.5]
+    assert final_errors(ds.assign_coords(activation=["relu"]), "rnn", 5).size == 0
 
 
 def test_a_network_learned_where_its_last_error_is_a_small_share_of_the_guess(ds):

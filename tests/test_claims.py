@@ -10,6 +10,7 @@ import xarray as xr
 from scipy import stats
 
 import lib.analysis
+from lib.analysis import claims_tenet
 from lib.paths import DATA
 from lib.results import claims
 from lib.results.claims import Finding, Judges, Region
@@ -148,6 +149,34 @@ def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(experiment
     assert said.count(claims.AGREES) <= 0.05 * DRAWS
     # The judge did look: false data must not merely be unreadable to it.
     assert said.count(claims.UNTESTABLE) < DRAWS / 2
+
+
+def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect():
+    """What the twelve models say of accuracies that have nothing to do with the metric supports no claim of an effect."""
+    rng = np.random.default_rng(5)
+    draws, agreed = 10, {}
+    for draw in range(draws):
+        ds = claims_tenet._drawn(True, draw).ds.copy(deep=True)
+        size = ds["status"].size
+        metric = ds["adjoint_first"].values.reshape(size, -1)[rng.permutation(size)]
+        ds["adjoint_first"].values[:] = metric.reshape(ds["adjoint_first"].shape)
+        for judges in claims_tenet.JUDGES.values():
+            judged = judges(claims_tenet.Evidence(ds))
+            for row in judged[judged["verdict"] == claims.AGREES].itertuples():
+                agreed[row.id] = agreed.get(row.id, 0) + 1
+    listed = claims.claims()
+    often = {claim for claim, count in agreed.items() if count > 0.3 * draws}
+    assert often, "the metric explains too little to see what a claim of no effect says of it"
+    assert listed.loc[list(often), "no_effect"].all(), often
+
+
+def test_a_claim_of_no_effect_says_what_would_have_been_found():
+    found = Finding(0.004, 0.0, 0.008)
+    note = claims.judged_row("diss-3.5-training-alone", found)["note"]
+    # 0.008 wide is an error of 0.00204, and 1.96 + 0.84 of these would be found in four cases out of five.
+    assert "claim of no effect" in note and "0.0057 from 0" in note
+    assert claims.judged_row("diss-3.5-terminal-sign", found)["note"] == ""
+    assert not claims.claims().loc["diss-3.5-terminal-mild", "no_effect"]
 
 
 @pytest.mark.parametrize(

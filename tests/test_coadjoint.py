@@ -277,6 +277,12 @@ def test_scaled_variance_by_hand():
     }
 
 
+def test_deviations_of_early_adjoints_weigh_most():
+    adjoints = torch.tensor([[[5.0]], [[1.0]], [[3.0]]])  # squared distances from the mean 4, 4, 0
+    early = find_penalty("early_variance")(adjoints)
+    torch.testing.assert_close(early, torch.tensor([4 * 5 / 3 + 4 * 3 / 3 + 0 * 1 / 3]))
+
+
 def test_an_orthogonal_linear_network_has_no_scaled_variance():
     case = Case("linear_rnn", (20, 3, 6, 2))
     with torch.no_grad():

@@ -200,7 +200,7 @@ def test_the_top_of_a_parabola():
     bend = frame["architecture"].map({"antisymmetric": -0.01, "rnn": -0.02, "gru": 0.01})
     noise = np.random.default_rng(0).normal(0, 1e-6, len(frame))
     frame["task_accuracy"] = bend * (log - top) ** 2 + 0.01 * frame["width"] + noise
-    frame = frame.assign(dataset="d", order="o", noise="n", left_out="")
+    frame = frame.assign(dataset="d", order="o", noise="n", left_out="", sampling_error=0.01)
     tops = task_models.best_learning_rates(task_models.fit_second_order(frame), rates)
     found = tops.set_index("architecture")
     assert found["top"].to_dict() == {"antisymmetric": "inside", "rnn": "below", "gru": "none"}

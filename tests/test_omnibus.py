@@ -21,7 +21,13 @@ def make(seed, shift, tasks=8, replicates=4):
     frame["task_accuracy"] += effect * (frame["architecture"] == "gru")
     frame["dataset"] = "d" + frame["task"].astype(str)
     return frame.assign(
-        order="o", noise="n", left_out="", learning_rate=0.1, width=1, training_length=1
+        order="o",
+        noise="n",
+        left_out="",
+        learning_rate=0.1,
+        width=1,
+        training_length=1,
+        sampling_error=0.01,
     )
 
 

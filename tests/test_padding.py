@@ -36,7 +36,7 @@ def _job(method, *, rate=0.01, **changes):
         "initialisation": "orthogonal",
         "kappa": 0.0,
         "orthogonality": 0.0,
-        "input_scale": 0.1,
+        "input_scale": "0.1",
         "learning_rates": {method: rate},
         "epochs": EPOCHS,
         "batch_size": 16,
@@ -140,13 +140,15 @@ def test_a_negative_padding_is_refused(toy):
 def test_initial_weights_are_tensorflow_s():
     torch.manual_seed(0)
     lstm, rnn = make_cell("lstm", 5, 7), make_cell("rnn", 50, 40)
-    initialise(lstm, "orthogonal", 1.0)
-    initialise(rnn, "glorot", 0.01)
+    initialise(lstm, "orthogonal", "1", 9)
+    initialise(rnn, "glorot", "0.01", 9)
     torch.testing.assert_close(lstm.W.T @ lstm.W, torch.eye(7))
     assert lstm.b.tolist() == [0.0] * 7 + [1.0] * 7 + [0.0] * 14
     assert rnn.W.abs().max() <= math.sqrt(6 / 80) < 1.05 * rnn.W.abs().max()
     assert rnn.R.abs().max() <= 0.01 * math.sqrt(6 / 90) < 1.05 * rnn.R.abs().max()
     assert not rnn.b.any()
+    initialise(rnn, "glorot", "1/T", 500)
+    assert rnn.R.std().item() == pytest.approx(1 / 500, rel=0.05)
 
 
 def _sizes(features, classes):
@@ -154,7 +156,7 @@ def _sizes(features, classes):
     return Task(name="sizes", kind="pixels", target="class", outputs=classes, train=part, test=part)
 
 
-def _model(method, features, width, classes, scale=1.0):
+def _model(method, features, width, classes, scale="1"):
     task = _sizes(features, classes)
     return initial_model(_job(method, width=width, input_scale=scale), task), task
 
@@ -165,7 +167,7 @@ def test_a_step_s_gradient_is_that_of_the_method_s_objective():
     model = model.double()
     inputs = torch.rand(5, 7, 3, dtype=torch.float64)
     labels = torch.tensor([0, 1, 2, 3, 1])
-    x, states = torch.zeros(5, 6, dtype=torch.float64), []
+    (x,), states = model.cell.initial_state(5), []
     for u_t in inputs.unbind(1):
         x = torch.tanh(x @ model.cell.W.T + u_t @ model.cell.R.T + model.cell.b)
         states.append(x)
@@ -198,6 +200,9 @@ def test_a_reservoir_trains_its_output_alone(toy):
     features = last_states(model, data.train)
     inputs = torch.from_numpy(data.train.inputs)
     torch.testing.assert_close(model.output(torch.from_numpy(features.inputs)), model(inputs))
+    for method, frozen in (("adjoint", set()), ("fixed_w", {"cell.W"})):
+        fixed = initial_model(_job(method), data).named_parameters()
+        assert {name for name, p in fixed if not p.requires_grad} == frozen
     # The output layer does learn.
     found = _train(_job("reservoir", rate=0.1), toy)
     assert found["loss"][0, -1] < found["loss"][0, 0]

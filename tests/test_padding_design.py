@@ -122,7 +122,9 @@ def test_bad_parameters_are_refused(small, change, sentence):
 def test_real_has_what_the_conclusions_need_and_paper_the_text_s_design():
     real, paper = (load_profile(name).designs["padding"] for name in ("real", "paper"))
     five = set(CELLS) - {"linear"}
-    wanted = {(d, p, m) for d in ("mnist", "fashion_mnist") for p in (0, 4) for m in five}
+    wanted = {
+        (d, p, m) for d in ("mnist", "fashion_mnist") for p in (0, 12) for m in five - {"lstm"}
+    }
     had = {
         (d, p, m)
         for grid in real
@@ -138,4 +140,4 @@ def test_real_has_what_the_conclusions_need_and_paper_the_text_s_design():
         (20, 40, 60, 80, 100),
         10,
     )
-    assert (first.train_size, first.test_size, max(sweep.kappa)) == (0, 0, 1000)
+    assert (first.train_size, first.test_size, max(sweep.kappa)) == (0, 0, 1)

@@ -57,6 +57,17 @@ def test_results_tables_pictures_and_provenance_are_kept(root):
     assert "torch" in record["software"]
 
 
+def test_the_tables_of_every_family_are_kept(root):
+    shutil.copy(NOTEBOOKS / "30_tenet.ipynb", root / "notebooks")
+    for family in (1, 4):
+        made = root / reference.TABLES / f"30_tenet_{family}"
+        made.mkdir()
+        (made / f"diss-tab-{family}.csv").touch()
+    kept = reference.keep("factorial", root).parent / "tables" / "factorial"
+    names = {path.name for path in kept.iterdir()}
+    assert {"diss-tab-1.csv", "diss-tab-4.csv", "diss-tab-1.7.csv"} <= names
+
+
 def test_keeping_again_replaces_this_reference_and_no_other(root):
     folder = reference.keep("factorial", root).parent
     stale, other = (folder / "tables" / name / "x.csv" for name in ("factorial", "adding"))
@@ -97,13 +108,18 @@ def test_a_study_with_missing_attempts_is_refused(root):
 
 def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_count():
     levels = {"dataset": ["mnist"], "padding": [0], "method": ["lstm"], "width": [8, 9]}
-    levels |= {"replicate": [0, 1], "sweep_padding": [0], "initialisation": ["glorot"]}
+    levels |= {
+        "input_scale": ["1/T"],
+        "replicate": [0, 1],
+        "sweep_padding": [0],
+        "initialisation": ["glorot"],
+    }
     levels |= {"kappa": [0.0, 1.0], "sweep_replicate": [0], "split": ["train"], "epoch": [1]}
     ds = SCHEMA.empty(levels, profile="real")
     ds["status"].loc[{"width": 8}] = [results.COMPLETED, results.DIVERGED]
     ended = reference._ends(ds)
     assert ended["sweep_attempts"]["missing"] == 2
-    record = reference.provenance(ds, "0")
+    record = reference.provenance(ds, "0", {"jobs": 1, "core_seconds": 2})
     assert record["attempts"] == {"all": 2, "completed": 1, "diverged": 1, "not_planned": 2}
     assert record["sweep_attempts"] == {"all": 2, "completed": 0, "diverged": 0}
 

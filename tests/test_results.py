@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from lib.results import factorial as results
-from lib.results.schema import NOT_PLANNED
+from lib.results.schema import NOT_PLANNED, attempts_that_ran, count_ends
 
 LEVELS = {
     "architecture": ["rnn", "lstm"],
@@ -43,6 +43,11 @@ def test_a_design_starts_with_every_attempt_missing():
     assert ds["status"].size == 32
 
 
+def test_ends_are_counted_each_by_its_meaning(ds):
+    assert count_ends(ds["status"]) == {"completed": 30, "diverged": 1, "missing": 1}
+    assert attempts_that_ran(ds) == 31
+
+
 def test_a_file_reads_back_identical(ds, tmp_path):
     assert results.load(results.save(ds, tmp_path / "r.nc")).identical(ds)
 
@@ -55,6 +60,16 @@ def test_every_variable_says_what_it_is(ds):
 def test_adjoints_of_zero_are_values_not_gaps(ds):
     ds["adjoint_first"].values[np.isfinite(ds["adjoint_first"].values)] = -np.inf
     results.validate(ds)
+
+
+def test_a_full_disk_is_named_as_the_library_tells_of_it(ds, tmp_path, monkeypatch):
+    def full(*args, **kwargs):
+        raise RuntimeError("NetCDF: HDF error")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
+    with pytest.raises(OSError, match="r.nc could not be written .NetCDF: HDF error.; make room"):
+        results.save(ds, tmp_path / "r.nc")
+    assert list(tmp_path.iterdir()) == []
 
 
 def _break(name):
@@ -94,7 +109,7 @@ def _break(name):
 @pytest.mark.parametrize(
     "what, complaint",
     [
-        ("schema", "expected results of schema 'factorial/1', got 'factorial/0'; rebuild"),
+        ("schema", "expected results of schema 'factorial/2', got 'factorial/0'; rebuild"),
         ("profile", "attribute 'profile' is missing"),
         ("variable", "variable 'loss' is missing"),
         ("type", "loss: expected float64 over .*, got float32"),

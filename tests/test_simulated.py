@@ -78,7 +78,7 @@ def test_the_dataset_follows_the_schema_and_says_what_it_is(small):
     SCHEMA.validate(small)
     assert small.attrs["profile"] == PROFILE and "No network was trained" in caution(PROFILE)
     assert caution("quick") == ""
-    with pytest.raises(ResultsError, match="expected results of schema 'factorial/1'"):
+    with pytest.raises(ResultsError, match="expected results of schema 'factorial/2'"):
         validate(small)
     assert small.sizes["replicate"] == 2
     ran = small["status"].sel(architecture="unicornn", dataset="mnist", noise="post")

@@ -9,10 +9,12 @@ from synthetic_results import LEVELS, make_results
 from lib.analysis.accuracy import (
     CONFIGURATION,
     OTHER,
+    UNCHOSEN,
     above_guessing,
     account,
     at_best,
     best_configurations,
+    can_cross,
     entered,
     grade,
     sentence,
@@ -22,7 +24,7 @@ from lib.analysis.attempts import TASK, attempts
 
 def results(**levels):
     ds = make_results(**levels)
-    ds["classes"][:] = 2
+    ds["classes"][:], ds["largest_class"][:] = 2, 0.5
     return ds
 
 
@@ -34,7 +36,7 @@ def frame():
 def test_task_accuracy_by_hand():
     ds = results(architecture=["rnn"], dataset=["digits"], order=["sequential"], noise=["none"])
     ds = ds.isel(learning_rate=[0], training_length=[0], replicate=[0, 1, 2]).copy(deep=True)
-    ds["classes"][:] = 10
+    ds["classes"][:], ds["largest_class"][:] = 10, 0.1
     ds["status"][:] = [[[[[[[[0, 0, 1]]]]]]]]
     ds["epochs_completed"][:] = [[[[[[[[2, 2, 1]]]]]]]]
     ds["accuracy"][:] = np.nan
@@ -118,6 +120,34 @@ def test_an_architecture_that_completed_nothing_keeps_its_reasons():
     assert marked["left_out"].tolist() == ["diverged"] * 4
 
 
+def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
+    # Two replicates, three configurations: each replicate is scored where the other one was best.
+    frame = attempts_of(0.9, 0.1, 0.2, 0.8, 0.3, 0.4, width=[1, 1, 2, 2, 3, 3])
+    frame["replicate"] = [0, 1] * 3
+    assert can_cross(frame)
+    inside = entered(at_best(frame, crossed=True))
+    assert inside[["replicate", "width", "accuracy"]].to_numpy().tolist() == [
+        [1, 1, 0.1],
+        [0, 2, 0.2],
+    ]
+    frame.loc[[1, 3, 5], "left_out"] = "diverged"
+    left = at_best(frame, crossed=True)["left_out"]
+    assert left.tolist() == [UNCHOSEN, "diverged", UNCHOSEN, OTHER, UNCHOSEN, OTHER]
+
+
+def test_luck_is_not_counted_where_the_choice_is_made_on_other_replicates():
+    rng = np.random.default_rng(0)
+    means = {False: [], True: []}
+    for _ in range(200):
+        frame = attempts_of(*rng.normal(0.5, 0.1, 30), width=np.repeat(np.arange(10), 3).tolist())
+        frame["replicate"] = [0, 1, 2] * 10
+        for crossed, found in means.items():
+            found.append(entered(at_best(frame, crossed=crossed))["accuracy"].mean())
+    # All configurations are equally good: the best of ten means of three lies 1.54 standard errors above the truth.
+    assert np.mean(means[False]) == pytest.approx(0.5 + 1.54 * 0.1 / np.sqrt(3), abs=0.01)
+    assert np.mean(means[True]) == pytest.approx(0.5, abs=0.015)
+
+
 def test_the_account_adds_up(frame):
     marked = at_best(frame)
     for by in ([], ["dataset"], [*TASK, "architecture"]):
@@ -142,7 +172,8 @@ def test_the_best_of_many_attempts_needs_more_to_count_as_learning(right, attemp
     # Of 100 sequences with two labels: 60 right have p = 0.028, once.
     frame = attempts_of(*[right / 100] + [0.4] * (attempts - 1), width=[1] * attempts)
     ds = results(dataset=["d"])
-    ds.attrs["settings"] = '{"test_size": 100}'
+    # Of the test set, 100 sequences were measured.
+    ds.attrs["settings"], ds["examples"][:] = '{"test_size": 1000}', 100
     table = above_guessing(ds, frame)
     tail = stats.binomtest(right, 100, 0.5, alternative="greater").pvalue
     assert table["p_value"].item() == pytest.approx(min(1, attempts * tail))

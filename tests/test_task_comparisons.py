@@ -21,6 +21,8 @@ def coefficients(estimates, errors, df=10, term="architecture", architecture="rn
         estimate=estimates,
         se=errors,
         robust_se=errors,
+        weighted=estimates,
+        weighted_se=errors,
         df=float(df),
     )
 
@@ -181,6 +183,20 @@ def test_the_limit_of_f_star_of_deviations_is_reached_and_not_passed():
     assert np.mean(found) == pytest.approx(variance.largest_for_deviations(200), rel=0.1)
 
 
+def test_a_spread_by_hand_lies_in_its_interval():
+    accuracies = [0.2, 0.4, 0.4, 0.6]
+    frame = pd.DataFrame(
+        [("rnn", "d", "sequential", "none", value, "") for value in accuracies],
+        columns=["architecture", *TASK, "task_accuracy", "left_out"],
+    )
+    [row] = variance.spreads(frame).to_dict("records")
+    deviation = np.sqrt(0.08 / 3)
+    assert (row["attempts"], row["deviation"]) == (4, pytest.approx(deviation))
+    # Three degrees of freedom: 95% of chi squared lie between 0.2158 and 9.3484.
+    assert row["low"] == pytest.approx(deviation * np.sqrt(3 / 9.3484), rel=1e-4)
+    assert row["high"] == pytest.approx(deviation * np.sqrt(3 / 0.215795), rel=1e-4)
+
+
 # Times and rates
 
 
@@ -252,8 +268,10 @@ def test_error_rates_of_equal_results_are_equal():
         ([0, 0], [0, 0], [0, 0], "untested"),
     ],
 )
-def test_verdicts(tests, rejected, robust, expected):
-    parts = pd.DataFrame({"tests": tests, "rejected": rejected, "robust_rejected": robust})
+@pytest.mark.parametrize("other", ["robust_rejected", "weighted_rejected"])
+def test_verdicts(tests, rejected, robust, expected, other):
+    parts = pd.DataFrame({"tests": tests, **dict.fromkeys(comparisons.REJECTED, rejected)})
+    parts[other] = robust
     assert generalisation.verdict(parts) == expected
 
 

@@ -170,7 +170,6 @@ def test_terms_without_levels_are_dropped_with_their_cause(fitted, reference):
     _, fits = fitted
     lost = fits[5].dropped.set_index("term")["cause"]
     assert lost["width"] == "the attempts have one width (32)"
-    assert lost["epoch"] == "the rows have one epoch (3)"
     two_rates = reference.isel(learning_rate=[0, 2])
     lost = fit(MODELS[3], rows(two_rates, "training")).dropped.set_index("term")["cause"]
     two = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
@@ -222,7 +221,7 @@ def without(ds, cell):
 @pytest.mark.parametrize(
     ("change", "number", "message"),
     [
-        ({"accuracy": 0.5}, 2, "the accuracy is 0.5 in all 3,647 rows"),
+        ({"accuracy": 0.5}, 2, "the accuracy is 0.5 in all 5,670 rows"),
         ({"adjoint_first": -np.inf}, 8, "no row has a finite adjoint metric"),
         ({"adjoint_first": 1.0, "adjoint_last": 0.0}, 10, "the metric is 1 in all"),
     ],

@@ -257,6 +257,7 @@ CASES = {
     "fastrnn": [
         (_fastrnn, {}),
         (lambda cell, u: _fastrnn(cell, u, "relu"), {"phi": "relu"}),
+        (_fastrnn, {"eta": 0.3}),
     ],
     "fastgrnn": [(_fastgrnn, {}), (_fastgrnn, {"rank_U": 3, "rank_W": 1})],
     "gated_antisymmetric": [(_gated_antisymmetric, {"epsilon": 0.4, "gamma": 0.2})],

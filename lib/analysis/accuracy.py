@@ -10,7 +10,6 @@ combination of recurrent dimension, learning rate and training length; first-ord
 one, :math:`h^*`, alone (dissertation, Section 1.5).
 """
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,6 +32,8 @@ ENTERED = ""
 """Value of ``left_out`` for an attempt that entered an analysis."""
 OTHER = "had another configuration"
 """Why an attempt that is not at h* does not enter."""
+UNCHOSEN = "no other replicate completed"
+"""Why an attempt does not enter where h* is chosen on the other replicates."""
 _WORDS = {"missing": "never ran", "diverged": "diverged"}
 
 
@@ -44,7 +45,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     pandas.DataFrame
         One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
         guessing does as well, by an exact binomial test),
-        ``task_accuracy`` (1.5) and ``left_out``: empty where the attempt entered, else the reason.
+        ``task_accuracy`` (1.5), ``sampling_error``, its standard deviation because it was counted on so many test sequences and no more (binomial; Jeffreys's, so
+        that it is not zero where none is wrong; empty where their number is not known), and ``left_out``: empty where the attempt entered, else the reason.
 
     Raises
     ------
@@ -70,9 +72,13 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     best = frame.groupby(list(TASK), sort=False)["accuracy"].transform("max")
     learnt = best > chance
     tested = frame["dataset"].map(ds["examples"].sel(split="test").to_series())
-    luck = stats.binom.sf(frame["accuracy"] * tested - 0.5, tested, chance)
+    constant = frame["dataset"].map(ds["largest_class"].to_series())
+    right = frame["accuracy"] * tested
+    luck = stats.binom.sf(right - 0.5, tested, constant)
     frame["at_chance"] = frame["accuracy"].notna() & (luck > LEVEL)
     frame["task_accuracy"] = ((frame["accuracy"] - chance) / (best - chance)).where(learnt)
+    counted = pd.Series(stats.beta.std(right + 0.5, tested - right + 0.5), frame.index)
+    frame["sampling_error"] = (counted / (best - chance)).where(learnt & (tested > 0))
     frame["left_out"] = frame["status"].mask(completed, ENTERED)
     frame.loc[completed & ~learnt, "left_out"] = "no attempt at the task beat guessing"
     return frame.drop(columns=["status", "epochs_completed"])
@@ -89,24 +95,22 @@ def above_guessing(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     ds
-        The results; the size of the test set is in their settings.
+        The results; ``examples`` says on how many test sequences an accuracy was counted.
     frame
         Their attempts (`grade`).
 
     Returns
     -------
     pandas.DataFrame
-        The task, ``attempts`` (completed), ``best`` (largest test accuracy), ``guessing`` (1/K), ``p_value`` (exact binomial, one-sided, times the number of
-        attempts that the best was chosen from) and ``learned`` (below 0.05). No p value where the size of the test set is not known.
+        The task, ``attempts`` (completed), ``best`` (largest test accuracy), ``guessing`` (the share of the largest class), ``p_value`` (exact binomial, one-sided, times the number of
+        attempts that the best was chosen from) and ``learned`` (below 0.05). No p value where the number of test sequences is not known.
     """
     table = frame.groupby(list(TASK), sort=False)["accuracy"].agg(attempts="count", best="max")
     table = table.reset_index()
-    table["guessing"] = 1 / table["dataset"].map(ds["classes"].to_series())
-    size = json.loads(ds.attrs["settings"]).get("test_size")
-    table["p_value"] = np.nan
-    if size:
-        tail = stats.binom.sf(np.round(table["best"] * size) - 1, size, table["guessing"])
-        table["p_value"] = np.minimum(table["attempts"] * tail, 1)
+    table["guessing"] = table["dataset"].map(ds["largest_class"].to_series())
+    size = table["dataset"].map(ds["examples"].sel(split="test").to_series())
+    tail = stats.binom.sf(np.round(table["best"] * size) - 1, size, table["guessing"])
+    table["p_value"] = (table["attempts"] * tail).clip(upper=1).where(size > 0)
     return table.assign(learned=table["p_value"] < LEVEL)
 
 
@@ -196,17 +200,43 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     ]
 
 
-def at_best(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
+def can_cross(frame: pd.DataFrame) -> bool:
+    """Return whether h* can be chosen on other replicates than those that are compared."""
+    return frame["replicate"].nunique() > 1
+
+
+def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -> pd.DataFrame:
     """Return `frame` with every attempt that is not at its h* marked as left out.
 
     Attempts at h* that diverged or are missing keep that reason, and so do all attempts of an architecture that
     completed none at the task, and hence has no h*.
+
+    Parameters
+    ----------
+    frame
+        Attempts as `grade` returns them.
+    rule
+        As in `best_configurations`.
+    crossed
+        Whether h* is chosen for each replicate on all the others (cross-fitting). The best of several configurations has been
+        lucky, and an attempt that was chosen for its luck says too much of its architecture; one that had no part in the choice does not.
     """
-    table = best_configurations(frame, rule)
+    if not crossed:
+        return _mark(frame, best_configurations(frame, rule))
+    parts = []
+    for replicate in frame["replicate"].unique():
+        own = frame["replicate"] == replicate
+        parts.append(_mark(frame[own], best_configurations(frame[~own], rule), UNCHOSEN))
+    return pd.concat(parts).reindex(frame.index)
+
+
+def _mark(frame: pd.DataFrame, best: pd.DataFrame, without: str = ENTERED) -> pd.DataFrame:
+    """Mark the attempts that are not at the best configuration, and with `without` those that entered where there is none."""
 
     def has(columns: tuple[str, ...]) -> np.ndarray:
-        rows, known = (pd.MultiIndex.from_frame(one[list(columns)]) for one in (frame, table))
+        rows, known = (pd.MultiIndex.from_frame(one[list(columns)]) for one in (frame, best))
         return rows.isin(known)
 
-    other = has(CELL) & ~has((*CELL, *CONFIGURATION))
-    return frame.assign(left_out=frame["left_out"].mask(other, OTHER))
+    left, chosen = frame["left_out"], has(CELL)
+    left = left.mask(chosen & ~has((*CELL, *CONFIGURATION)), OTHER)
+    return frame.assign(left_out=left.mask(~chosen & (left == ENTERED), without))

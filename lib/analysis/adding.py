@@ -12,7 +12,14 @@ from lib.plotting import colour, label, legend_below, marker
 from lib.results.schema import COMPLETED, DIVERGED
 
 NETWORK = ["architecture", "time_steps"]
+AUTHOR = {"start": "author", "activation": "tanh"}
+"""The networks of the author's public research code, of which the text's figure and the claims are."""
 RATIO = r"$\log_{10}\ \|\lambda_t\|_2 / \|\lambda_T\|_2$"
+
+
+def of_author(ds: xr.Dataset) -> xr.Dataset:
+    """Return the results of the author's networks alone; older results know one start, our own, and are returned whole."""
+    return ds.sel(AUTHOR) if set(AUTHOR) <= set(ds.dims) else ds
 
 
 def settings(ds: xr.Dataset) -> list[str]:
@@ -27,18 +34,21 @@ def chosen_rates(ds: xr.Dataset) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns ``architecture``, ``time_steps``, ``learning_rate`` and any further settings, ``replicate``, ``step`` (training
-        steps) and ``error``. The best setting has the smallest mean error over replicates at the last checkpoint; a training
-        without one, because it diverged, counts as infinite. Trainings that never ran are left out.
+        steps) and the test ``error``. The best setting has the smallest mean validation error over replicates at the last
+        checkpoint; a training without one, because it diverged, counts as infinite. Trainings that never ran are left out.
     """
     checkpoints = ds.sizes["checkpoint"] - 1
     steps = ds["training_steps"] * ds["checkpoint"] // checkpoints
-    frame = xr.Dataset({"error": ds["error"], "step": steps, "status": ds["status"]})
+    # Older results have no validation sequences: the test error chose.
+    judged = ds["validation" if "validation" in ds else "error"]
+    kept = {"error": ds["error"], "validation": judged, "status": ds["status"]}
+    frame = xr.Dataset({**kept, "step": steps})
     frame = frame.to_dataframe().reset_index()
     frame = frame[frame["status"].isin((COMPLETED, DIVERGED))]
-    last = frame[frame["checkpoint"] == checkpoints].fillna({"error": float("inf")})
+    last = frame[frame["checkpoint"] == checkpoints].fillna({"validation": float("inf")})
     training = [*NETWORK, *settings(ds)]
-    mean = last.groupby(training, sort=False)["error"].mean().reset_index()
-    best = mean.loc[mean.groupby(NETWORK, sort=False)["error"].idxmin(), training]
+    mean = last.groupby(training, sort=False)["validation"].mean().reset_index()
+    best = mean.loc[mean.groupby(NETWORK, sort=False)["validation"].idxmin(), training]
     chosen = best.merge(frame, on=training, how="left")
     return chosen[[*training, "replicate", "step", "error"]]
 
@@ -93,6 +103,31 @@ def outcomes(
     order = {name: place for place, name in enumerate(ds["architecture"].values)}
     by = ["time_steps", "architecture"]
     return table.sort_values(by, key=lambda part: part.map(order).fillna(part))
+
+
+def by_start(ds: xr.Dataset, baseline: float, **borders: float) -> pd.DataFrame:
+    """Return the `outcomes` of every start and activation, the learning rate chosen within each.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As of `outcomes`, and ``best``: whether the combination's validation error is the smallest of its network and length.
+    """
+    parts = []
+    for start in ds["start"].values:
+        for activation in ds["activation"].values:
+            part = ds.sel(start=[start], activation=[activation])
+            if bool(part["status"].isin((COMPLETED, DIVERGED)).any()):
+                parts.append(outcomes(part, baseline, **borders))
+    table = pd.concat(parts, ignore_index=True)
+    keys = [*NETWORK, *AUTHOR]
+    best = pd.MultiIndex.from_frame(chosen_rates(ds)[keys].drop_duplicates())
+    table["best"] = pd.MultiIndex.from_frame(table[keys]).isin(best)
+    order = {name: place for place, name in enumerate(ds["architecture"].values)}
+    by = ["time_steps", "architecture"]
+    return table.sort_values(
+        by, key=lambda part: part.map(order).fillna(part), kind="stable", ignore_index=True
+    )
 
 
 def plot_curves(best: pd.DataFrame, baseline: float) -> Figure:

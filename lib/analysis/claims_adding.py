@@ -5,6 +5,7 @@ import json
 import numpy as np
 import xarray as xr
 
+from lib.analysis.adding import AUTHOR
 from lib.results.claims import Finding, Judges, Scale, geometric_mean, unable
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED
@@ -16,32 +17,35 @@ judges = Judges("adding")
 
 
 def final_errors(ds: xr.Dataset, architecture: str, time_steps: int) -> np.ndarray:
-    """Return the last test errors of the best learning rate, one for each start.
+    """Return the last test errors of the author's network at its best learning rate, one for each replicate.
 
-    Results may have further levels (activation, start): each of their combinations is a setting like a learning rate. The
-    best has the smallest mean error, as in `lib.analysis.adding.chosen_rates`; a training that diverged counts
-    as having learned nothing.
+    The best has the smallest mean validation error, as in `lib.analysis.adding.chosen_rates`; a training that diverged
+    counts as having learned nothing.
     """
-    part = ds.sel(architecture=architecture, time_steps=time_steps)
-    ran = part["status"].isin((COMPLETED, DIVERGED))
-    error = part["error"].isel(checkpoint=-1).where(part["status"] == COMPLETED, GUESS)
-    error = (
-        error.where(ran).transpose(..., "replicate").values.reshape(-1, error.sizes["replicate"])
-    )
-    error = error[np.isfinite(error).any(1)]
-    if not len(error):
+    asked = {"architecture": architecture, "time_steps": time_steps, **AUTHOR}
+    if any(name not in ds.dims or level not in ds[name] for name, level in asked.items()):
         return np.empty(0)
-    best = error[np.nanmean(error, 1).argmin()]
-    return best[np.isfinite(best)]
+    part = ds.sel(asked)
+    ran = part["status"].isin((COMPLETED, DIVERGED))
+    last = part[["error", "validation"]].isel(checkpoint=-1)
+    last = last.where(part["status"] == COMPLETED, GUESS).where(ran)
+    rates = last.sel(learning_rate=ran.any("replicate"))
+    if not rates.sizes["learning_rate"]:
+        return np.empty(0)
+    best = rates.isel(
+        learning_rate=int(rates["validation"].mean("replicate").argmin("learning_rate"))
+    )
+    return best["error"].dropna("replicate").values
 
 
 def relative_error(ds: xr.Dataset, architecture: str, time_steps: int) -> Finding:
-    """Return the error of the best learning rate over that of guessing, its geometric mean over starts."""
-    if architecture not in ds["architecture"] or time_steps not in ds["time_steps"]:
-        return unable("not part of this experiment")
+    """Return the error of the best learning rate over that of guessing, its geometric mean over replicates."""
+    asked = {"architecture": architecture, "time_steps": time_steps, **AUTHOR}
     errors = final_errors(ds, architecture, time_steps)
+    if not len(errors):
+        return unable("no training from the author's start")
     settings = json.loads(ds.attrs["settings"])
-    part = ds["training_steps"].sel(architecture=architecture, time_steps=time_steps)
+    part = ds["training_steps"].sel(asked)
     scale = Scale(
         sequences=int(part.max()) * settings["batch_size"],
         width=settings["width"],
@@ -59,23 +63,14 @@ def _drawn(architecture: str, time_steps: int, learned: bool):
         # Between the bounds of the two kinds of claims both are false; each start has its own luck.
         middle = rng.uniform(0.12, 1.0) if learned else rng.uniform(0.001, 0.85)
         spread = rng.uniform(0.05, 0.5)
-        factors = np.exp(spread * rng.standard_normal(starts))
+        errors = GUESS * middle * np.exp(spread * rng.standard_normal(starts))
+        dims = ("architecture", "time_steps", "learning_rate", "start", "activation", "replicate")
+        one = (dims, np.zeros((1, 1, 1, 1, 1, starts), int))
+        curve = ((*dims, "checkpoint"), errors[None, None, None, None, None, :, None])
         return xr.Dataset(
-            {
-                "status": (
-                    ("architecture", "time_steps", "replicate"),
-                    np.zeros((1, 1, starts), int),
-                ),
-                "training_steps": (
-                    ("architecture", "time_steps", "replicate"),
-                    np.ones((1, 1, starts), int),
-                ),
-                "error": (
-                    ("architecture", "time_steps", "replicate", "checkpoint"),
-                    (GUESS * middle * factors)[None, None, :, None],
-                ),
-            },
-            {"architecture": [architecture], "time_steps": [time_steps]},
+            {"status": one, "training_steps": one, "error": curve, "validation": curve},
+            {"architecture": [architecture], "time_steps": [time_steps], "learning_rate": [0.1]}
+            | {name: [level] for name, level in AUTHOR.items()},
             {"settings": json.dumps({"batch_size": 1, "width": 1, "test_size": 1})},
         )
 

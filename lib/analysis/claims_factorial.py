@@ -103,15 +103,20 @@ def _vanished(rows: pd.DataFrame) -> pd.Series:
 def _learned(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
     """Return which terminal iterates are hardly guesses: the best of networks that guess have learned nothing."""
     examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
-    guess = 1 / rows["dataset"].map(ds["classes"].to_series())
+    guess = rows["dataset"].map(ds["largest_class"].to_series())
     return rows["accuracy"] > binom.ppf(SURE, examples, guess) / examples
 
 
 def _share(chosen: pd.Series, of: pd.Series, rows: pd.DataFrame, scale: Scale) -> Finding:
-    """Return the mean over tasks of the share of `chosen` among `of`: attempts at one task compete and depend on each other."""
+    """Return the mean over tasks of the share of `chosen` among `of`: attempts at one task compete and depend on each other.
+
+    Where all or none are chosen at every task, Student's interval would have no width: then tasks are counted, exactly.
+    """
     task = [rows[name] for name in TASK]
     total = of.groupby(task).sum()
     shares = (chosen & of).groupby(task).sum()[total > 0] / total[total > 0]
+    if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
+        return share(int(shares.sum()), len(shares), scale)
     return mean(shares, scale)
 
 
@@ -133,6 +138,7 @@ def _drawn_metrics(metric: Metric) -> Callable[[np.random.Generator], xr.Dataset
     counts = {
         "examples": (("dataset", "split"), np.full((2, 2), 1000)),
         "classes": ("dataset", [10] * 2),
+        "largest_class": ("dataset", [0.1] * 2),
     }
 
     def draw(rng: np.random.Generator) -> xr.Dataset:

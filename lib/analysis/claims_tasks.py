@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from lib.analysis import comparisons, generalisation, task_models, variance
-from lib.analysis.accuracy import LEVEL, at_best, grade
+from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
 from lib.analysis.attempts import TASK, attempts
 from lib.analysis.claims_tenet import scale_of
 from lib.analysis.design import CENTRE, COVARIATES
@@ -48,13 +48,13 @@ class Evidence:
 
     @cached_property
     def best(self) -> pd.DataFrame:
-        """The same, those that are not at h* marked as left out."""
-        return at_best(self.frame)
+        """The same, those that are not at h* marked as left out; h* is chosen on other replicates, where there are any."""
+        return at_best(self.frame, crossed=can_cross(self.frame))
 
     @cached_property
     def first(self) -> task_models.TaskFits:
-        """Fits of (1.8)."""
-        return task_models.fit_first_order(self.frame, reference=self.reference)
+        """Fits of (1.8) to `best`."""
+        return task_models.fit_tasks(self.best, task_models.FIRST, self.reference)
 
     @cached_property
     def second(self) -> task_models.TaskFits:
@@ -90,8 +90,8 @@ def _judge(claim: str, *, false: Callable[[np.random.Generator], Evidence]):
 def _spread_over_tasks(fits: task_models.TaskFits, effect: str, evidence: Evidence) -> Finding:
     """Return by how much coefficients differ between tasks beyond their errors, mean over coefficients.
 
-    It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the larger of both
-    standard errors, in units of task accuracy: a slope is taken over half the range of its covariate.
+    It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the largest of the three
+    standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), in units of task accuracy: a slope is taken over half the range of its covariate.
     """
     table = fits.coefficients[generalisation.effect_of(fits.coefficients) == effect]
     reach = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
@@ -100,7 +100,7 @@ def _spread_over_tasks(fits: task_models.TaskFits, effect: str, evidence: Eviden
         units[name] = np.ptp(evidence.ds[name].values) / 2
     found = []
     for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
-        error = rows[["se", "robust_se"]].max(axis=1)
+        error = rows[["se", "robust_se", "weighted_se"]].max(axis=1)
         known = (error > 0) & rows["robust_se"].notna()
         unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
         if known.sum() > 2:
@@ -165,7 +165,7 @@ def _drawn(seed: int, failing: tuple[str, ...]) -> Evidence:
     shape = ds["status"].shape
     fails = np.isin(ds["architecture"].values, failing).reshape(-1, *[1] * (len(shape) - 1))
     status = np.where(fails & (rng.random(shape) < 0.15), DIVERGED, COMPLETED)
-    ds["status"][:], ds["classes"][:] = status, 2
+    ds["status"][:], ds["classes"][:], ds["examples"][:] = status, 2, 1000
     ds["epochs_completed"][:] = np.where(
         status == COMPLETED,
         ds["training_length"].broadcast_like(ds["status"]).transpose(*ATTEMPT),

@@ -29,6 +29,8 @@ from lib.results.factorial import ATTEMPT
 from lib.results.published import load_published
 
 TERM = ["term", "architecture"]
+REJECTED = ("rejected", "robust_rejected", "weighted_rejected")
+"""Whether a test rejects, by each of the three standard errors: the model's, the robust one, and the one that knows the binomial error of accuracies."""
 FAMILIES = ("T_f", "T_o", "T_d")
 """All tasks, those without noise, and those that share a data set (dissertation, Section 1.4)."""
 
@@ -47,7 +49,8 @@ def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
         One row per coefficient and pair: ``term``, ``architecture``, the two tasks (``dataset_1`` to ``noise_2``),
         ``difference``, ``se``, ``df``, ``low`` and ``high`` (ends of the intervals that hold together for all pairs
         of the coefficient, 95%), ``p_value``, ``p_bonferroni``, ``rejected``, ``detectable`` (the difference that this test would find with a
-        probability of 0.8), ``robust_p`` (corrected, from robust errors) and ``robust_rejected``. A task whose estimate or standard error
+        probability of 0.8), ``robust_p`` (corrected, from robust errors) and ``robust_rejected``, and ``weighted_p`` and ``weighted_rejected`` (from the fits that know
+        the binomial error of each accuracy). A task whose estimate or standard error
         is empty enters no pair.
     """
     known = coefficients[_usable(coefficients)]
@@ -58,9 +61,9 @@ def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
     ]
     names = [*TERM, *(f"{name}_{side}" for side in (1, 2) for name in TASK)]
     names += ["difference", "se", "df", "low", "high", "p_value", "p_bonferroni", "rejected"]
-    names += ["detectable", "robust_p", "robust_rejected"]
+    names += ["detectable", "robust_p", "robust_rejected", "weighted_p", "weighted_rejected"]
     if not parts:
-        return pd.DataFrame(columns=names).astype({"rejected": bool, "robust_rejected": bool})
+        return pd.DataFrame(columns=names).astype(dict.fromkeys(REJECTED, bool))
     return pd.concat(parts, ignore_index=True)[names]
 
 
@@ -72,8 +75,11 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
     first, second = np.triu_indices(len(part), 1)
     estimate, freedom = part["estimate"].to_numpy(float), part["df"].to_numpy(float)
     difference = estimate[first] - estimate[second]
+    weighted = part["weighted"].to_numpy(float)
 
-    def welch(error: pd.Series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def welch(
+        error: pd.Series, difference: np.ndarray = difference
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return standard error, degrees of freedom and p value of every difference."""
         variance = error.to_numpy(float) ** 2
         total = variance[first] + variance[second]
@@ -83,8 +89,9 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
             return np.sqrt(total), df, 2 * stats.t.sf(np.abs(difference) / np.sqrt(total), df)
 
     se, df, p_value = welch(part["se"])
-    corrected, robust = (
-        np.minimum(1, p * len(first)) for p in (p_value, welch(part["robust_se"])[2])
+    by_weights = welch(part["weighted_se"], weighted[first] - weighted[second])[2]
+    corrected, robust, by_weights = (
+        np.minimum(1, p * len(first)) for p in (p_value, welch(part["robust_se"])[2], by_weights)
     )
     half = stats.t.isf(LEVEL / (2 * len(first)), df) * se
     tasks = part[list(TASK)]
@@ -104,6 +111,8 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
             "detectable": detectable(se, tests=len(first), df=df),
             "robust_p": robust,
             "robust_rejected": robust < LEVEL,
+            "weighted_p": by_weights,
+            "weighted_rejected": by_weights < LEVEL,
         }
     )
 
@@ -122,7 +131,7 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
     -------
     pandas.DataFrame
         ``term``, ``architecture``, ``tasks`` (with an estimate and its error), ``tests``, ``untested`` (pairs of the
-        family's tasks that lack one of them), ``rejected``, ``robust_rejected`` (by robust errors), ``share`` (rejected of the tests; empty where none was
+        family's tasks that lack one of them), ``rejected``, ``robust_rejected`` (by robust errors), ``weighted_rejected`` (with binomial errors), ``share`` (rejected of the tests; empty where none was
         made) and ``detectable`` (median over the tests).
     """
     table = coefficients.assign(tasks=_usable(coefficients)).groupby(TERM, sort=False)["tasks"]
@@ -130,7 +139,7 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
     found = pairs.groupby(TERM, sort=False)
     table["tests"] = found.size().reindex(table.index, fill_value=0)
     table["untested"] = table["planned"] * (table["planned"] - 1) // 2 - table["tests"]
-    for name in ("rejected", "robust_rejected"):
+    for name in REJECTED:
         table[name] = found[name].sum().reindex(table.index, fill_value=0).astype(int)
     table["share"] = table["rejected"] / table["tests"].where(table["tests"] > 0)
     table["detectable"] = found["detectable"].median().reindex(table.index).astype(float)

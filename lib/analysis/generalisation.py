@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis.accuracy import CELL, CONFIGURATION, cells, entered
-from lib.analysis.comparisons import compare_tasks, count_rejections
+from lib.analysis.comparisons import REJECTED, compare_tasks, count_rejections
 from lib.analysis.task_models import TaskFits
 
 NO, PARTLY, NOT_REJECTED, UNDECIDED, UNTESTED = (
@@ -20,11 +20,13 @@ NO, PARTLY, NOT_REJECTED, UNDECIDED, UNTESTED = (
     "undecided",
     "untested",
 )
-"""Equality is rejected in every part; in some parts; in none; the standard errors of the model and robust ones disagree; or a part that
+"""Equality is rejected in every part; in some parts; in none; the three standard errors disagree (`lib.analysis.comparisons.REJECTED`); or a part that
 could not be tested might have changed the answer. The text writes a cross for the first and both of its signs for the second.
 Equality that is not rejected is not shown: few attempts reject nothing."""
 EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
 """Groups of coefficients of (1.11), as Table 1.4 has them."""
+CROSSED = "h* chosen on other replicates"
+"""Parametrisation of the first-order lines whose attempts had no part in the choice of h*."""
 _ROW = ["behaviour", "level", "tasks", "effect"]
 
 
@@ -34,9 +36,9 @@ def verdict(parts: pd.DataFrame) -> str:
     Parameters
     ----------
     parts
-        One row per coefficient or architecture, with ``tests`` (made), ``rejected`` and ``robust_rejected`` (counts).
+        One row per coefficient or architecture, with ``tests`` (made) and the counts ``rejected``, ``robust_rejected`` and ``weighted_rejected``.
     """
-    answers = {_answer(parts["tests"], parts[name]) for name in ("rejected", "robust_rejected")}
+    answers = {_answer(parts["tests"], parts[name]) for name in REJECTED}
     return answers.pop() if len(answers) == 1 else UNDECIDED
 
 
@@ -55,6 +57,7 @@ def summarise(
     times: pd.DataFrame,
     second: Mapping[str, TaskFits],
     errors: pd.DataFrame,
+    crossed: tuple[TaskFits, pd.DataFrame, pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
     r"""Return Table 1.4 for the results at hand.
 
@@ -70,6 +73,8 @@ def summarise(
         Fits of (1.11), by the name of their parametrisation.
     errors
         Result of `lib.analysis.errors.compare_error_rates`.
+    crossed
+        The first three once more with h* chosen on other replicates, which adds the first-order lines once more.
 
     Returns
     -------
@@ -77,21 +82,11 @@ def summarise(
         One row per line of the published table, and the second-order lines once more for all tasks, as Section 1.5.2 has
         them, and for each parametrisation: ``behaviour``, ``level``, ``tasks`` (family), ``effect``, ``method``, ``parametrisation``, ``parts``
         (coefficients or architectures), ``parts_rejected`` (with a rejection), ``tests``, ``untested``, ``rejected``,
-        ``robust_rejected``, ``detectable`` (median) and ``verdict``.
+        ``robust_rejected``, ``weighted_rejected``, ``detectable`` (median) and ``verdict``.
     """
-    levene = variances[variances["test"] == "levene"]
-    about = {"level": "first order", "effect": "architecture"}
-    rows = [
-        _pairwise_row({"behaviour": "average task accuracy", **about, "tasks": "T_f"}, first),
-        _one_test_row(
-            {"behaviour": "variance of task accuracy", **about, "tasks": "T_o"},
-            levene,
-            "Levene's test",
-        ),
-        _one_test_row(
-            {"behaviour": "convergence time", **about, "tasks": "T_f"}, times, "Kruskal-Wallis test"
-        ),
-    ]
+    rows = _first_order(first, variances, times)
+    if crossed:
+        rows += _first_order(*crossed, CROSSED)
     about = {"behaviour": "average task accuracy", "level": "second order"}
     rows += [
         _pairwise_row({**about, "tasks": family, "effect": effect, "parametrisation": name}, fits)
@@ -103,6 +98,24 @@ def summarise(
     rows.append(_one_test_row({**about, "effect": "architecture"}, errors, "Pearson's test"))
     table = pd.DataFrame(rows)
     return table[[*_ROW, *(name for name in table if name not in _ROW)]]
+
+
+def _first_order(
+    first: TaskFits, variances: pd.DataFrame, times: pd.DataFrame, how: str = ""
+) -> list[dict]:
+    about = {"level": "first order", "effect": "architecture", "parametrisation": how}
+    levene = variances[variances["test"] == "levene"]
+    return [
+        _pairwise_row({"behaviour": "average task accuracy", **about, "tasks": "T_f"}, first),
+        _one_test_row(
+            {"behaviour": "variance of task accuracy", **about, "tasks": "T_o"},
+            levene,
+            "Levene's test",
+        ),
+        _one_test_row(
+            {"behaviour": "convergence time", **about, "tasks": "T_f"}, times, "Kruskal-Wallis test"
+        ),
+    ]
 
 
 def effect_of(coefficients: pd.DataFrame) -> pd.Series:
@@ -131,13 +144,11 @@ def _one_test_row(about: dict, tests: pd.DataFrame, method: str) -> dict:
     made = tests["p_value"].notna()
     rejected = (tests["rejected"].fillna(False).astype(bool) & made).astype(int)
     counts = {"tests": (made | equal).astype(int), "untested": (~(made | equal)).astype(int)}
-    return _row(
-        about, method, pd.DataFrame({**counts, "rejected": rejected, "robust_rejected": rejected})
-    )
+    return _row(about, method, pd.DataFrame({**counts, **dict.fromkeys(REJECTED, rejected)}))
 
 
 def _row(about: dict, method: str, parts: pd.DataFrame) -> dict:
-    counts = ("tests", "untested", "rejected", "robust_rejected")
+    counts = ("tests", "untested", *REJECTED)
     return {
         **about,
         "method": method,

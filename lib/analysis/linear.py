@@ -29,7 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.regression.linear_model import OLS
+from scipy.optimize import brentq
+from statsmodels.regression.linear_model import OLS, WLS
 
 from lib.analysis.design import INTERCEPT, Design
 from lib.analysis.reml import FLAT, ConvergenceError, fit_random_intercept
@@ -247,6 +248,51 @@ def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataF
                 "robust_p": 2 * stats.t.sf(np.abs(beta / robust), robust_df),
             }
         )
+
+
+def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    r"""Estimate a model whose rows have variances that are known in part.
+
+    .. math:: y_i = x_i^\top \beta + \epsilon_i, \qquad \mathrm{Var}[\epsilon_i] = v_i + \tau^2
+
+    The v are known, such as those of accuracies that were counted; :math:`\tau^2` is what the rows share beyond them, estimated as
+    Paule and Mandel do: the weighted sum of squares has its expectation. Where nothing measures :math:`\tau^2`, the errors are
+    those of the v alone; where the v are not known, the model is that of least squares.
+
+    Parameters
+    ----------
+    made
+        What to fit.
+    variance
+        v, shape (N,), above zero; nan where not known.
+
+    Returns
+    -------
+    tuple
+        Estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
+
+    References
+    ----------
+    Paule, Mandel: *Consensus values and weighting factors*, J. Res. Natl. Bur. Stand. 87, 1982.
+    """
+    matrix, known = made.matrix(), np.isfinite(variance).all()
+    variance = variance if known else np.zeros(len(matrix))
+    least = OLS(made.response, matrix).fit()
+    free, shared = least.df_resid, float(least.scale) if least.df_resid > 0 else 0.0
+
+    def weighted(shared: float):
+        weights = 1 / (variance + shared)
+        return WLS(made.response, matrix, weights=weights).fit(cov_type="fixed scale")
+
+    def excess(shared: float) -> float:
+        return float(np.sum(weighted(shared).wresid ** 2) - free)
+
+    if known and free > 0:
+        shared = brentq(excess, 0.0, shared) if excess(0.0) > 0 else 0.0
+    if not known and not shared:
+        return np.asarray(least.params), np.full(matrix.shape[1], np.nan), np.nan
+    found = weighted(shared)
+    return np.asarray(found.params), np.asarray(found.bse), shared
 
 
 def detectable(error, *, tests: int = 1, df=np.inf):

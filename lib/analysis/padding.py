@@ -29,9 +29,14 @@ METHODS = {
     "constrained": Look("RNN constrained", "#009E73", "^"),
     "lstm": Look("LSTM", "#E69F00", "D"),
     "reservoir": Look("RNN RC", "#CC79A7", "v"),
+    "fixed_w": Look("RNN, W fixed", "#D55E00", "<"),
     "linear": Look("Linear RNN adjoint", "#56B4E9", "P"),
 }
-"""The methods as Table 2.2 calls them; the last is not in it."""
+"""The methods as Table 2.2 calls them; the last two are not in it, although its reservoir may be either."""
+FIXED = ("reservoir", "fixed_w")
+"""Networks whose recurrent weights stay as they were drawn: all but the output layer, or W alone."""
+AUTHOR_SCALE = "1/T"
+"""Input weights of the author's public research code, of which the tables and figures of the text are."""
 STATUS = ("completed", "diverged", "missing")
 
 CONFIDENCE = 0.999
@@ -44,13 +49,25 @@ _PRINTED = 0.001
 """Shares closer than this are printed alike in the text's table, in percent with one decimal."""
 
 
-def attempts(ds: xr.Dataset) -> pd.DataFrame:
+def of_scale(ds: xr.Dataset, input_scale: str = AUTHOR_SCALE) -> xr.Dataset:
+    """Return the results of the networks whose input weights begin so; older results know one way only.
+
+    The LSTM's begin in one way, whatever the others' do.
+    """
+    if "input_scale" not in ds.dims:
+        return ds
+    return ds.sel(input_scale=input_scale).drop_vars("input_scale")
+
+
+def attempts(ds: xr.Dataset, input_scale: str = AUTHOR_SCALE) -> pd.DataFrame:
     """Return one row per planned attempt of Table 2.2.
 
     Parameters
     ----------
     ds
         Results of the experiment `padding`.
+    input_scale
+        Of whose input weights, where there are several.
 
     Returns
     -------
@@ -59,6 +76,7 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
         ``train_accuracy`` after the last epoch, and ``metric``, log10 of ||lambda_1|| / ||lambda_T|| (3.6); the last
         three are undefined where the attempt did not complete.
     """
+    ds = of_scale(ds, input_scale)
     last = ds["accuracy"].isel(epoch=-1)
     frame = xr.Dataset(
         {
@@ -70,6 +88,16 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     )
     rows = frame.drop_vars("epoch", errors="ignore").to_dataframe().reset_index()
     return _completed_only(rows[rows["status"] != NOT_PLANNED].reset_index(drop=True))
+
+
+def scale_attempts(ds: xr.Dataset) -> pd.DataFrame:
+    """Return the `attempts` of networks that begin with input weights of several sizes, with ``input_scale``."""
+    if "input_scale" not in ds.dims:
+        return attempts(ds).assign(input_scale="").iloc[:0]
+    levels = ds["input_scale"].values.tolist()
+    rows = pd.concat([attempts(ds, level).assign(input_scale=level) for level in levels])
+    several = rows.groupby(["dataset", "padding", "method", "width"])["input_scale"]
+    return rows[several.transform("nunique") > 1].reset_index(drop=True)
 
 
 def sweep_attempts(ds: xr.Dataset) -> pd.DataFrame:
@@ -272,7 +300,7 @@ def ceiling(table: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         ``dataset``, ``width``, and ``ours_<method>`` and ``published_<method>`` where there are any.
     """
-    kept = table[(table["padding"] == 0) & table["method"].isin(("adjoint", "linear", "reservoir"))]
+    kept = table[(table["padding"] == 0) & table["method"].isin(("adjoint", *FIXED, "linear"))]
     wide = kept.pivot(index=["dataset", "width"], columns="method", values=["ours", "published"])
     wide.columns = [f"{whose}_{method}" for whose, method in wide.columns]
     return wide.dropna(how="all", axis=1).reset_index()

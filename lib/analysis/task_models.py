@@ -36,7 +36,7 @@ from scipy import stats
 from lib.analysis.accuracy import at_best, entered
 from lib.analysis.attempts import TASK
 from lib.analysis.design import COVARIATES, Design, absences, design, with_covariates
-from lib.analysis.linear import CONFIDENCE, Fit, fit
+from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
 from lib.results.published import load_published
 
 REFERENCE = "antisymmetric"
@@ -45,6 +45,7 @@ DEVIATION = "deviation from the mean of architectures"
 INSIDE = "inside"
 """The top of a parabola lies within the learning rates that were tried."""
 _NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
+_WEIGHTED = ["weighted", "weighted_se"]
 
 
 class Model(NamedTuple):
@@ -73,11 +74,13 @@ class TaskFits:
     """Architecture that the others are compared with."""
     summary: pd.DataFrame
     """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
-    ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, and ``refused``: why nothing was
+    ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, ``counting`` (standard error of a task accuracy because it was counted on a finite test
+    set, root mean square), ``ceiling`` (the R² of a model that leaves nothing but that), ``luck`` (standard deviation beyond both the model and counting), and ``refused``: why nothing was
     fitted, else empty."""
     coefficients: pd.DataFrame
     """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
-    ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), and ``cause``: why a number is empty."""
+    ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), ``weighted`` and ``weighted_se``
+    (estimate and error with the binomial variance of every accuracy as known, `lib.analysis.linear.with_known_variance`), and ``cause``: why a number is empty."""
     residuals: pd.DataFrame
     """One row per attempt that was fitted: ``architecture``, ``fitted``, ``residual``, ``standardised``."""
     designs: Mapping[tuple, Design]
@@ -90,10 +93,10 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
 
 
 def fit_first_order(
-    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean"
+    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean", crossed: bool = False
 ) -> TaskFits:
-    """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`)."""
-    return fit_tasks(at_best(frame, rule), FIRST, reference)
+    """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`, `crossed`)."""
+    return fit_tasks(at_best(frame, rule, crossed=crossed), FIRST, reference)
 
 
 def fit_second_order(
@@ -157,8 +160,15 @@ def fit_tasks(
         response = part["task_accuracy"].to_numpy(float)
         designs[task] = design(model.terms, part.reset_index(drop=True), response, absent=absent)
         found = fit(designs[task])
-        coefficients.append(_coefficients(found).assign(**about))
-        summaries.append({**about, **_summary(found), "refused": ""})
+        variance = part["sampling_error"].to_numpy(float) ** 2
+        weighted, error, luck = with_known_variance(designs[task], variance)
+        coefficients.append(_coefficients(found, weighted, error).assign(**about))
+        counted = {
+            "counting": np.sqrt(variance.mean()),
+            "ceiling": 1 - variance.mean() / response.var(),
+            "luck": np.sqrt(luck),
+        }
+        summaries.append({**about, **_summary(found), **counted, "refused": ""})
         numbers = {
             "fitted": found.fitted,
             "residual": found.residuals,
@@ -182,9 +192,11 @@ def fit_tasks(
     return TaskFits(
         model=model,
         reference=reference,
-        summary=pd.DataFrame(summaries).reindex(columns=[*TASK, *_summary(found), "refused"]),
+        summary=pd.DataFrame(summaries).reindex(
+            columns=[*TASK, *_summary(found), "counting", "ceiling", "luck", "refused"]
+        ),
         coefficients=pd.concat(coefficients, ignore_index=True)[
-            [*TASK, "term", "architecture", *_NUMBERS, "cause"]
+            [*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]
         ],
         residuals=pd.concat(residuals, ignore_index=True),
         designs=designs,
@@ -213,16 +225,17 @@ def _summary(found: Fit) -> dict:
     }
 
 
-def _coefficients(found: Fit) -> pd.DataFrame:
+def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
     lost = found.dropped.set_index("term")["cause"].to_dict() | dict(found.changed)
     table = found.coefficients.set_index("term").rename(
         columns={"standard_error": "se", "robust_error": "robust_se"}
     )
     order = list(found.design.planned)
-    table = table.reindex(order)[_NUMBERS]
+    table = table.assign(weighted=weighted, weighted_se=error)
+    table = table.reindex(order)[[*_NUMBERS, *_WEIGHTED]]
     table["cause"] = [lost.get(name, found.unmeasured) for name in order]
-    table.loc[[*lost], _NUMBERS] = np.nan
+    table.loc[[*lost], [*_NUMBERS, *_WEIGHTED]] = np.nan
     if found.unmeasured:
         table[_NUMBERS[1:]] = np.nan
     terms = [describe(name) for name in order]
@@ -277,9 +290,15 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
             f"a deviation from the mean of architectures needs two; there is {known[0]} alone"
         )
     summary = fits.summary.set_index(list(TASK))
-    groups = entered(frame).groupby([*TASK, "architecture"], sort=False)["task_accuracy"]
-    table = groups.agg(["mean", "count", "var"]).unstack("architecture").reindex(summary.index)
-    mean, count, own = (table[name].reindex(columns=known) for name in ("mean", "count", "var"))
+    rows = entered(frame)
+    rows = rows.assign(counted=rows["sampling_error"] ** 2)
+    groups = rows.groupby([*TASK, "architecture"], sort=False)
+    table = groups["task_accuracy"].agg(["mean", "count", "var"])
+    table = table.assign(counted=groups["counted"].mean())
+    table = table.unstack("architecture").reindex(summary.index)
+    mean, count, own, counted = (
+        table[name].reindex(columns=known) for name in ("mean", "count", "var", "counted")
+    )
     share = 1 / len(known)
 
     def error(inverse: pd.DataFrame) -> pd.DataFrame:
@@ -294,6 +313,7 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         "se": error(1 / count).mul(summary["sigma"], axis=0),
         # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
         "robust_se": error(own / (count - 1).where(count > 1)),
+        "weighted_se": error(counted.fillna(0).add(summary["luck"] ** 2, axis=0) / count),
     }
     table = pd.DataFrame({name: wide.stack(future_stack=True) for name, wide in columns.items()})
     table = table.rename_axis([*TASK, "architecture"])
@@ -307,9 +327,8 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         ["an architecture has no attempt at the task", "the error cannot be measured"],
         default="",
     )
-    return table.reset_index().assign(term=DEVIATION)[
-        [*TASK, "term", "architecture", *_NUMBERS, "cause"]
-    ]
+    table = table.reset_index().assign(term=DEVIATION, weighted=table["estimate"].to_numpy())
+    return table[[*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]]
 
 
 def balanced_condition_number(*, centre: float = 1.0) -> float:

@@ -20,7 +20,7 @@ from pandas.io.formats.style import Styler
 
 from lib.paths import ROOT, resolve
 from lib.results.claims import sentences
-from lib.results.learned import networks_learned
+from lib.results.learned import networks_learned, stands_in
 from lib.results.published import artefacts
 from lib.results.schema import attempts_that_ran
 from lib.run.files import write_whole
@@ -52,6 +52,8 @@ class Artefacts:
         Profile that the data come from; the dataset's by default.
     runs
         Number of training attempts that entered; the dataset's by default, 0 where none is needed.
+    published_scale
+        Whether the experiment has the size that the text prints: sequences, their length, width and training.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Artefacts:
         ds: xr.Dataset | None = None,
         profile: str | None = None,
         runs: int | None = None,
+        published_scale: bool = False,
     ) -> None:
         for what, name in (("notebook", notebook), ("result_set", result_set)):
             if not _SLUG.fullmatch(name):
@@ -77,6 +80,8 @@ class Artefacts:
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
         self.learned = None if ds is None else networks_learned(ds)
+        self.stand_in = ds is not None and stands_in(ds)
+        self.published_scale = published_scale
         self.tables = resolve(out) / "tables" / result_set / notebook
         self.figures = resolve(out) / "figures" / result_set / notebook
         # Both folders are outputs of the notebook's stage, so both exist even when one stays empty.
@@ -209,6 +214,8 @@ class Artefacts:
             "profile": self.profile,
             "runs": self.runs,
             **({} if self.learned is None else {"learned": self.learned}),
+            **({"stand_in": True} if self.stand_in else {}),
+            **({"published_scale": True} if self.published_scale else {}),
             "file": _from_root(path),
             "caption": caption,
             **{name: value for name, value in more.items() if value},

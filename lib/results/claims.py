@@ -36,6 +36,8 @@ AGREES, DIFFERS, UNDECIDED, UNTESTABLE = (
 )
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 CONFIDENCE = 0.95
+FOUND = 0.8
+"""Chance with which a minimum detectable effect would be found."""
 ENOUGH_POWER = 0.5
 """Least chance of "agrees", were the text right, at which an undecided claim counts as tested."""
 
@@ -165,8 +167,12 @@ def _listed() -> pd.DataFrame:
         raise ClaimError(
             f"claims.csv lists {table['id'][table['id'].duplicated()].iloc[0]!r} twice"
         )
-    table["region"].map(Region.parse)
-    table["published"] = pd.to_numeric(table["published"])
+    regions = table["region"].map(Region.parse)
+    for name in ("null", "published"):
+        table[name] = pd.to_numeric(table[name])
+    table["no_effect"] = [
+        region.holds(null, null) for region, null in zip(regions, table["null"], strict=True)
+    ]
     return table.set_index("id", drop=False)
 
 
@@ -177,8 +183,9 @@ def claims() -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short),
-        ``artefact``, ``quantity``, ``region`` (where it must lie for the claim to be true), ``refuted_by`` and
-        ``published`` (the text's own value, empty where it has none).
+        ``artefact``, ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is
+        nothing to find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's own value, empty where it has
+        none), ``refuted_by``, and ``no_effect``: whether the claim is true where there is nothing to find.
     """
     return _listed().copy()
 
@@ -262,6 +269,12 @@ def judged_row(claim: str, finding: Finding) -> dict:
     """Return the row of a table made by `Judges` that says what `finding` means for `claim`."""
     listed = _listed().loc[claim]
     said, power = verdict(finding, Region.parse(listed["region"]), listed["published"])
+    notes = [finding.note] if finding.note else []
+    if listed["no_effect"] and not math.isnan(finding.low):
+        notes.append(
+            f"a claim of no effect: shuffled data agree as well, what counts is the interval; a distance of {detectable(finding):.2g} from {listed['null']:g} "
+            "would have been found in four cases out of five"
+        )
     return {
         "id": claim,
         "verdict": said,
@@ -270,7 +283,7 @@ def judged_row(claim: str, finding: Finding) -> dict:
         "high": finding.high,
         "power": power,
         **asdict(finding.scale),
-        "note": finding.note,
+        "note": "; ".join(notes),
     }
 
 
@@ -282,10 +295,17 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         found = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
         if math.isnan(row.low):
             found = row.note or "nothing could be measured"
+        beside = f" Note: {row.note}." if row.note and not math.isnan(row.low) else ""
         out.append(
-            f"“{claim.said}” **{row.verdict}** ({claim.quantity}: {found}; asked: {claim.region})."
+            f"“{claim.said}” **{row.verdict}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
         )
     return out
+
+
+def detectable(finding: Finding) -> float:
+    """Return the smallest effect that an interval as wide as this one would show with a probability of 0.8 (`FOUND`)."""
+    reach = stats.norm.ppf((1 + CONFIDENCE) / 2)
+    return (reach + stats.norm.ppf(FOUND)) * (finding.high - finding.low) / (2 * reach)
 
 
 def unable(reason: str, scale: Scale | None = None) -> Finding:
@@ -316,8 +336,7 @@ def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
 
 def geometric_mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
     """Return the geometric mean of positive values with the interval of their logarithms."""
-    found = mean(np.log(np.asarray(list(values), float)), scale)
-    return _transformed(found, math.exp)
+    return exponential(mean(np.log(np.asarray(list(values), float)), scale))
 
 
 def difference(
@@ -386,8 +405,7 @@ def _together(findings: Iterable[Finding]) -> tuple[list[Finding], float]:
     return findings, stats.norm.isf(tail / len(findings)) / stats.norm.isf(tail)
 
 
-def _transformed(found: Finding, function: Callable[[float], float]) -> Finding:
-    if math.isnan(found.low):
-        return found
-    ends = (function(end) for end in (found.value, found.low, found.high))
+def exponential(found: Finding) -> Finding:
+    """Return a finding on logarithms as one on what they are the logarithms of."""
+    ends = (math.exp(end) for end in (found.value, found.low, found.high))
     return Finding(*ends, found.scale, note=found.note)

@@ -20,6 +20,7 @@ Variables, each with ``long_name`` and ``units``:
 ``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)
 ``adjoint_last_full``  ..               ..
 ``classes``            dataset          number of labels K
+``largest_class``      dataset          share of the test part's largest class: what a constant answer finds
 ``examples``           dataset, split   sequences in the split
 ``time_steps``         dataset, noise   length T of the input sequence
 ====================== ================ ==========================================================
@@ -37,7 +38,7 @@ from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schem
 
 __all__ = ["COMPLETED", "DIVERGED", "MISSING", "ResultsError", "empty", "load", "save", "validate"]
 
-SCHEMA = "factorial/1"
+SCHEMA = "factorial/2"
 ATTEMPT = (
     "architecture",
     "width",
@@ -84,6 +85,7 @@ _VARIABLES = {
         "1",
     ),
     "classes": (("dataset",), "int64", "number of labels", "1"),
+    "largest_class": (("dataset",), "float64", "share of the largest class, test part", "1"),
     "examples": (("dataset", "split"), "int64", "number of sequences", "1"),
     "time_steps": (("dataset", "noise"), "int64", "length of the input sequence", "step"),
 }

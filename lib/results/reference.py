@@ -21,10 +21,12 @@ import xarray as xr
 from ruamel.yaml import YAML
 
 from lib.paths import ROOT
+from lib.results.artefacts import CLAIMS
 from lib.results.schema import ResultsError, count_ends
 from lib.run.notebooks import read_parameters
 
 RESULTS = "data/results"
+CACHE = "data/cache"
 TABLES = "data/tables/rebuilt"
 FIGURES = "data/figures/rebuilt"
 PACKAGES = (
@@ -74,7 +76,9 @@ def keep(name: str, root: Path = ROOT) -> Path:
         raise ResultsError(
             f"no tables or figures of {name} in {TABLES}; make them with `make repro`"
         )
-    record = provenance(results, _recorded_md5(root, f"{RESULTS}/{name}.nc"))
+    record = provenance(
+        results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), _cost(root / CACHE, name)
+    )
     target = root / "data" / "reference" / results.attrs["profile"]
     partial = target / f".{name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -98,8 +102,8 @@ def keep(name: str, root: Path = ROOT) -> Path:
     return target / f"{name}.nc"
 
 
-def provenance(results: xr.Dataset, md5: str) -> dict:
-    """Return what produced `results`: settings, size, software and machine, without names, times or paths."""
+def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
+    """Return what produced `results`: settings, size, cost, software and machine, without names, dates or paths."""
     return {
         "profile": results.attrs["profile"],
         "results": {"schema": results.attrs["schema"], "md5": md5},
@@ -107,6 +111,7 @@ def provenance(results: xr.Dataset, md5: str) -> dict:
             name: {end: count for end, count in ended.items() if end != "missing"}
             for name, ended in _ends(results).items()
         },
+        "cost": cost,
         "settings": json.loads(results.attrs["settings"]),
         "software": {
             "python": platform.python_version(),
@@ -119,6 +124,12 @@ def provenance(results: xr.Dataset, md5: str) -> dict:
             "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
         },
     }
+
+
+def _cost(cache: Path, name: str) -> dict:
+    """Return what the jobs of `name` cost, as `lib.training.jobs` wrote it down; empty where it did not."""
+    found = next(cache.glob(f"*/{name}.cost.json"), None)
+    return json.loads(found.read_text("utf-8")) if found else {}
 
 
 def _open(path: Path) -> xr.Dataset:
@@ -141,7 +152,13 @@ def _ends(results: xr.Dataset) -> dict[str, dict[str, int]]:
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
-    return [path for stem in sorted(notebooks) for path in sorted((folder / stem).glob(pattern))]
+    """Return what notebooks made; one that is run for several families has a numbered folder for each.
+
+    Claims are left out: every run judges them anew on the kept results.
+    """
+    folders = [f"{stem}{number}" for stem in sorted(notebooks) for number in ("", "_[0-9]")]
+    made = [path for name in folders for path in sorted(folder.glob(f"{name}/{pattern}"))]
+    return [path for path in made if path.stem != CLAIMS]
 
 
 def _recorded_md5(root: Path, name: str) -> str:

@@ -160,13 +160,18 @@ class Schema:
         return ds
 
     def save(self, ds: xr.Dataset, path: str | Path) -> Path:
-        """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
+        """Validate `ds` and write it to `path` as netCDF, whole or not at all; a full disk is an `OSError` that says so."""
         self.validate(ds)
         floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
         encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
-        return write_whole(
-            path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-        )
+        try:
+            return write_whole(
+                path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
+            )
+        except RuntimeError as error:  # as the netCDF library reports a full disk
+            raise OSError(
+                f"{path} could not be written ({error}); make room and run again"
+            ) from None
 
     def load(self, path: str | Path) -> xr.Dataset:
         """Read the results at `path` and validate them in full.

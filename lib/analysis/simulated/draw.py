@@ -175,6 +175,9 @@ def _describe(ds: xr.Dataset) -> None:
             ds["parameters"].loc[place] = parameters[architecture, width]
     for dataset in ds["dataset"].values:
         ds["classes"].loc[{"dataset": dataset}] = _CLASSES[str(dataset)]
+        ds["largest_class"].loc[{"dataset": dataset}] = (
+            1 / _CLASSES[str(dataset)]
+        )  # as the text guesses
         for noise in ds["noise"].values:
             more = 0 if noise == "none" else _NOISE_STEPS
             place = {"dataset": dataset, "noise": noise}

@@ -12,6 +12,7 @@ from lib.analysis.linear import CONFIDENCE, Fit, detectable
 from lib.analysis.tenet.fits import fit_models
 from lib.analysis.tenet.models import MODELS, REFERENCE
 from lib.analysis.tenet.rows import RANKS, SINGLE, TRUE, Rows
+from lib.analysis.unequal import Unequal
 from lib.results.published import beside, load_published
 
 STATISTICS = {
@@ -25,7 +26,13 @@ STATISTICS = {
 }
 """Columns of Tables 3.5 to 3.8 in their order, with the names the text gives them."""
 ABOVE, BELOW, UNDECIDED, NEITHER = "above 0", "below 0", "undecided", "no difference shown"
-"""What a coefficient is found to be: by the model's standard error and the robust one, by one of them alone, or by neither."""
+"""What a coefficient is found to be: by every standard error, by some of them alone, or by none."""
+ERRORS = {
+    "one variance": ("ours", "standard_error", "p_holm"),
+    "robust": ("ours", "robust_error", "robust_p"),
+    "a variance per architecture": ("own", "own_error", "own_p"),
+}
+"""Columns of estimate, standard error and corrected p value in the table of coefficients, by what is assumed of variances."""
 _WORDS = {
     "metric": "adjoint metric",
     "log_rate": "LR",
@@ -86,6 +93,7 @@ def coefficients(
     rows: Rows,
     single: Mapping[int, Fit] | None = None,
     centred: Mapping[int, Fit] | None = None,
+    own: Mapping[int, Unequal] | None = None,
 ) -> pd.DataFrame:
     """Return the coefficients of a model beside the published ones, Tables A8 to A19.
 
@@ -96,23 +104,31 @@ def coefficients(
     -------
     pandas.DataFrame
         ``name`` (the text's), ``term`` (ours), ``ours``, ``standard_error``, ``low``, ``high``, ``p_holm`` (corrected
-        by Holm's method over the coefficients of this model without its intercept), ``robust_error``, ``robust_p`` (corrected likewise), ``verdict``,
-        ``detectable`` (the effect that would be found with a probability of 0.8, by the larger of both errors), ``single`` and ``centred`` (estimates, where `single` and `centred` are
+        by Holm's method over the coefficients of this model without its intercept), ``robust_error``, ``robust_p`` (corrected likewise), ``own``, ``own_error``, ``own_p`` (estimate, error
+        and corrected p with a variance per architecture, where `own` has the model), ``verdict``, ``detectable`` (the effect that would be found with a probability of 0.8, by the largest of these errors), ``single`` and ``centred`` (estimates, where `single` and `centred` are
         given), ``published``, ``published_error``, ``difference``, and ``note``: why a line is empty or is not about the same thing in both.
     """
     theirs = _published(number)
     ours = fit.coefficients.rename(columns={"estimate": "ours"})
     effects = (ours["term"] != INTERCEPT) & ours["standard_error"].notna()
-    for corrected, p_value in (("p_holm", "p_value"), ("robust_p", "robust_p")):
+    refit = own[number].coefficients if own and number in own else fit.coefficients.iloc[:0]
+    refit = refit.set_index("term").reindex(ours["term"])
+    ours["own"] = refit["estimate"].to_numpy(float)
+    ours["own_error"] = refit["standard_error"].to_numpy(float)
+    ours["own_p"] = refit["p_value"].to_numpy(float)
+    for corrected, p_value in (("p_holm", "p_value"), ("robust_p", "robust_p"), ("own_p", "own_p")):
         values = pd.Series(np.nan, ours.index)
         known = effects & ours[p_value].notna()
         if known.any():
             values[known] = multipletests(ours.loc[known, p_value], method="holm")[1]
         ours[corrected] = values
-    clear = (ours[["p_holm", "robust_p"]] < 1 - CONFIDENCE).sum(axis=1)
+    found = ours[[p for _, _, p in ERRORS.values()]]
+    # Where the third has no number, the other two decide.
+    clear = (found.assign(own_p=found["own_p"].fillna(0)) < 1 - CONFIDENCE).all(axis=1)
+    some = (found < 1 - CONFIDENCE).any(axis=1)
     side = np.where(ours["ours"] > 0, ABOVE, BELOW)
-    ours["verdict"] = np.select([~effects, clear == 2, clear == 1], ["", side, UNDECIDED], NEITHER)
-    ours["detectable"] = detectable(ours[["standard_error", "robust_error"]].max(axis=1))
+    ours["verdict"] = np.select([~effects, clear, some], ["", side, UNDECIDED], NEITHER)
+    ours["detectable"] = detectable(ours[[error for _, error, _ in ERRORS.values()]].max(axis=1))
     for name, made in (("single", single), ("centred", centred)):
         found = (
             made[number].coefficients.set_index("term")["estimate"]
@@ -129,10 +145,42 @@ def coefficients(
     return table[
         [
             *("name", "term", "ours", "standard_error", "low", "high", "p_holm"),
-            *("robust_error", "robust_p", "verdict", "detectable", "single", "centred"),
+            *("robust_error", "robust_p", "own", "own_error", "own_p", "verdict"),
+            *("detectable", "single", "centred"),
             *("published", "published_error", "difference", "note"),
         ]
     ]
+
+
+def by_error(tables: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
+    """Return what models say by each assumption on variances.
+
+    Parameters
+    ----------
+    tables
+        Results of `coefficients`, by number.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``model``, ``variances`` (`ERRORS`), ``clear`` (coefficients that are clearly not zero, corrected) of how many ``coefficients``, and of the metric or the accuracy, where the model has one,
+        ``estimate``, ``error``, ``p`` and ``verdict`` by this error alone.
+    """
+    lines = []
+    for number, table in tables.items():
+        slope = table[table["term"] == MODELS[number].predictor]
+        for name, (estimate, error, p) in ERRORS.items():
+            known = table[p].dropna()
+            line = {"model": number, "variances": name, "coefficients": len(known)}
+            line["clear"] = int((known < 1 - CONFIDENCE).sum())
+            if len(slope) and slope[p].notna().all():
+                value = slope[estimate].item()
+                side = ABOVE if value > 0 else BELOW
+                line |= {"estimate": value, "error": slope[error].item(), "p": slope[p].item()}
+                line["verdict"] = side if line["p"] < 1 - CONFIDENCE else NEITHER
+            lines.append(line)
+    names = ["model", "variances", "coefficients", "clear", "estimate", "error", "p", "verdict"]
+    return pd.DataFrame(lines).reindex(columns=names)
 
 
 def _published(number: int) -> pd.DataFrame:

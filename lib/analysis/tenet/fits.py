@@ -1,6 +1,6 @@
 """Fit the twelve models to their observations (`lib.analysis.linear`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import xarray as xr
@@ -11,6 +11,7 @@ from lib.analysis.linear import Fit
 from lib.analysis.reml import ConvergenceError
 from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS, Model
 from lib.analysis.tenet.rows import TRUE, Rows, rows
+from lib.analysis.unequal import Unequal, with_own_variances
 
 
 def columns(model: Model, observations: Rows) -> Design:
@@ -67,6 +68,20 @@ def fit(model: Model, observations: Rows, *, engine: str = "profiled") -> Fit:
         return linear.fit(made, random=model.random, engine=engine)
     except ConvergenceError as error:
         raise ConvergenceError(f"{model.name} ({model.response}): {error}") from None
+
+
+def refit(
+    fits: Mapping[int, Fit], observations: Mapping[str, Rows]
+) -> tuple[dict[int, Unequal], dict[int, str]]:
+    """Return the models with variances of its own for each architecture, and why there is none, both by number."""
+    found, refused = {}, {}
+    for number, made in fits.items():
+        names = observations[MODELS[number].rows].attempts["architecture"].astype(str)
+        try:
+            found[number] = with_own_variances(made, names.to_numpy())
+        except ConvergenceError as error:
+            refused[number] = f"{MODELS[number].name}: {error}"
+    return found, refused
 
 
 def fit_models(

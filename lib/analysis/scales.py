@@ -1,0 +1,113 @@
+"""The time steps that networks move by, as counted before and after training: their range, and how their number decays.
+
+Steps are counted in classes of a tenth of a decade (`lib.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+from scipy import stats
+
+CLASS = 0.1
+"""Width of a class, in decades."""
+
+
+def histograms(ds: xr.Dataset) -> pd.DataFrame:
+    """Return every class that holds time steps.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``label``, ``task_label``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from 0), ``dt`` (the class's middle) and
+        ``share`` of the kind's steps.
+    """
+    frame = ds["time_step_share"].to_dataframe("share").reset_index()
+    frame = frame[frame["share"] > 0].assign(dt=lambda rows: 10 ** (rows["decade"] + CLASS / 2))
+    about = ds[["label", "task_label"]].to_dataframe().reset_index()
+    columns = ["label", "task_label", "replicate", "stage", "scale", "dt", "share"]
+    return frame.merge(about, on="run")[columns].reset_index(drop=True)
+
+
+def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
+    """Return the smallest and the largest time step of each network, replicate and stage, over all its kinds.
+
+    `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles of classes.
+    """
+    keys = ["label", "task_label", "replicate", "stage"]
+
+    def ends(group: pd.DataFrame) -> pd.Series:
+        by_class = group.groupby("dt")["share"].sum().sort_index()
+        below = by_class.cumsum() / by_class.sum()
+        inside = by_class.index[
+            (below > outside) & (below - by_class / by_class.sum() < 1 - outside)
+        ]
+        return pd.Series({"low": inside.min(), "high": inside.max()})
+
+    return rows.groupby(keys, sort=False)[["dt", "share"]].apply(ends).reset_index()
+
+
+def decays(rows: pd.DataFrame) -> pd.DataFrame:
+    """Fit the decay of the number of steps from the commonest size on, as a power of the size and as its exponential.
+
+    Both are straight lines of the log of the density, against log size and against size, through the same classes: all
+    occupied ones on the longer side of the mode.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each network, replicate, stage and kind: ``exponent`` of the power law, ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted;
+        ``nan`` where there are fewer than five.
+    """
+    keys = ["label", "task_label", "replicate", "stage", "scale"]
+
+    def fit(group: pd.DataFrame) -> pd.Series:
+        group = group.sort_values("dt")
+        size, log = group["dt"].to_numpy(), np.log10(group["share"] / group["dt"]).to_numpy()
+        mode = int(group["share"].to_numpy().argmax())
+        side = slice(mode, None) if mode < len(group) / 2 else slice(None, mode + 1)
+        size, log = size[side], log[side]
+        found = {"exponent": np.nan, "power": np.nan, "exponential": np.nan, "classes": len(size)}
+        if len(size) >= 5:
+            power, exponential = (stats.linregress(x, log) for x in (np.log10(size), size))
+            found |= {
+                "exponent": power.slope,
+                "power": power.rvalue**2,
+                "exponential": exponential.rvalue**2,
+            }
+        return pd.Series(found)
+
+    return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
+
+
+def plot_histograms(rows: pd.DataFrame, names: list[str], *, log: bool = False) -> Figure:
+    """Draw a network's shares by class, a panel a kind of step: after training as bars, before as a line, means over trainings."""
+    figure, axes = plt.subplots(
+        1,
+        len(names),
+        figsize=(2.4 + 2.4 * len(names), 3.4),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
+        for stage, look in (
+            ("trained", {"fill": True, "color": "#4C78A8", "alpha": 0.8}),
+            ("untrained", {"color": "black", "linestyle": ":"}),
+        ):
+            of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
+            mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
+            classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
+            edges = np.round(np.arange(classes.min(), classes.max() + 1.5 * CLASS, CLASS), 1)
+            heights = dict(zip(classes, mean, strict=True))
+            values = [heights.get(edge, 0.0) for edge in edges[:-1]]
+            ax.stairs(values, 10**edges, label=stage, **look)
+        ax.set(xscale="log", xlabel="time step", title=name)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        if log:
+            ax.set(yscale="log")
+    axes[0, 0].set(ylabel="share of the steps")
+    axes[0, 0].legend()
+    return figure
