@@ -1,22 +1,18 @@
 """Every notebook runs with smoke parameters through `python -m lib.run`, in the order of the pipeline."""
 
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 import xarray as xr
+from house import ALL
 
 from lib.experiments import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.results import schema
-from lib.run.notebooks import check_notebook, is_stripped, read_parameters
+from lib.run.notebooks import check_notebook, is_stripped
 from lib.tasks import load_prepared
-
-ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -32,88 +28,6 @@ def test_each_parameter_has_a_comment(name):
     cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
     for line in cell.source.splitlines():
         assert "#" in line, f"{name}: what is {line!r}?"
-
-
-class House:
-    """A folder laid out as `data/`, in which notebooks run in the order of the pipeline, each once."""
-
-    def __init__(self, data: Path) -> None:
-        self.data = data
-        self.prepared = data / "prepared"
-        self._done: dict[str, Path] = {}
-
-    def run(self, name: str) -> Path:
-        """Run the notebook `name` after those that it needs; return its executed copy."""
-        if name not in self._done:
-            for earlier in self._needs(name):
-                self.run(earlier)
-            self._done[name] = self._execute(name)
-        return self._done[name]
-
-    def _needs(self, name: str) -> list[str]:
-        parameters = read_parameters(NOTEBOOKS / f"{name}.ipynb")
-        needed = []
-        if "prepared" in parameters:
-            needed.append(ALL[0])
-        if "results" in parameters:
-            needed += [other for other in ALL if self.written(other) == self._results(name)]
-        if "data_dir" in parameters:
-            needed += [other for other in ALL if "2" <= other < "8"]
-        return needed
-
-    def written(self, name: str) -> Path | None:
-        """Return the dataset that an experiment's notebook writes, None for other notebooks."""
-        if not re.match(r"0[1-9]|1", name):
-            return None
-        # By hand they write where the pipeline does, below data/interactive.
-        out = str(read_parameters(NOTEBOOKS / f"{name}.ipynb")["out"]).replace("interactive/", "")
-        return self.data.parent / out
-
-    def _results(self, name: str) -> Path:
-        """Return the dataset that an analysis is run for here: where it may be a stored one, this run's."""
-        default = read_parameters(NOTEBOOKS / f"{name}.ipynb").get("results", "")
-        return self.data.parent / str(default).replace("reference/real", "results")
-
-    def _values(self, name: str) -> dict[str, str]:
-        """Return a value for every parameter that says where something lies."""
-        outs = {
-            "0": self.written(name) or self.prepared,
-            "1": self.written(name),
-            "8": self.data / "tables" / f"{name}.csv",
-            "9": self.data / "tables" / "coverage.csv",
-        }
-        values = {
-            "profile": "smoke",
-            "prepared": self.prepared,
-            "results": self._results(name),
-            "cache": self.data / "cache",
-            "data_dir": self.data,
-            "result_set": "rebuilt",
-            "out": outs.get(name[0], self.data),
-        }
-        known = read_parameters(NOTEBOOKS / f"{name}.ipynb")
-        return {key: str(value) for key, value in values.items() if key in known}
-
-    def _execute(self, name: str) -> Path:
-        folder = self.data / "executed"
-        executed = folder / ("rebuilt" if "2" <= name < "8" else "") / f"{name}.ipynb"
-        given = [text for pair in self._values(name).items() for text in ("-p", *pair)]
-        command = [
-            sys.executable,
-            "-m",
-            "lib.run",
-            f"notebooks/{name}.ipynb",
-            str(executed),
-            *given,
-        ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return executed
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    return House(tmp_path_factory.mktemp("house") / "data")
 
 
 @pytest.mark.notebook

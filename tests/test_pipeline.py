@@ -152,7 +152,7 @@ def test_outputs_are_cached_so_that_a_reverted_parameter_costs_nothing(stages):
 
 def test_it_stays_short_but_for_a_line_a_notebook():
     lines = (ROOT / "dvc.yaml").read_text("utf-8").splitlines()
-    assert sum(not re.match(r" {6}(- )?\d\d_\w+(:|$)", line) for line in lines) <= 280
+    assert sum(not re.match(r" {6}(- )?\d\d_\w+(:|$)", line) for line in lines) <= 300
 
 
 # ---- data/code --------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_not
 from lib.report.numbers import formatter
 from lib.report.pages import questions
 from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import judge_claims
+from lib.report.verdicts import count_verdicts, judge_claims, verdicts_by_notebook
 from lib.results.artefacts import Artefacts
-from lib.results.claims import claims
+from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.published import artefacts
 
 
@@ -126,8 +126,11 @@ def test_front_page_counts_what_there_is(site):
     different = len(artefacts()) - artefacts()["same_data"].notna().sum()
     assert f"2 of {different} published figures and tables drawn" in text
     assert "2 of them comparable" in text and "0 of them at published scale" in text
-    others = (claims()["chapter"] == "3").sum() - 2
-    assert f"Dissertation, chapter 3 1 1 0 0 {others}" in text
+    listed = claims()
+    third = (listed["text"] == "dissertation") & (listed["chapter"] == "3")
+    others = third.sum() - 2
+    # Agrees, no effect found, differs, undecided, not testable, not judged.
+    assert f"Dissertation, chapter 3 1 0 1 0 0 {others}" in text
 
 
 def test_front_page_answers_each_question_from_the_larger_experiment(site):
@@ -159,6 +162,50 @@ def test_claims_page_shows_the_verdict_of_the_larger_experiment(site):
     saved = pd.read_csv(site / "files" / "claims.csv").set_index("id")["verdict"]
     assert saved["diss-3.6-longer"] == "differs"
     assert saved["diss-1.4-variance"] == "not judged yet"
+
+
+def test_networks_that_learned_on_the_text_s_data_outweigh_more_sequences(tmp_path):
+    def judge(result_set, successes, sequences, learned, stand_in):
+        made = Artefacts(
+            tmp_path, notebook="46_latching", result_set=result_set, profile=result_set
+        )
+        made.learned, made.stand_in = learned, stand_in
+        found = share(successes, 100, Scale(sequences=sequences, epochs=1, replicates=100))
+        made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
+
+    def verdict():
+        return judge_claims(load_artefacts(tmp_path)).set_index("id").loc["diss-3.6-latch"]
+
+    judge("chance", 2, 10**6, learned=False, stand_in=False)
+    judge("quick", 2, 10**5, learned=True, stand_in=True)
+    assert verdict()["judged_by"].result_set == "quick"
+    judge("real", 98, 1000, learned=True, stand_in=False)
+    assert (verdict()["verdict"], verdict()["judged_by"].result_set) == ("agrees", "real")
+    judge("larger", 2, 2000, learned=True, stand_in=False)
+    assert verdict()["judged_by"].result_set == "larger"
+
+
+def test_results_that_measured_nothing_do_not_hide_those_that_did(tmp_path):
+    for result_set, found in (("quick", unable("not trained")), ("real", share(98, 100))):
+        made = Artefacts(tmp_path, notebook="46_latching", result_set=result_set, profile="quick")
+        made.learned = result_set == "quick"
+        made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
+    (judged,) = judge_claims(load_artefacts(tmp_path)).query("id == 'diss-3.6-latch'")["judged_by"]
+    assert judged.result_set == "real"
+
+
+def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path):
+    made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
+    found = Finding(0.001, 1e-4, 0.002)
+    names = ["diss-3.5-training-alone", "diss-3.5-terminal-sign"]
+    made.save_claims(pd.DataFrame([judged_row(name, found) for name in names]))
+    table = judge_claims(load_artefacts(tmp_path))
+    assert (table.set_index("id").loc[names, "verdict"] == "agrees").all()
+    counts = count_verdicts(table).sum()
+    assert (counts["agrees"], counts["no effect found"]) == (1, 1)
+    assert counts.sum() == len(table)
+    said = verdicts_by_notebook(table, str)["30_tenet_1"]
+    assert said.startswith("1 agrees, 1 no effect found")
 
 
 def test_simulated_results_are_no_evidence(data, tmp_path):
@@ -346,7 +393,7 @@ def test_summary_counts_an_artefact_once(data):
     listed = artefacts()
     summary = summarise(count_coverage(load_artefacts(data), listed), listed)
     assert summary["total"].sum() == len(listed) - listed["same_data"].notna().sum()
-    assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 0]
+    assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 2, 0]
 
 
 def test_a_picture_of_the_same_data_counts_once(tmp_path):
@@ -355,7 +402,19 @@ def test_a_picture_of_the_same_data_counts_once(tmp_path):
     for name in ("diss-fig-2.4", "diss-fig-2.5", "diss-tab-2.2"):
         made.save_table(error_rates(), name, caption="of one table")
     summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
-    assert summary.loc["dissertation", [*STATES]].tolist() == [1, 1, 1]
+    assert summary.loc["dissertation", [*STATES]].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "published_scale", "counts"),
+    [(True, True, [1, 1, 0, 0]), (False, False, [1, 1, 1, 0]), (False, True, [1, 1, 1, 1])],
+)
+def test_what_stands_in_for_data_is_not_comparable(tmp_path, stand_in, published_scale, counts):
+    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="real", runs=1)
+    made.learned, made.stand_in, made.published_scale = True, stand_in, published_scale
+    made.save_table(error_rates(), "diss-tab-1.7", caption="of one table")
+    summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
+    assert summary.loc["dissertation", [*STATES]].tolist() == counts
 
 
 def test_nothing_rebuilt_is_no_error(tmp_path):

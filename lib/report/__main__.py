@@ -5,7 +5,8 @@ import sys
 
 from lib.paths import DATA, ROOT, resolve
 from lib.report.build import build
-from lib.report.inputs import ReportError
+from lib.report.inputs import ReportError, load_inputs
+from lib.report.verdicts import COLUMNS, judge_claims
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,9 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         page = build(resolve(options.data), resolve(options.out))
-    except ReportError as error:
+    except (ReportError, OSError) as error:  # of which a full disk is one
         print(f"report: {error}", file=sys.stderr)
         return 1
+    score = judge_claims(load_inputs(resolve(options.data)).artefacts)["verdict"].value_counts()
+    said = ", ".join(f"{score[kind]} {kind}" for kind in COLUMNS if kind in score)
+    print(f"report: of {score.sum()} claims of the texts {said}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0
 

@@ -9,9 +9,9 @@ from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, ReportError
 from lib.run.files import write_whole
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
-STATES = ("drawn", "comparable", "at published scale")
+STATES = ("drawn", "learned", "comparable", "at published scale")
 """How far an artefact is evidence, each state including those before it: it exists; its networks learned, or it needs
-none; it has the size that the text prints."""
+none; and nothing stands in for the text's data; and it has the size that the text prints."""
 PUBLISHED_SCALE = "paper"
 """The profile with the texts' own sizes."""
 
@@ -22,7 +22,9 @@ def state(item: Artefact) -> str:
         return SIMULATED
     if not item.learned and item.profile != NO_PROFILE:
         return STATES[0]
-    return STATES[2] if item.profile == PUBLISHED_SCALE else STATES[1]
+    if item.stand_in:
+        return STATES[1]
+    return STATES[3] if item.published_scale or item.profile == PUBLISHED_SCALE else STATES[2]
 
 
 def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.DataFrame:

@@ -35,7 +35,17 @@ _FIELDS = {
     "caption": str,
     "explore": bool,
     "learned": bool,
+    "stand_in": bool,
+    "published_scale": bool,
 }
+_ABSENT = {
+    "part": "",
+    "explore": False,
+    "learned": False,
+    "stand_in": False,
+    "published_scale": False,
+}
+"""What a manifest need not say."""
 # Names become parts of paths, links and headings.
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -58,6 +68,10 @@ class Artefact:
     explore: bool
     learned: bool
     """Whether its networks did better than guessing; False where the manifest does not say."""
+    stand_in: bool
+    """Whether other data stand in for the text's."""
+    published_scale: bool
+    """Whether the notebook says that it has the size that the text prints."""
     result_set: str
     notebook: str
     manifest: Path
@@ -278,7 +292,7 @@ def _title(notebook: nbformat.NotebookNode) -> str:
 
 
 def _load_manifest(path: Path) -> Artefact:
-    content = {"part": "", "explore": False, "learned": False, **_read_json(path)}
+    content = {**_ABSENT, **_read_json(path)}
     for field, kind in _FIELDS.items():
         if not isinstance(content.get(field), kind):
             raise ReportError(

@@ -104,7 +104,9 @@ def write_notebook(
         )
     if others:
         links = ", ".join(f"[{name}]({address})" for name, address in others)
-        also = nbformat.v4.new_markdown_cell(f"The same with other results: {links}.", id="others")
+        also = nbformat.v4.new_markdown_cell(
+            f"The same with other results: {links}.", id="report-others"
+        )
         title = next(n for n, cell in enumerate(content.cells) if cell.cell_type == "markdown")
         content.cells.insert(title + 1, also)
     for cell in content.cells:

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from PIL import Image
 
 from lib.report import notebooks, tables
-from lib.report.coverage import summarise
+from lib.report.coverage import STATES, state, summarise
 from lib.report.explore import Explorer, make_explorer
 from lib.report.inputs import (
     NO_PROFILE,
@@ -27,6 +27,7 @@ from lib.report.verdicts import (
     count_verdicts,
     found_text,
     judge_claims,
+    note_text,
     published_text,
     region_text,
     scale_text,
@@ -105,6 +106,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
         page_of={item.artefact: _page_of(item) for item in reversed(inputs.artefacts)},
         labels=labels,
         found=found_text,
+        note=note_text,
         size=scale_text,
         region=lambda row: region_text(row["region"]),
         published_value=published_text,
@@ -114,7 +116,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write(
         "index",
         summary=summary,
-        strip=_legible_small(figures),
+        strip=_for_the_front(figures),
         groups=table_groups,
         counts=count_verdicts(judged),
         verdicts=VERDICT_NAMES,
@@ -264,19 +266,24 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
     ]
 
 
-def _legible_small(figures: list[Group]) -> list[Group]:
-    """Return three figures for the front page; those that shrink to nothing there only for want of others."""
+def _for_the_front(figures: list[Group]) -> list[Group]:
+    """Return three figures: of those that do not shrink to nothing, those of the weightiest results."""
 
     def unfit(group: Group) -> bool:
         with Image.open(_first(group).path(".png")) as picture:
             return not _SHAPES[0] <= picture.width / picture.height <= _SHAPES[1]
 
-    return sorted(figures, key=unfit)[:3]
+    return sorted(figures, key=lambda group: (unfit(group), -_weight(_first(group))))[:3]
 
 
 def _first(group: Group) -> Artefact:
-    """Return what stands for a group: the main file of its first set of results."""
-    return next(iter(group.by_result_set().values()))[0]
+    """Return what stands for a group: the main file of its weightiest set of results, the first of equals."""
+    return max((items[0] for items in group.by_result_set().values()), key=_weight)
+
+
+def _weight(item: Artefact) -> int:
+    found = state(item)
+    return STATES.index(found) if found in STATES else -1
 
 
 def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:

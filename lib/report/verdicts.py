@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
+from lib.report.coverage import STATES, state
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import significant
 from lib.report.tables import read_table
-from lib.results.claims import VERDICTS, Region, claims
+from lib.results.claims import AGREES, VERDICTS, Region, claims
 
 NOT_JUDGED = "not judged yet"
-COLUMNS = (*VERDICTS, NOT_JUDGED)
-_SIZES = ("sequences", "epochs", "replicates")
+NO_EFFECT = "no effect found"
+"""What "agrees" is called where the claim says that there is no effect: shuffled data agree as well, so that it is no evidence in favour of the text."""
+COLUMNS = (AGREES, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
+_SIZES = ("sequences", "epochs", "width", "replicates")
 _SCALE = {
     "sequences": "{} sequences",
     "epochs": "{} epochs",
@@ -25,14 +28,15 @@ _SCALE = {
 def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     """Return every claim of the texts with what the results say of it.
 
-    Where several sets of results judge a claim, the one with the largest experiment stands (never the one with the
-    better verdict); simulated data judge nothing.
+    Where several sets of results judge a claim, the one that is the weightiest evidence stands (never the one with the
+    better verdict): first whether anything could be measured for it; then whether the networks learned, and on the text's own
+    data, see `lib.report.coverage.state`; then how large the experiment was. Simulated data judge nothing.
 
     Returns
     -------
     pandas.DataFrame
         The columns of `lib.results.claims.claims`, those of a judged claim, ``judged_by`` (the artefact that holds the
-        verdict, undefined where there is none), and ``verdict``, one of `COLUMNS`.
+        verdict, undefined where there is none), ``verdict``, and ``counted``: what it counts as, one of `COLUMNS`.
     """
     judged = [
         read_table(item.path(".csv")).assign(judged_by=item)
@@ -41,13 +45,17 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     ]
     listed = claims().reset_index(drop=True)
     if not judged:
-        return listed.assign(verdict=NOT_JUDGED, judged_by=None)
+        return listed.assign(verdict=NOT_JUDGED, counted=NOT_JUDGED, judged_by=None)
     rows = pd.concat(judged, ignore_index=True)
     size = rows[list(_SIZES)].fillna(1).prod(axis=1)
-    largest = rows.assign(size=size).sort_values("size", ascending=False, kind="stable")
-    table = listed.merge(largest.drop_duplicates("id"), on="id", how="left")
+    weight = rows["judged_by"].map(lambda item: STATES.index(state(item)))
+    order = {"measured": rows["low"].notna(), "weight": weight, "size": size}
+    weighed = rows.assign(**order).sort_values([*order], ascending=False, kind="stable")
+    weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
+    table = listed.merge(weighed, on="id", how="left")
     table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
-    return table
+    nothing = table["no_effect"] & (table["verdict"] == AGREES)
+    return table.assign(counted=table["verdict"].mask(nothing, NO_EFFECT))
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
@@ -58,7 +66,7 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     pandas.DataFrame
         Indexed by ``text`` and ``chapter`` in the order of the claims, columns `COLUMNS`.
     """
-    counts = table.groupby(["text", "chapter"], sort=False)["verdict"].value_counts().unstack()
+    counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
@@ -71,9 +79,9 @@ def verdicts_by_notebook(table: pd.DataFrame, describe: Callable[[str], str]) ->
     names = judged["judged_by"].map(lambda item: item.notebook)
     found = {}
     for name, rows in judged.groupby(names, sort=False):
-        counts = rows["verdict"].value_counts()
+        counts = rows["counted"].value_counts()
         sets = dict.fromkeys(item.result_set for item in rows["judged_by"])
-        ends = ", ".join(f"{counts[kind]} {kind}" for kind in VERDICTS if kind in counts)
+        ends = ", ".join(f"{counts[kind]} {kind}" for kind in COLUMNS if kind in counts)
         found[name] = f"{ends}; judged on {' and '.join(map(describe, sets))}"
     return found
 
@@ -86,6 +94,12 @@ def found_text(row: pd.Series) -> str:
         return row["note"]
     interval = f"{significant(row['low'])} to {significant(row['high'])}"
     return f"{significant(row['estimate'])} ({interval})"
+
+
+def note_text(row: pd.Series) -> str:
+    """Return what a reader must know beside an estimate."""
+    known = row["verdict"] != NOT_JUDGED and not math.isnan(row["low"])
+    return row["note"] if known and isinstance(row["note"], str) else ""
 
 
 def region_text(region: str) -> str:
