@@ -201,6 +201,17 @@ def test_noise_is_one_block_or_fresh(images):
     assert np.array_equal(shared.train.inputs[:, :4], fresh.train.inputs[:, :4])
 
 
+def test_a_block_that_follows_all_sequences_is_held_once(images):
+    made = make_task(ROWS, images, np.random.default_rng(0))
+    part, whole = made.train, made.train.inputs
+    rows, row = 4, 4 * 3  # of an image, and numbers in one
+    assert part.nbytes == part.targets.nbytes + 4 * row * (rows * len(part) + 10 - rows)
+    assert whole.shape == (len(part), part.time_steps, made.features) == (len(part), 10, row)
+    taken = part.take(np.array([2, 0]))
+    assert np.array_equal(taken.inputs, whole[[2, 0]])
+    assert np.array_equal(taken.targets, part.targets[[2, 0]])
+
+
 @pytest.mark.parametrize(
     ("law", "mean", "deviation"), [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)]
 )

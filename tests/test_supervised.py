@@ -7,6 +7,8 @@ import pytest
 from designs import train
 
 from lib.experiments import load_profile
+from lib.experiments.__main__ import main
+from lib.experiments._hours import hours
 from lib.experiments.supervised import SCHEMA, Supervised
 from lib.results.schema import COMPLETED, load
 from lib.run.params import designs
@@ -102,3 +104,27 @@ def test_the_texts_cells_are_rows_of_every_profile(name):
         cells = {row.cell[0] for row in groups[group]}
         assert {"lem", "exponential"} <= cells
     assert "unicornn" in {row.cell[0] for row in groups["pixels"]}
+
+
+def test_hours_are_counted_and_nothing_is_trained(prepared):
+    rows = [
+        row
+        for row in load_profile("smoke").designs["fast_slow"]
+        if row.task_label[0] == "author's solver"
+    ]
+    jobs = [job for row in rows[:2] for job in row.jobs()]
+    (line,) = hours(jobs, prepared).itertuples(index=False)
+    job = jobs[0]
+    assert (line.task, line.jobs) == ("author's solver", len(jobs))
+    assert (
+        line.sequence_steps
+        == len(jobs) * job.epochs * job.task["train_size"] * job.task["time_steps"]
+    )
+    assert line.hours > 0
+
+
+def test_hours_on_the_command_line(monkeypatch, capsys, tmp_path):
+    assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "fast_slow" in told.out
+    assert "run notebook 00 or `make repro`" in told.err

@@ -1,23 +1,48 @@
-"""Check `params.yaml` and print what a profile asks for: ``python -m lib.experiments [PROFILE]``."""
+"""Check `params.yaml` and print what a profile asks for: ``python -m lib.experiments [PROFILE] [--hours]``.
 
+With ``--hours`` nothing is trained either, but a short pass of every network of a published table is timed: what its trainings would
+take on this machine, one after another.
+"""
+
+import argparse
 import sys
+from pathlib import Path
 
 from lib.experiments import load_profile
+from lib.experiments._hours import hours
+from lib.experiments.supervised import EXPERIMENT
 from lib.run.params import ParameterError, read_params
 
 
-def main(arguments: list[str]) -> int:
-    """Print a line for each dataset, with its number of jobs; return the exit status."""
+def main(arguments: list[str] | None = None) -> int:
+    """Print a line for each dataset, with its number of jobs, or for each task of a group; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m lib.experiments", description=main.__doc__)
+    parser.add_argument(
+        "profile", nargs="?", help="name of a profile; that of params.yaml by default"
+    )
+    parser.add_argument(
+        "--hours", action="store_true", help="time a pass of each network of the groups"
+    )
+    parser.add_argument(
+        "--prepared", type=Path, default="data/prepared", help="folder of the prepared data sets"
+    )
+    options = parser.parse_args(arguments)
     try:
-        profile = load_profile(arguments[0] if arguments else read_params()["profile"])
-    except ParameterError as error:
+        profile = load_profile(options.profile or read_params()["profile"])
+        print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
+        for name in profile.designs:
+            print(f"{name:16} {len(profile.jobs_of(name)):6} jobs", flush=True)
+            if options.hours and profile.experiment(name) is EXPERIMENT:
+                for row in hours(profile.jobs_of(name), options.prepared).itertuples():
+                    print(
+                        f"  {row.task:28} {row.jobs:4} jobs {row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h",
+                        flush=True,
+                    )
+    except (ParameterError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
-    for name in profile.designs:
-        print(f"{name:16} {len(profile.jobs_of(name)):6} jobs")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

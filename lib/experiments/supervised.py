@@ -26,7 +26,7 @@ from lib.probes.time_steps import DECADES, SCALES, counted
 from lib.results.schema import COMPLETED, ResultsError, Schema
 from lib.run.params import Design, Factor, LearningRate, Positive, Section, Size, Weight
 from lib.tasks import Part, Task, check_task, make_task, task_module
-from lib.training.batches import Epochs, Fresh
+from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import OPTIMISERS, Group, Recipe, Record, fit
 from lib.training.limits import check_memory
 from lib.training.model import (
@@ -197,15 +197,11 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
     (order,) = seeds(spec, 1)
     (initial,) = seeds(spec | {"cell": job.cell, "width": job.width}, 1)
     device = pick_device(job.device)
-    check_memory(task, test.inputs.shape[1], job.batch_size, job.width, device)
+    check_memory(task, test.time_steps, job.batch_size, job.width, device)
     with torch_seed(initial):
         model = initial_model(job, task).to(device)
-        rng = np.random.default_rng(order)
-        if task.train is None:
-            batches = Fresh(task.draw, job.batch_size, rng, device)
-        else:
-            batches = Epochs(task.train, job.batch_size, rng, device)
-        recipe = _recipe(job)
+        batches = source(job, task, np.random.default_rng(order), device)
+        recipe = recipe_of(job)
         total = recipe.total(batches.epoch)
         at = [total * k // job.records for k in range(1, job.records + 1)]
         parts = {"test": test, "validation": task.validation, "train": task.train}
@@ -294,7 +290,15 @@ def initial_model(job: Supervised, task: Task) -> Model:
     )
 
 
-def _recipe(job: Supervised) -> Recipe:
+def source(job: Supervised, task: Task, rng: np.random.Generator, device: torch.device) -> Batches:
+    """Return where a row's batches come from."""
+    if task.train is None:
+        return Fresh(task.draw, job.batch_size, rng, device)
+    return Epochs(task.train, job.batch_size, rng, device)
+
+
+def recipe_of(job: Supervised) -> Recipe:
+    """Return how a row is trained."""
     same = ("learning_rate", "optimiser", "epochs", "steps", "drops", "drop_factor", "clip")
     return Recipe(
         **{name: getattr(job, name) for name in same},
@@ -309,12 +313,11 @@ def _describe(
     """Fill in what the rows say, and what follows from their tasks, each made once and only one held at a time."""
     place = {name: i for i, name in enumerate(ds["run"].values.tolist())}
     first = (job for design in designs for job in design.jobs() if job.replicate == 0)
-    for _, jobs in groupby(sorted(first, key=_tested_on), _tested_on):
-        task = None
+    for _, alike in groupby(sorted(first, key=tested_on), tested_on):
+        jobs = list(alike)
+        task, test = job_task(jobs[0], prepared)
+        loss, metric = task.guess(test)
         for job in jobs:
-            if task is None:
-                task, test = job_task(job, prepared)
-                loss, metric = task.guess(test)
             said = {
                 "label": job.label,
                 "task_label": job.task_label,
@@ -327,7 +330,7 @@ def _describe(
                 "parameters": sum(p.numel() for p in initial_model(job, task).cell.parameters()),
                 "sequences": 0 if task.train is None else len(task.train),
                 "test_sequences": len(test),
-                "time_steps": test.inputs.shape[1],
+                "time_steps": test.time_steps,
                 "metric": task.metric,
                 "guess_loss": loss,
                 "guess_metric": metric,
@@ -336,7 +339,8 @@ def _describe(
                 ds[name].values[place[job.run]] = value
 
 
-def _tested_on(job: Supervised) -> tuple[str, int]:
+def tested_on(job: Supervised) -> tuple[str, int]:
+    """Return what rows share that are trained on one task and tested on the same sequences of it."""
     return json.dumps(job.task, sort_keys=True), job.test_size
 
 

@@ -27,11 +27,62 @@ class Part:
     targets: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        return len(self.targets)
+
+    @property
+    def time_steps(self) -> int:
+        """Length T of a sequence."""
+        return self.inputs.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self.inputs.nbytes + self.targets.nbytes
 
     def take(self, indices: np.ndarray | slice) -> "Part":
         """Return these sequences alone."""
         return Part(self.inputs[indices], self.targets[indices])
+
+
+class Followed(Part):
+    """Sequences that all end in one block, which is held once and put behind them as they are taken.
+
+    Parameters
+    ----------
+    heads
+        Where they differ, (n, t, p) float32.
+    block
+        How they go on, (T - t, p) float32.
+    targets
+        As of any part.
+    """
+
+    def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
+        object.__setattr__(self, "heads", heads)
+        object.__setattr__(self, "block", block)
+        object.__setattr__(self, "targets", targets)
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """All sequences whole, made anew: (n, T, p)."""
+        return self._whole(self.heads)
+
+    @property
+    def time_steps(self) -> int:
+        return self.heads.shape[1] + len(self.block)
+
+    @property
+    def nbytes(self) -> int:
+        return self.heads.nbytes + self.block.nbytes + self.targets.nbytes
+
+    def take(self, indices: np.ndarray | slice) -> Part:
+        """Return these sequences alone, whole."""
+        return Part(self._whole(self.heads[indices]), self.targets[indices])
+
+    def _whole(self, heads: np.ndarray) -> np.ndarray:
+        return np.concatenate(
+            [heads, np.broadcast_to(self.block, (len(heads), *self.block.shape))], axis=1
+        )
 
 
 Draw = Callable[[int, np.random.Generator], Part]
@@ -107,7 +158,9 @@ class Task:
 
     @property
     def _example(self) -> Part:
-        return self.train if self.train is not None else self.draw(1, np.random.default_rng(0))
+        if self.train is None:
+            return self.draw(1, np.random.default_rng(0))
+        return self.train.take(slice(1))
 
     def map(self, change: Callable[[Part], Part]) -> "Task":
         """Return the task with its parts changed, in the order train, validation, test."""

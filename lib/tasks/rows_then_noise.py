@@ -14,7 +14,7 @@ import numpy as np
 
 from lib.tasks._parts import hold_out
 from lib.tasks._registry import task
-from lib.tasks.data import Part, Task, load_prepared
+from lib.tasks.data import Followed, Part, Task, load_prepared
 
 BLOCKS = ("shared", "fresh")
 LAWS = ("normal", "uniform")
@@ -80,11 +80,14 @@ def rows_then_noise(
     noise = draw(shape, dtype=np.float32) if block == "shared" else None
 
     def padded(part: Part) -> Part:
-        inputs = np.empty((len(part), time_steps, side * channels), np.float32)
         rows = part.inputs.reshape(-1, side, side, channels).transpose(0, 1, 3, 2)
-        inputs[:, :side] = (rows.reshape(len(part), side, -1) - mean) / deviation
+        rows = (rows.reshape(len(part), side, -1) - mean) / deviation
+        if noise is not None:
+            return Followed(rows, noise, part.targets)
+        inputs = np.empty((len(part), time_steps, side * channels), np.float32)
+        inputs[:, :side] = rows
         for sequence in inputs:  # one at a time: no second array of the same size
-            sequence[side:] = draw(shape, dtype=np.float32) if noise is None else noise
+            sequence[side:] = draw(shape, dtype=np.float32)
         return replace(part, inputs=inputs)
 
     return replace(data.map(padded), kind="series")

@@ -23,7 +23,7 @@ def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> i
         Recurrent dimension d, times the layers of a stack.
     """
     parts = (part for part in (task.train, task.validation, task.test) if part is not None)
-    held = sum(part.inputs.nbytes + part.targets.nbytes for part in parts)
+    held = sum(part.nbytes for part in parts)
     return held + _FLOAT * time_steps * batch_size * (2 * max(1, task.features) + ARRAYS * width)
 
 
