@@ -379,8 +379,8 @@ def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, pre
             processes.append(
                 subprocess.Popen([*worker, *arguments], stderr=subprocess.DEVNULL, env=environment)
             )
-        with Client(scheduler_file=str(scheduler_file), timeout="60s") as client:
-            client.wait_for_workers(2, timeout=60)
+        with Client(scheduler_file=str(scheduler_file), timeout="300s") as client:
+            client.wait_for_workers(2, timeout=300)
             address = client.scheduler.address
         cache = tmp_path / "cache"
 

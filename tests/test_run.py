@@ -36,7 +36,7 @@ def _notebook(path, *code, parameters=PARAMETERS, tags=("parameters",)):
 def _run(notebook, output, *arguments, **options):
     command = [sys.executable, "-m", "lib.run", str(notebook), str(output), *arguments]
     return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120, **options
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600, **options
     )
 
 
@@ -268,7 +268,7 @@ def _until(condition, seconds, what):
 
 
 def _assert_silent(beats):
-    """The files stop growing within 5 s, and stay as they are for another two."""
+    """The files stop growing within a minute, and stay as they are for another two."""
 
     def sizes():
         return [path.stat().st_size for path in beats]
@@ -278,7 +278,7 @@ def _assert_silent(beats):
         time.sleep(0.5)
         return sizes() == before
 
-    _until(still, 5, "the kernel and its child to end")
+    _until(still, 60, "the kernel and its child to end")
     before = sizes()
     time.sleep(2)
     assert sizes() == before
@@ -355,13 +355,13 @@ def test_all_sets_run_at_once_each_with_its_results(tmp_path):
 
 @pytest.mark.notebook
 def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
-    code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(300)"
+    code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(3000)"
     notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
     given = ["-s", "one", "bad", "-s", "two", "slow"]
     begin = time.monotonic()
     done = _run(notebook, tmp_path / "{set}.ipynb", *given)
     assert done.returncode == 1
-    assert time.monotonic() - begin < 100
+    assert time.monotonic() - begin < 500
     assert "ZeroDivisionError" in done.stderr
     assert str(tmp_path / "one.failed.ipynb") in done.stderr
     assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
