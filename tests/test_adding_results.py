@@ -5,9 +5,17 @@ import pytest
 import torch
 import xarray as xr
 
-from lib.analysis.adding import adjoint_curves, chosen_rates, outcomes
+from lib.analysis.adding import (
+    adjoint_curves,
+    chosen_rates,
+    outcomes,
+    plot_adjoints,
+    plot_curves,
+    plot_scaled,
+)
 from lib.analysis.claims_adding import final_errors
 from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
+from lib.probes import scaled
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
@@ -118,3 +126,37 @@ def test_a_linear_lu_rnn_balances_what_its_matrix_does_and_a_basic_rnn_does_not(
             assert at[name, scale, 9] == pytest.approx(-3 * np.log10(scale), abs=1e-4)
     for scale in (0.5, 2.0):
         assert at["rnn", scale, 6] == pytest.approx(6 * np.log10(scale), abs=1e-4)
+
+
+def test_figures_draw_a_panel_a_length_and_a_line_a_network(ds):
+    for figure, lines in (
+        (plot_curves(chosen_rates(ds), 4.0), 3),  # the guess is the third
+        (plot_adjoints(adjoint_curves(ds)), 2 * len(STAGES)),
+    ):
+        assert [ax.get_title() for ax in figure.axes] == ["T = 5", "T = 9"]
+        assert [len(ax.lines) for ax in figure.axes] == [lines, lines]
+        assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
+    best, _, guess = plot_curves(chosen_rates(ds), 4.0).axes[0].lines
+    assert best.get_ydata().tolist() == [3, 2, 0.5] and set(guess.get_ydata()) == {4}
+
+
+def test_a_figure_of_scaled_matrices_has_a_row_a_loudness():
+    u, targets = torch.rand(6, 2, 2, generator=torch.manual_seed(0)), torch.ones(2)
+    frame = scaled_adjoints((0.5, 1.0, 2.0), (1e-8, 1.0), u, targets, width=2, tau=3)
+    quiet, loud = np.reshape(plot_scaled(frame, ["quiet", "loud"]).axes, (2, -1))
+    assert quiet[0].get_ylabel().startswith("quiet") and loud[0].get_ylabel().startswith("loud")
+    for row, loudness in ((quiet, 1e-8), (loud, 1.0)):
+        for ax, name in zip(row, frame["architecture"].unique(), strict=True):
+            parts = frame[(frame["architecture"] == name) & (frame["loudness"] == loudness)]
+            for line, (_, part) in zip(ax.lines, parts.groupby("scale"), strict=True):
+                assert line.get_ydata().tolist() == part["log10_ratio"].tolist()
+
+
+def test_input_weights_of_scaled_networks_are_uniform_around_zero(monkeypatch):
+    seen, make = [], scaled._cell
+    monkeypatch.setattr(
+        scaled, "_cell", lambda name, W, R, *rest: seen.append(R) or make(name, W, R, *rest)
+    )
+    scaled_adjoints((1.0,), (1.0,), torch.rand(3, 2, 2), torch.ones(2), width=50, tau=3)
+    for R in seen:
+        assert -1 / np.sqrt(2) <= R.min() < -0.6 and 0.6 < R.max() <= 1 / np.sqrt(2)

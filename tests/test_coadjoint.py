@@ -14,6 +14,7 @@ from lib.probes.coadjoint import (
     scaled_variance,
     soft_orthogonality,
 )
+from lib.probes.coadjoint.agreement import NETWORKS, two_gradients
 from lib.probes.coadjoint.algorithm2 import IDENTITY, MISPRINTS, TANH, Parameters, algorithm2
 from lib.probes.coadjoint.penalties import find_penalty, weighted_variance
 
@@ -130,6 +131,16 @@ def test_without_a_penalty_the_printed_signs_give_backpropagation_s_gradient_rev
     printed, trajectories = case.by_algorithm2(kappa=0.0, printed=MISPRINTS)
     torch.testing.assert_close(printed.W, -case.gradient("reference", kappa=0.0).W)
     torch.testing.assert_close(trajectories.alpha[1:], -trajectories.lambda_[1:])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_notebook_s_two_gradients_are_one_unless_printed(name):
+    one, other = two_gradients(name, (4, 2, 3, 1), seed=0)
+    for mine, theirs in zip(one, other, strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert one.W.abs().max() > 1e-3
+    wrong, right = two_gradients(name, (4, 2, 3, 1), seed=0, printed=MISPRINTS[:1])
+    assert not torch.allclose(wrong.W, right.W)
 
 
 def test_unknown_misprints_are_refused():

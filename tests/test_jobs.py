@@ -11,24 +11,30 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from dask.distributed import Client, Future, LocalCluster
 from distributed.comm import CommClosedError
 
 from lib.experiments import EXPERIMENTS, load_profile
+from lib.paths import CACHE
 from lib.results import factorial as results
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Jobs
 from lib.tasks.sources import prepare
-from lib.training.jobs import Work, cluster, run_jobs
+from lib.training.jobs import Work, cluster, progress, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
 EXPERIMENT = EXPERIMENTS["factorial"]
+(SMOKE,) = load_profile("smoke").designs["factorial"]
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +45,6 @@ def prepared(tmp_path_factory):
 
 
 def _design(**changes):
-    (design,) = load_profile("smoke").designs["factorial"]
     small = {
         "architecture": ("rnn", "unicornn"),
         "width": (3,),
@@ -49,7 +54,7 @@ def _design(**changes):
         "replicates": 2,
         "start": "text",
     }
-    return design.at(**small | changes)
+    return SMOKE.at(**small | changes)
 
 
 def run_study(scheduler, prepared, cache, **changes):
@@ -60,11 +65,12 @@ def run_study(scheduler, prepared, cache, **changes):
 
 @pytest.fixture(scope="session")
 def scheduler():
-    """Address of a cluster that the tests share: starting one takes longer than a small study."""
+    """Address of a cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
     with LocalCluster(
-        n_workers=2,
+        n_workers=1,
         threads_per_worker=1,
-        processes=True,
+        processes=False,
+        protocol="tcp://",
         dashboard_address="127.0.0.1:0",
         memory_limit=0,
     ) as cluster:
@@ -72,9 +78,9 @@ def scheduler():
 
 
 @pytest.fixture(scope="session")
-def whole(prepared, tmp_path_factory):
-    """A small study, run uninterrupted in local processes."""
-    return run_study("local", prepared, tmp_path_factory.mktemp("cache"))
+def whole(scheduler, prepared, tmp_path_factory):
+    """A small study, run uninterrupted."""
+    return run_study(scheduler, prepared, tmp_path_factory.mktemp("cache"))
 
 
 def _same(a, b):
@@ -87,6 +93,10 @@ def test_the_dataset_is_complete_and_follows_the_schema(whole):
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
     assert whole["classes"].values.tolist() == [10]
+
+
+def test_local_processes_come_to_the_same(whole, prepared, tmp_path):
+    _same(run_study("local", prepared, tmp_path), whole)
 
 
 def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
@@ -156,6 +166,29 @@ def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):
     assert "another job's results" in capsys.readouterr().err
 
 
+class _Touches:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_shard_runs_no_code(tmp_path, capsys):
+    touched = tmp_path / "touched"
+    write_shard(tmp_path, {"job": 1}, {"loss": np.array(_Touches(touched), object)})
+    assert read_shard(tmp_path, {"job": 1}) is None
+    assert "Object arrays cannot be loaded" in capsys.readouterr().err
+    assert not touched.exists()
+
+
+def test_the_order_of_an_identity_is_no_part_of_it(tmp_path):
+    write_shard(tmp_path, {"job": 1, "code": 2}, {"status": np.zeros(1)})
+    assert read_shard(tmp_path, {"code": 2, "job": 1}) is not None
+
+
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(file, **arrays):
         file.write(b"half")
@@ -190,6 +223,21 @@ def test_shard_names_follow_the_bytes_of_the_data(prepared, tmp_path):
     assert shard_path(tmp_path, EXPERIMENT.work(job, tmp_path).name()) != shard_path(
         tmp_path, before
     )
+
+
+def test_progress_is_told_every_few_seconds_and_at_the_end(monkeypatch, capsys):
+    clock = iter([2.5, 5.5, 10.4, 10.5, 11.5])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    study = progress.Progress("test", 5, [1.0, 2.0, 3.0, 4.0])
+    for work, diverged, title in [(1, 0, "a"), (2, 1, "b"), (3, 1, "c"), (4, 0, "d")]:
+        study.done(work, diverged, title)
+    assert capsys.readouterr().err.splitlines() == [
+        "test: 4 of 5 jobs to run",
+        "test: job 2/5, 0 attempts diverged, 0:00:03 gone, about 0:00:27 left; a",
+        "test: job 4/5, 2 attempts diverged, 0:00:08 gone, about 0:00:05 left; c",
+        "test: job 5/5, 2 attempts diverged, 0:00:09 gone, about 0:00:00 left; d",
+    ]
+    assert progress._clock(3725.4) == "1:02:05"
 
 
 @contextlib.contextmanager
@@ -231,6 +279,41 @@ def test_a_job_that_fails_is_tried_twice_more(tmp_path, monkeypatch, failures, t
     assert len(path.read_text().splitlines()) == tries
 
 
+def _diverges(resume):
+    small = torch.full((1,), 1e-38) * 1e-3
+    return {"status": np.array([DIVERGED, COMPLETED, DIVERGED]), "small": small.item()}
+
+
+def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
+    job = _Plain(run=_diverges, arguments=(), identity={}, modules=())
+    [found] = run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    assert found["small"] == 0
+    assert "test: job 1/1, 2 attempts diverged" in capsys.readouterr().err
+
+
+def test_a_shard_that_says_no_cost_has_none(tmp_path):
+    job = _Plain(run=_diverges, arguments=(), identity={}, modules=())
+    write_shard(tmp_path, job.name(), {"status": np.zeros(1)})
+    run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    assert json.loads((tmp_path / "test.cost.json").read_text()) == {"jobs": 1, "core_seconds": 0}
+
+
+def test_local_workers_are_processes_of_one_thread(monkeypatch):
+    started = []
+    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or nullcontext())
+    monkeypatch.setattr(cluster, "Client", nullcontext)
+    for workers in (0, 3):
+        with cluster.connect("local", workers):
+            pass
+    assert [how["n_workers"] for how in started] == [cluster._cores(), 3]
+    for how in started:
+        assert how["processes"] is True and how["threads_per_worker"] == 1
+        assert how["local_directory"] == str(CACHE / "dask")
+
+
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
     from lib.training.jobs.run import work
 
@@ -239,7 +322,7 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
         work(job, job.name() | {"code": "0123"}, tmp_path)
 
 
-def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path):
+def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path, scheduler):
     design = _design(architecture=("rnn",), noise=("none",))
     jobs = [EXPERIMENT.work(job, prepared) for job in design.jobs()]
     broken = replace(
@@ -248,7 +331,7 @@ def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path):
     with pytest.raises(
         JobError, match="1 of 2 jobs of test failed, .* the bad one: AttributeError"
     ):
-        run_jobs("test", [broken, jobs[1]], tmp_path, Jobs(scheduler="local", workers=1))
+        run_jobs("test", [broken, jobs[1]], tmp_path, Jobs(scheduler=scheduler, workers=1))
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
@@ -274,18 +357,20 @@ def test_a_scheduler_that_no_worker_joins_is_named(tmp_path, monkeypatch):
 
 def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsys):
     monkeypatch.setattr(cluster, "WORKERS", 0.06)
-    looks = []
+    # Told after six looks without a worker, once: not of the first five, once of each of the others.
+    looks = iter("0000010000001000000001")
 
-    def nthreads():  # a worker, then none for seven looks, then one again
-        looks.append(len(looks))
-        if len(looks) == 12:
+    def nthreads():
+        workers = next(looks, "end")
+        if workers == "end":
             ended.set()
-        return {} if 1 < len(looks) < 9 else {"one": 1}
+        return {} if workers == "0" else {"one": 1}
 
     ended = threading.Event()
     cluster._tell_if_alone(SimpleNamespace(nthreads=nthreads), "tcp://a:1", ended)
-    [told] = capsys.readouterr().err.splitlines()
-    assert told.startswith("no worker has been at tcp://a:1 for 0 s; what is done is kept")
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert told[0].startswith("no worker has been at tcp://a:1 for 0 s; what is done is kept")
 
 
 def _is_lost(resume):
