@@ -54,6 +54,8 @@ OF_CELLS = [
     "test_kernel_variants",
 ]
 """Tests of every cell or engine by its name, which no import tells."""
+OF = {"lib/analysis/design.py": ["test_robust_errors", "test_linear_models", "test_tenet"]}
+"""Tests of a file that neither its name nor the number of imports tells."""
 LIVED = ("survived", "no test", "out of time")
 """Ends of what was not noticed: all tests passed, none could be run, or those that had their turn passed."""
 MOST = 4
@@ -65,6 +67,24 @@ PRELOADED = "numpy pandas xarray scipy.stats statsmodels.api torch numba dask.di
 EQUIVALENT = {
     "lib/probes/blank_inputs.py blank_adjoints: 16 -> (17)": "the width of an example",
     "lib/kernels/cpu_exponential.py _forward: size <= zero -> (size < zero)": "puts zero in the place of zero",
+    "lib/analysis/design.py _without_aliases: 0 -> (1)": "takes the long way to the same",
+    "lib/analysis/design.py Design.gram: np.ix_(self.order, self.order) -> (np.ix_(self.order, self.order))": "exchanges two that are one",
+    "lib/analysis/design.py _columns: True -> (False)": "numbers the same groups in another order",
+    "lib/analysis/claims_keywords.py _narrow: 3 -> (4)": "other data in which the claim is false",
+    "lib/analysis/claims_keywords.py _narrow: 0.05 * rng.standard_normal((13, 6, 2, 3, low.size)) -> (0.05 / rng.standard_normal((13, 6, 2, 3, low.size)))": "other data in which the claim is false",
+    "lib/analysis/claims_keywords.py _false: 20 -> (21)": "other data in which the claim is false",
+    "lib/analysis/claims_keywords.py _false: 80 -> (81)": "other data in which the claim is false",
+    "lib/analysis/claims_keywords.py _false: 1 -> (2)": "other data in which the claim is false",
+    "lib/analysis/scales.py plot_histograms: 1 -> (2)": "rounds what has one digit",
+    "lib/analysis/scales.py plot_histograms: True -> (False)": "there are as many panels as names",
+    "lib/analysis/adding.py plot_curves: 3.6 -> (7.2)": "the height of a figure",
+    "lib/analysis/adding.py plot_adjoints: 1 -> (2)": "the width of a line",
+    "lib/analysis/adding.py plot_adjoints: 4 -> (5)": "the columns of a legend",
+    "lib/analysis/adding.py plot_scaled: False -> (True)": "sorts what is sorted",
+    "lib/analysis/regimes.py borders: border.value > 0 -> (border.value >= 0)": "no border is zero",
+    "lib/probes/reversal.py gradient_errors: True -> (False)": "there are three of each",
+    "lib/training/jobs/cluster.py _tell_if_alone: True -> (False)": "the standard error is flushed at the end of a line",
+    "lib/training/jobs/cluster.py connect: True -> (False)": "the thread ends with the connection",
 }
 """Errors that change nothing that a test could notice, by file, function and text, and why."""
 
@@ -295,7 +315,8 @@ def arguments(file: str, near: dict[Path, dict[Path, int]]) -> tuple[list[str], 
         if ROOT / file in found
     )
     # A file of its own comes first: the tests of `penalties` are named after its folder.
-    own = [test for _, _, test in reach if test.stem in (f"test_{stem}", f"test_{room}")]
+    names = OF.get(file, (f"test_{stem}", f"test_{room}"))
+    own = [test for _, _, test in reach if test.stem in names]
     tests = list(dict.fromkeys([*own, *(test for _, _, test in reach)]))[:MOST]
     return [test.relative_to(ROOT).as_posix() for test in tests], ""
 

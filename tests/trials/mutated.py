@@ -10,18 +10,23 @@ import resource
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FunctionType
 
+import pytest
+
 LEFT_OUT = "notebook or browser or r or gpu"
 """Marks of tests that are never tried: what they start takes longer than all others together."""
-TEST = 8
+TEST = 16
 """Seconds of a core after which a test without an error is left out of the quick ones."""
 OWN = 45
 """Seconds of a core for the tests of an error that is made in a file."""
+SOON = 1.0
+"""Seconds that a test takes, with what it shares, to be run before all slower ones of any file."""
 
 
 def forked(work: Callable[[Callable], None], seconds: float) -> tuple[int | None, list]:
@@ -57,8 +62,6 @@ def pytest_in(folder: Path, given: list[str], plugin: object = None) -> int:
     os.chdir(folder)
     sys.path[:0] = [str(folder), str(folder / "tests")]
     os.environ["PYTHONPATH"] = str(folder)
-    import pytest
-
     plugins = [plugin] if plugin else []
     return int(pytest.main(["-q", "--tb=no", "-p", "no:cacheprovider", *given], plugins=plugins))
 
@@ -113,9 +116,20 @@ class Errors:
     def __init__(self, path: Path, errors: list, only: str, seconds: float, tell: Callable) -> None:
         self.path, self.errors, self.only = path, errors, re.compile(only)
         self.seconds, self.tell = seconds, tell
+        self.shared: dict[str, float] = {}
+        self.sound: set = set()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef, request):
+        """Note how long it takes to set up what tests share: each process that tries an error does so again."""
+        begin = time.monotonic()
+        yield
+        if fixturedef.scope != "function":
+            self.shared[fixturedef.argname] = time.monotonic() - begin
 
     def pytest_collection_modifyitems(self, items: list) -> None:
         items[:] = [item for item in items if self.only.search(item.nodeid)]
+        items.sort(key=_shares)
 
     def pytest_runtestloop(self, session) -> bool:
         source, times = self.path.read_bytes(), self._measured(session.items)
@@ -128,41 +142,53 @@ class Errors:
             whole = {}  # a file's tests share fixtures: they stay together, quick files first
             for item in near:
                 whole[item.path] = whole.get(item.path, 0) + times[item][1]
-            near.sort(key=lambda item: (whole[item.path], str(item.path), times[item][1]))
+
+            def turn(item, whole=whole):
+                seconds = times[item][1]
+                return seconds > SOON, whole[item.path], str(item.path), seconds
+
+            near.sort(key=turn)
             end = "outside"
             while near:
                 end, by = self._tried(near, times, lambda c=content: swapped(self.path, source, c))
-                if end != "killed":
+                if end != "killed" or by in self.sound:
                     break
                 until = near[: near.index(by) + 1]
                 if self._tried(until, times, lambda: True)[0] == "survived":
+                    self.sound.add(by)
                     break
                 near.remove(by)  # it fails without the error, too
             self.tell((number, end, by.nodeid if end == "killed" else ""))
         return True
 
     def _measured(self, items: list) -> dict:
-        """Return of each test that passes its seconds of a core and of the clock, and the lines of the file that it runs."""
-        found, rest, spent = {}, list(items), 0.0
+        """Return of each test that passes its seconds of a core and of the clock, and the lines of the file that it runs.
+
+        Those of the clock are what it takes alone, with the fixtures that it shares.
+        """
+        found, shared, rest, spent = {}, {}, list(items), 0.0
         while rest and spent < self.seconds:
 
             def work(tell, rest=rest, spent=spent):
                 for item, following in zip_longest(rest, rest[1:]):
                     lines, begin, cpu = set(), time.monotonic(), time.process_time()
+                    self.shared.clear()
                     signal.setitimer(signal.ITIMER_PROF, TEST)
                     with _traced(str(self.path), lines):
                         passed = _passes(item, following)
                     signal.setitimer(signal.ITIMER_PROF, 0)
                     cpu, clock = time.process_time() - cpu, time.monotonic() - begin
-                    tell((passed, cpu, clock, sorted(lines)))
+                    tell((passed, cpu, clock, sorted(lines), self.shared))
                     if spent + time.process_time() > self.seconds:
                         return
 
             _, told = forked(work, 60 * self.seconds)
-            for item, (passed, cpu, clock, lines) in zip(rest, told, strict=False):
+            for item, (passed, cpu, clock, lines, new) in zip(rest, told, strict=False):
                 spent += cpu
+                shared |= new
                 if passed:
-                    found[item] = cpu, clock, set(lines)
+                    uses = sum(shared.get(name, 0.0) for name in item.fixturenames)
+                    found[item] = cpu, max(clock - sum(new.values()), 0.0) + uses, set(lines)
             rest = rest[len(told) + 1 :]  # one that did not come to its end is left out
             spent += TEST
         return found
@@ -174,6 +200,9 @@ class Errors:
             tell(bool(make()))
             for item, following in zip_longest(items, items[1:]):
                 signal.setitimer(signal.ITIMER_PROF, 2 + 8 * times[item][0])
+                signal.setitimer(
+                    signal.ITIMER_REAL, 30 + 10 * times[item][1]
+                )  # it may wait for ever
                 passed = _passes(item, following)
                 tell(passed)
                 if not passed:
@@ -187,6 +216,13 @@ class Errors:
         return "killed", items[min(told.count(True) - 1, len(items) - 1)]
 
 
+def _shares(item) -> bool:
+    """Return whether a test uses what others use as well, such as a cluster: that is set up once, and takes its time."""
+    found = item._fixtureinfo.name2fixturedefs.items()
+    own = [defs[-1] for name, defs in found if defs[-1].baseid and not name.startswith("_")]
+    return any(fixture.scope != "function" for fixture in own)
+
+
 def _passes(item, following) -> bool:
     from _pytest.runner import runtestprotocol
 
@@ -195,7 +231,7 @@ def _passes(item, following) -> bool:
 
 @contextlib.contextmanager
 def _traced(path: str, lines: set[int]) -> Iterator[None]:
-    """Collect the lines of a file that are run."""
+    """Collect the lines of a file that are run, in threads that begin as well."""
     add = lines.add
 
     def inside(frame, event, arg):
@@ -207,10 +243,12 @@ def _traced(path: str, lines: set[int]) -> Iterator[None]:
 
     before = sys.gettrace()
     sys.settrace(called)
+    threading.settrace(called)
     try:
         yield
     finally:
         sys.settrace(before)
+        threading.settrace(before)
 
 
 def try_in_process(
