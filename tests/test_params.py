@@ -1,32 +1,40 @@
 """`params.yaml`: what it must hold, and the sentence for each thing that may be wrong with it."""
 
 import copy
+import functools
 
 import pytest
-from ruamel.yaml import YAML
 
 from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import ROOT
+from lib.run import params
 from lib.run.params import ParameterError, designs, merged, read_params
 
 PROFILES = ("smoke", "quick", "real", "paper")
+loaded = functools.cache(load_profile)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return read_params()
 
 
 @pytest.fixture
-def content():
-    return YAML(typ="safe", pure=True).load((ROOT / "params.yaml").read_text())
+def content(whole):
+    return copy.deepcopy(whole)
 
 
-def _load(content, tmp_path, profile="quick"):
-    path = tmp_path / "params.yaml"
-    with path.open("w") as file:
-        YAML().dump(copy.deepcopy(content), file)
-    return load_profile(profile, path)
+def _load(content, profile="quick"):
+    """Load a profile of what a file would hold: to write and to read that takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(params, "read_params", lambda _: content)
+        params._check_outline("params.yaml", content)
+        return load_profile(profile)
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_the_repository_s_own_parameters_are_valid(name):
-    profile = load_profile(name)
+    profile = loaded(name)
     for dataset in profile.designs:
         assert profile.jobs_of(dataset)
 
@@ -36,8 +44,8 @@ def test_there_is_one_base_and_small_differences():
 
 
 def test_paper_states_the_design_of_table_1_2():
-    (design,) = load_profile("paper").designs["factorial"]
-    assert len(load_profile("paper").jobs_of("factorial")) == 42000
+    (design,) = loaded("paper").designs["factorial"]
+    assert len(loaded("paper").jobs_of("factorial")) == 42000
     assert design.replicates == 10
     assert design.width == (128, 256)
     assert design.learning_rate == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -48,7 +56,7 @@ def test_paper_states_the_design_of_table_1_2():
 
 
 def test_real_covers_all_tasks_and_cells():
-    (real,), (paper,) = (load_profile(name).designs["factorial"] for name in ("real", "paper"))
+    (real,), (paper,) = (loaded(name).designs["factorial"] for name in ("real", "paper"))
     assert set(real.dataset) == set(paper.dataset)
     assert set(real.architecture) == set(paper.architecture)
     assert len(real.dataset) * len(real.order) * len(real.noise) == 30
@@ -73,10 +81,10 @@ def test_real_covers_all_tasks_and_cells():
         ({"start": "friend"}, "start is 'friend'; .*'text' or 'author'"),
     ],
 )
-def test_a_wrong_setting_is_named(content, tmp_path, change, complaint):
+def test_a_wrong_setting_is_named(content, change, complaint):
     content["base"]["factorial"].update(change)
     with pytest.raises(ParameterError, match=complaint):
-        _load(content, tmp_path)
+        _load(content)
 
 
 @pytest.mark.parametrize(
@@ -97,9 +105,7 @@ def test_a_wrong_setting_is_named(content, tmp_path, change, complaint):
         ({"dropout": {"input": 1.0}}, "dropout.input is 1.0; .*less than 1"),
     ],
 )
-def test_a_row_that_cannot_be_trained_is_refused_when_the_file_is_read(
-    content, tmp_path, change, complaint
-):
+def test_a_row_that_cannot_be_trained_is_refused_when_the_file_is_read(content, change, complaint):
     group = content["base"]["supervised"]["pixels"]
     for key, value in change.items():
         if isinstance(value, dict) and isinstance(group.get(key), dict):
@@ -109,16 +115,27 @@ def test_a_row_that_cannot_be_trained_is_refused_when_the_file_is_read(
     if "cell" in change:
         group["grids"] = [{"label": "one", "width": 4, "learning_rate": 0.1}]
     with pytest.raises(ParameterError, match=complaint):
-        _load(content, tmp_path)
+        _load(content)
 
 
-def test_what_two_grids_plan_alike_is_refused(content, tmp_path):
+def test_what_grids_share_and_add_to_is_a_mapping(content):
+    group = content["base"]["supervised"]["activity"]
+    assert all("task" in grid for grid in group["grids"])
+    for wrong in ([None], None, "", 0):
+        group["task"] = wrong
+        with pytest.raises(
+            ParameterError, match=r"activity.task is .*activity.grids\[0\] adds to it"
+        ):
+            _load(content)
+
+
+def test_what_two_grids_plan_alike_is_refused(content):
     grids = content["base"]["adding"]["grids"]
     grids.append(grids[0] | {"training_steps": 20})
     with pytest.raises(
         ParameterError, match=r"adding.grids\[\d\] plans what grids\[0\] has planned"
     ):
-        _load(content, tmp_path)
+        _load(content)
 
 
 @pytest.mark.parametrize(
@@ -128,10 +145,10 @@ def test_what_two_grids_plan_alike_is_refused(content, tmp_path):
         ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
     ],
 )
-def test_a_wrong_place_for_jobs_is_named(content, tmp_path, change, complaint):
+def test_a_wrong_place_for_jobs_is_named(content, change, complaint):
     content["base"]["jobs"].update(change)
     with pytest.raises(ParameterError, match=complaint):
-        _load(content, tmp_path)
+        _load(content)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +173,10 @@ def test_a_wrong_place_for_jobs_is_named(content, tmp_path, change, complaint):
         (lambda c: c["base"].update({1: {}}), "base has the key 1; expected text"),
     ],
 )
-def test_a_wrong_outline_is_named(content, tmp_path, change, complaint):
+def test_a_wrong_outline_is_named(content, change, complaint):
     change(content)
     with pytest.raises(ParameterError, match=complaint):
-        _load(content, tmp_path)
+        _load(content)
 
 
 @pytest.mark.parametrize(
@@ -191,9 +208,9 @@ def test_an_unknown_profile_lists_the_known_ones():
         load_profile("fast")
 
 
-def test_a_profile_stands_over_the_base(content, tmp_path):
+def test_a_profile_stands_over_the_base(content):
     content["profiles"]["quick"] = {"factorial": {"width": 5}}
-    (changed,) = _load(content, tmp_path).designs["factorial"]
+    (changed,) = _load(content).designs["factorial"]
     assert changed.width == (5,)
     assert changed.batch_size == content["base"]["factorial"]["batch_size"]
 
@@ -221,4 +238,4 @@ def test_a_job_has_one_level_of_every_factor():
 
 def test_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
-        load_profile("quick").designs["factorial"][0].replicates = 5
+        loaded("quick").designs["factorial"][0].replicates = 5

@@ -271,6 +271,12 @@ def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
     if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
         raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
     shared = {key: value for key, value in content.items() if key != "grids"}
+    for i, grid in enumerate(grids):
+        for key in shared.keys() & grid.keys():
+            if isinstance(grid[key], dict) and not isinstance(shared[key], dict):
+                raise ParameterError(
+                    f"{where}.{key} is {shared[key]!r}; {where}.grids[{i}] adds to it, so that a mapping is expected"
+                )
     found = [
         checked(kind, _over(shared, grid), f"{where}.grids[{i}]") for i, grid in enumerate(grids)
     ]
