@@ -251,7 +251,9 @@ def test_lipschitz_matrices_have_the_stated_symmetric_part():
     "name, wrong",
     [
         ("antisymmetric", {"epsilon": 0}),
+        ("antisymmetric", {"epsilon": 1.5}),
         ("lipschitz", {"beta": 0.2}),
+        ("lipschitz", {"epsilon": 1.5}),
         ("unicornn", {"dt": 1.5}),
         ("unicornn", {"layers": 0}),
     ],

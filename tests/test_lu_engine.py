@@ -92,7 +92,7 @@ def test_turns_follow_the_rule_of_the_cells(steps):
 # ------------------------------------------------------------------------------- factors
 
 
-def test_factors_set_from_a_matrix_multiply_to_it():
+def test_factors_of_the_lu_rnn_set_from_a_matrix_multiply_to_it():
     cell = make_cell("lu_rnn", 2, 5, pivot=0.05).double()
     W = torch.eye(5, dtype=torch.float64) + 0.2 * torch.randn(
         5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(2)

@@ -52,9 +52,13 @@ OF_CELLS = [
     "test_hyper_parameters",
     "test_kernels",
     "test_kernel_variants",
+    "test_lu_engine",
 ]
 """Tests of every cell or engine by its name, which no import tells."""
-OF = {"lib/analysis/design.py": ["test_robust_errors", "test_linear_models", "test_tenet"]}
+OF = {
+    "lib/analysis/design.py": ["test_robust_errors", "test_linear_models", "test_tenet"],
+    "lib/cells/_cell.py": ["test_cells", "test_bad_input"],
+}
 """Tests of a file that neither its name nor the number of imports tells."""
 LIVED = ("survived", "no test", "out of time")
 """Ends of what was not noticed: all tests passed, none could be run, or those that had their turn passed."""
@@ -82,6 +86,9 @@ EQUIVALENT = {
     "lib/analysis/adding.py plot_adjoints: 4 -> (5)": "the columns of a legend",
     "lib/analysis/adding.py plot_scaled: False -> (True)": "sorts what is sorted",
     "lib/analysis/regimes.py borders: border.value > 0 -> (border.value >= 0)": "no border is zero",
+    "lib/cells/unicornn.py start_text: True -> (False)": "a layer has one of each",
+    "lib/cells/unicornn.py UnICORNN.time_steps: True -> (False)": "a layer has one of each",
+    "lib/cells/lu_rnn.py solve: True -> (False)": "the diagonal holds ones",
     "lib/probes/reversal.py gradient_errors: True -> (False)": "there are three of each",
     "lib/training/jobs/cluster.py _tell_if_alone: True -> (False)": "the standard error is flushed at the end of a line",
     "lib/training/jobs/cluster.py connect: True -> (False)": "the thread ends with the connection",
