@@ -12,7 +12,8 @@ What every kernel keeps to:
 - no atomics: what belongs to a sum is written per chain and summed by PyTorch, in the same order every time;
 - ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients. Contraction to fused multiply-add
   is Numba's default and stays;
-- constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic.
+- constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic;
+- a dense kernel is compiled for its sizes too: the compiler then unrolls its products, and addresses become part of the instructions.
 """
 
 import os
@@ -44,26 +45,29 @@ DTYPES = (torch.float32, torch.float64)
 
 real = np.float32
 """In the text of a kernel: the type of number that it is being compiled for."""
+d = rank = tile = 1
+"""In the text of a dense kernel: the units, the rank of its matrices, and how many sequences a block does."""
 
 
 class Kernel:
-    """A function that runs once for each thread, compiled for each type of number that it meets."""
+    """A function that runs once for each thread, compiled for each type of number, and sizes, that it meets."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
         self.__name__ = function.__name__
         self._compiled = {}
 
-    def bound(self, dtype: torch.dtype) -> FunctionType:
-        """Return the function with `real` meaning `dtype`."""
-        names = self.function.__globals__ | {"real": _number(dtype)}
+    def bound(self, dtype: torch.dtype, **sizes: int) -> FunctionType:
+        """Return the function with `real` meaning `dtype`, and each of `sizes` its number."""
+        names = self.function.__globals__ | {"real": _number(dtype)} | sizes
         return FunctionType(
             self.function.__code__, names, self.__name__, None, self.function.__closure__
         )
 
-    def compiled(self, arguments: tuple):
+    def compiled(self, arguments: tuple, **sizes: int):
         """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
-        key = dtype_of(arguments), tuple(isinstance(part, Tensor) for part in arguments)
+        tensors = tuple(isinstance(part, Tensor) for part in arguments)
+        key = dtype_of(arguments), tensors, *sizes.items()
         if key not in self._compiled:
             if not SIMULATED and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError(
@@ -71,7 +75,7 @@ class Kernel:
                     "run the same forward and backward pass once before capturing it"
                 )
             options = () if SIMULATED else (types.void(*signature(arguments)),)
-            self._compiled[key] = cuda.jit(*options)(self.bound(key[0]))
+            self._compiled[key] = cuda.jit(*options)(self.bound(key[0], **sizes))
         return self._compiled[key]
 
 
@@ -102,7 +106,9 @@ def _number(dtype: torch.dtype):
     return getattr(types, str(dtype).removeprefix("torch."))
 
 
-def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0):
+def launch(
+    run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0, **sizes: int
+):
     """Run a kernel on PyTorch's current stream.
 
     Parameters
@@ -115,6 +121,8 @@ def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, sha
         Contiguous tensors of one type, and whole numbers.
     shared
         Bytes of dynamic shared memory of each block.
+    **sizes
+        What the kernel is compiled for beside the type: its `d`, `rank` and `tile`.
     """
     if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
@@ -126,7 +134,7 @@ def launch(run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, sha
     else:
         values = [part.data_ptr() if isinstance(part, Tensor) else part for part in arguments]
         stream = _stream(torch.cuda.current_stream(0).cuda_stream)
-    run.compiled(arguments)[blocks, threads, stream, shared](*values)
+    run.compiled(arguments, **sizes)[blocks, threads, stream, shared](*values)
 
 
 @cache
@@ -146,11 +154,14 @@ def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
     launch(run, -(-chains // threads), threads, *arguments, chains)
 
 
-def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int) -> None:
-    """Run a kernel with one block for each sequence of `state`, (run, batch, hidden), and one thread for each unit.
+def launch_rows(
+    run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int, rank: int = 0
+) -> None:
+    """Run a kernel with one block for each `tile` sequences of `state`, (run, batch, hidden), and one thread for each unit.
 
-    Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how many vectors of the
-    hidden size a block keeps in shared memory; batch and hidden size follow the other arguments.
+    A weight that was read serves all sequences of a block: four, or fewer where that would leave multiprocessors without a block or
+    exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
+    many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments.
 
     Raises
     ------
@@ -158,15 +169,20 @@ def launch_rows(run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: i
         The buffers exceed the shared memory that every GPU grants a block.
     """
     runs, batch, d = state.shape
-    shared = buffers * d * state.element_size()
-    if shared > _SHARED_BYTES:
+    vector = d * state.element_size()
+    tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
+    if not tiles:
         most = _SHARED_BYTES // buffers // state.element_size()
         raise ValueError(
             f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
             "use engine='reference'"
         )
+    processors = 1 if SIMULATED else _processors()
+    tile = next((tile for tile in tiles if runs * -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
-    launch(run, runs * batch, threads, *arguments, batch, d, shared=shared)
+    sizes = {"d": d, "rank": rank, "tile": tile}
+    blocks, shared = runs * -(-batch // tile), tile * buffers * vector
+    launch(run, blocks, threads, *arguments, batch, shared=shared, **sizes)
 
 
 MOST_THREADS = 1024

@@ -56,14 +56,37 @@ def times_slope(phi, delta, y):
     return ZERO if y <= ZERO else delta
 
 
+# A signed index could be negative, which Numba would ask each time.
+_unsigned = int if SIMULATED else np.uint64
+
+
 @device
-def dot(matrix, first, stride, vector):
-    """Return the product of a vector and as many numbers of a matrix, `stride` apart from `first` on."""
-    total = matrix[first] * vector[0]
-    for k in range(1, vector.size):
-        first += stride
-        total += matrix[first] * vector[k]
-    return total
+def products(totals, matrix, first, stride, memory, vectors, count):
+    """Set `totals` to the products of numbers of a matrix and vectors in shared memory, one vector for each total.
+
+    `count` numbers of the matrix lie `stride` apart from `first` on. From `vectors` on, `memory` holds the first numbers of all vectors,
+    then the second ones, and so on. The loop is no `range`, whose state the compiler would keep beside k.
+    """
+    for i in range(totals.size):
+        totals[i] = ZERO
+    k = 0
+    while k < count:
+        weight = matrix[first + k * stride]
+        for i in range(totals.size):
+            totals[i] += weight * memory[_unsigned(vectors + k * totals.size + i)]
+        k += 1
+
+
+@device
+def locate(places, block, batch, d):
+    """Return the run of a block, and set `places` to where its sequences begin in (batch, d).
+
+    Where they are fewer than the places, the last is done several times over, by the same threads and to the same end.
+    """
+    blocks = (batch + places.size - 1) // places.size
+    for i in range(places.size):
+        places[i] = min(block % blocks * places.size + i, batch - 1) * d
+    return block // blocks
 
 
 @device
@@ -76,7 +99,8 @@ def pipelined(fetch: Callable, step: Callable) -> Callable:
     """Return a device function that does steps 0..count-1 of a chain, their inputs under way eight steps before.
 
     So the latency of memory is hidden although few chains run at a time. The eight are spelled out, because what a
-    loop over them indexes would leave the registers.
+    loop over them indexes would leave the registers; each is fetched anew as soon as it was used, which takes half the
+    registers of fetching eight at a time.
 
     Parameters
     ----------
@@ -99,27 +123,14 @@ def pipelined(fetch: Callable, step: Callable) -> Callable:
             e, f, g, h = fetch(arrays, 4), fetch(arrays, 5), fetch(arrays, 6), fetch(arrays, 7)
         for n in range(0, whole, 8):
             m = min(n + 8, whole - 8)
-            now = a, b, c, d, e, f, g, h
-            a, b, c, d = (
-                fetch(arrays, m),
-                fetch(arrays, m + 1),
-                fetch(arrays, m + 2),
-                fetch(arrays, m + 3),
-            )
-            e, f, g, h = (
-                fetch(arrays, m + 4),
-                fetch(arrays, m + 5),
-                fetch(arrays, m + 6),
-                fetch(arrays, m + 7),
-            )
-            state = step(neuron, state, now[0], arrays, n)
-            state = step(neuron, state, now[1], arrays, n + 1)
-            state = step(neuron, state, now[2], arrays, n + 2)
-            state = step(neuron, state, now[3], arrays, n + 3)
-            state = step(neuron, state, now[4], arrays, n + 4)
-            state = step(neuron, state, now[5], arrays, n + 5)
-            state = step(neuron, state, now[6], arrays, n + 6)
-            state = step(neuron, state, now[7], arrays, n + 7)
+            state, a = step(neuron, state, a, arrays, n), fetch(arrays, m)
+            state, b = step(neuron, state, b, arrays, n + 1), fetch(arrays, m + 1)
+            state, c = step(neuron, state, c, arrays, n + 2), fetch(arrays, m + 2)
+            state, d = step(neuron, state, d, arrays, n + 3), fetch(arrays, m + 3)
+            state, e = step(neuron, state, e, arrays, n + 4), fetch(arrays, m + 4)
+            state, f = step(neuron, state, f, arrays, n + 5), fetch(arrays, m + 5)
+            state, g = step(neuron, state, g, arrays, n + 6), fetch(arrays, m + 6)
+            state, h = step(neuron, state, h, arrays, n + 7), fetch(arrays, m + 7)
         for n in range(whole, count):
             state = step(neuron, state, fetch(arrays, n), arrays, n)
         return state

@@ -1,15 +1,16 @@
-r"""coRNN on the GPU: one block for each sequence of each run, one thread for each unit.
+r"""coRNN on the GPU: one block for some sequences of a run, one thread for each unit.
 
 Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_cornn`. The states are in shared memory, where those at n and
 n - 1 take turns, so that one barrier a step is enough; neighbouring threads read neighbouring weights, as in `lib.kernels.cuda_rnn`.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import cuda, kernel, launch_rows, real
-from lib.kernels._cuda_device import ONE, dot, tanh
+from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, tanh
 from lib.kernels._cuda_engine import (
     check_hidden,
     drive,
@@ -23,61 +24,83 @@ _BUFFERS = 4  # vectors in shared memory
 
 
 @kernel
-def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch, d):
+def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch):
     """`M_T` (run, 2 d, d) and `scalars` (run, 4) hold both matrices, transposed, and dt, gamma, s, r."""
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    g_n, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
     dt, gamma = scalars[4 * run], scalars[4 * run + 1]
     s, r = scalars[4 * run + 2], scalars[4 * run + 3]
-    at, here = 2 * run * d * d, (run * T * batch + sequence % batch) * d
+    weights, start, here = 2 * run * d * d, run * batch * d, run * T * batch * d
     memory = cuda.shared.array(0, real)
-    both, after = memory[: 2 * d], memory[2 * d : 4 * d]
+    both, after, other = 0, 2 * d * tile, d * tile  # the second half of both is the velocity
     for j in range(row, d, rows):
-        both[j], both[d + j] = y0[sequence * d + j], z0[sequence * d + j]
+        for i in range(tile):
+            own, there = both + j * tile + i, start + places[i] + j
+            memory[own], memory[own + other] = y0[there], z0[there]
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
-            g_n = g[here + j]  # under way during the product
-            force = tanh(dot(M_T, at + j, d, both) + g_n)
-            moved = s * (r * both[d + j] + dt * (force - gamma * both[j]))
-            after[j], after[d + j] = both[j] + dt * moved, moved
-            f[here + j], y[here + j], z[here + j] = force, after[j], moved
+            for i in range(tile):
+                g_n[i] = g[here + places[i] + j]  # under way during the product
+            products(total, M_T, weights + j, d, memory, both, 2 * d)
+            for i in range(tile):
+                own, there = j * tile + i, here + places[i] + j
+                position, velocity = memory[both + own], memory[both + other + own]
+                force = tanh(total[i] + g_n[i])
+                velocity = s * (r * velocity + dt * (force - gamma * position))
+                position += dt * velocity
+                memory[after + own], memory[after + other + own] = position, velocity
+                f[there], y[there], z[there] = force, position, velocity
         cuda.syncthreads()
         both, after = after, both
         here += batch * d
 
 
 @kernel
-def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch, d):
+def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
     """`M` is (run, d, 2 d). The carried gradients are those of the final state and become those of the initial one."""
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    force, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    by_y, by_z = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
     dt, gamma = scalars[4 * run], scalars[4 * run + 1]
     s, r = scalars[4 * run + 2], scalars[4 * run + 3]
-    at, here = 2 * run * d * d, ((run * T + T - 1) * batch + sequence % batch) * d
+    weights, start, here = 2 * run * d * d, run * batch * d, (run * T + T - 1) * batch * d
     memory = cuda.shared.array(0, real)
-    deltas, after = memory[:d], memory[d : 2 * d]
-    lambda_, mu = memory[2 * d : 3 * d], memory[3 * d : 4 * d]  # each thread's own
+    deltas, after = 0, d * tile
+    lambda_, mu = 2 * d * tile, 3 * d * tile  # each thread's own
     for j in range(row, d, rows):
-        lambda_[j], mu[j] = y_carried[sequence * d + j], z_carried[sequence * d + j]
+        for i in range(tile):
+            own, there = j * tile + i, start + places[i] + j
+            memory[lambda_ + own], memory[mu + own] = y_carried[there], z_carried[there]
     for n in range(T - 1, -1, -1):
         for j in range(row, d, rows):
-            force, arrived = f[here + j], from_y[here + j]  # under way during the products
-            arrived += lambda_[j]
-            velocity = mu[j]
+            for i in range(tile):  # under way during the products
+                force[i], arrived[i] = f[here + places[i] + j], from_y[here + places[i] + j]
+                by_y[i], by_z[i] = ZERO, ZERO
             if n < T - 1:
-                arrived += dot(M, at + j, 2 * d, after)
-                velocity += dot(M, at + d + j, 2 * d, after)
-            m = s * (velocity + dt * arrived)
-            deltas[j] = dt * m * (ONE - force * force)
-            delta[here + j] = deltas[j]
-            lambda_[j], mu[j] = arrived - dt * gamma * m, r * m
+                products(by_y, M, weights + j, 2 * d, memory, after, d)
+                products(by_z, M, weights + d + j, 2 * d, memory, after, d)
+            for i in range(tile):
+                own = j * tile + i
+                position = arrived[i] + memory[lambda_ + own] + by_y[i]
+                m = s * (memory[mu + own] + by_z[i] + dt * position)
+                value = dt * m * (ONE - force[i] * force[i])
+                memory[deltas + own], delta[here + places[i] + j] = value, value
+                memory[lambda_ + own], memory[mu + own] = position - dt * gamma * m, r * m
         cuda.syncthreads()
         deltas, after = after, deltas
         here -= batch * d
     for j in range(row, d, rows):
-        y_carried[sequence * d + j] = lambda_[j] + dot(M, at + j, 2 * d, after)
-        z_carried[sequence * d + j] = mu[j] + dot(M, at + d + j, 2 * d, after)
+        products(by_y, M, weights + j, 2 * d, memory, after, d)
+        products(by_z, M, weights + d + j, 2 * d, memory, after, d)
+        for i in range(tile):
+            own, there = j * tile + i, start + places[i] + j
+            y_carried[there] = memory[lambda_ + own] + by_y[i]
+            z_carried[there] = memory[mu + own] + by_z[i]
 
 
 class _CoRNN(torch.autograd.Function):

@@ -1,4 +1,4 @@
-r"""LEM on the GPU: one block for each sequence of each run, one thread for each unit.
+r"""LEM on the GPU: one block for some sequences of a run, one thread for each unit.
 
 Forward and adjoint are those of `lib.kernels.cpu_lem`, with p and q for its :math:`q / \Delta t` and :math:`\bar q / \Delta t`, the
 logistic functions of (3). Without `clip` the steps are clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives
@@ -10,12 +10,13 @@ y waits for z.
 Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import cuda, device, kernel, launch_rows, real
-from lib.kernels._cuda_device import ONE, ZERO, dot, sigmoid, tanh
+from lib.kernels._cuda import cuda, d, device, kernel, launch_rows, real, tile
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, sigmoid, tanh
 from lib.kernels._cuda_engine import (
     check_hidden,
     drive,
@@ -41,90 +42,124 @@ def _slope(dt, p, step):
 
 
 @kernel
-def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch, d):
+def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
     """`limits` (run, 3) holds dt and the bounds of the clipping; `gates` (run, time, batch, 4 d) receives p q s r."""
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    g_1, g_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    g_z, g_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    by_1, by_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    by_z, by_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
     dt, least, most = limits[3 * run], limits[3 * run + 1], limits[3 * run + 2]
     W_at, W_y_at = 3 * run * d * d, run * d * d
-    here = (run * T * batch + sequence % batch) * d
+    start, here = run * batch * d, run * T * batch * d
     memory = cuda.shared.array(0, real)
-    y_, z_ = memory[:d], memory[d : 2 * d]
+    y_, z_ = 0, d * tile
     for j in range(row, d, rows):
-        y_[j], z_[j] = y0[sequence * d + j], z0[sequence * d + j]
+        for i in range(tile):
+            own, there = j * tile + i, start + places[i] + j
+            memory[y_ + own], memory[z_ + own] = y0[there], z0[there]
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
-            k = 4 * here + j
-            g_1, g_2, g_z = g[k], g[k + d], g[k + 2 * d]  # under way during the products
-            p = sigmoid(dot(W_T, W_at + j, 3 * d, y_) + g_1)
-            q = sigmoid(dot(W_T, W_at + d + j, 3 * d, y_) + g_2)
-            s = tanh(dot(W_T, W_at + 2 * d + j, 3 * d, y_) + g_z)
-            gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
-            z_[j] += _clip(dt * p, least, most) * (s - z_[j])
-            z[here + j] = z_[j]
+            for i in range(tile):  # under way during the products
+                k = 4 * (here + places[i]) + j
+                g_1[i], g_2[i], g_z[i] = g[k], g[k + d], g[k + 2 * d]
+            products(by_1, W_T, W_at + j, 3 * d, memory, y_, d)
+            products(by_2, W_T, W_at + d + j, 3 * d, memory, y_, d)
+            products(by_z, W_T, W_at + 2 * d + j, 3 * d, memory, y_, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                p, q, s = sigmoid(by_1[i] + g_1[i]), sigmoid(by_2[i] + g_2[i]), tanh(by_z[i] + g_z[i])
+                gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
+                value = memory[z_ + own]
+                value += _clip(dt * p, least, most) * (s - value)
+                memory[z_ + own], z[here + places[i] + j] = value, value
         cuda.syncthreads()
         for j in range(row, d, rows):
-            k = 4 * here + j
-            q, g_y = gates[k + d], g[k + 3 * d]
-            r = tanh(dot(W_y_T, W_y_at + j, d, z_) + g_y)
-            gates[k + 3 * d] = r
-            y_[j] += _clip(dt * q, least, most) * (r - y_[j])
-            y[here + j] = y_[j]
+            for i in range(tile):
+                g_y[i] = g[4 * (here + places[i]) + 3 * d + j]
+            products(by_y, W_y_T, W_y_at + j, d, memory, z_, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                q, r = gates[k + d], tanh(by_y[i] + g_y[i])
+                gates[k + 3 * d] = r
+                value = memory[y_ + own]
+                value += _clip(dt * q, least, most) * (r - value)
+                memory[y_ + own], y[here + places[i] + j] = value, value
         cuda.syncthreads()
         here += batch * d
 
 
 @kernel
 def _backward(
-    W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch, d
+    W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch
 ):  # fmt: skip
     """The carried gradients are those of the final state and become those of the initial one."""
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    before, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
     dt, least, most = limits[3 * run], limits[3 * run + 1], limits[3 * run + 2]
     W_at, W_y_at = 3 * run * d * d, run * d * d
-    here = ((run * T + T - 1) * batch + sequence % batch) * d
+    start, here = run * batch * d, (run * T + T - 1) * batch * d
     memory = cuda.shared.array(0, real)
-    delta_12z, delta_y = memory[: 3 * d], memory[3 * d : 4 * d]
+    delta_12z, delta_y = 0, 3 * d * tile
     # Each thread's own: what lambda and mu leave for the step before, and delta of 2 until all may see it.
-    lambda_, mu, held = memory[4 * d : 5 * d], memory[5 * d : 6 * d], memory[6 * d : 7 * d]
+    lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
     for j in range(row, d, rows):
-        lambda_[j], mu[j] = y_carried[sequence * d + j], z_carried[sequence * d + j]
+        for i in range(tile):
+            own, there = j * tile + i, start + places[i] + j
+            memory[lambda_ + own], memory[mu + own] = y_carried[there], z_carried[there]
     for n in range(T - 1, -1, -1):
         for j in range(row, d, rows):
-            k = 4 * here + j
-            q, r, arrived = (
-                gates[k + d],
-                gates[k + 3 * d],
-                from_y[here + j],
-            )  # under way during the product
-            before = y[here - batch * d + j] if n > 0 else y0[sequence * d + j]
-            arrived += lambda_[j]
+            for i in range(tile):  # under way during the product
+                there, k = here + places[i] + j, 4 * (here + places[i]) + j
+                gate[i], candidate[i], arrived[i] = gates[k + d], gates[k + 3 * d], from_y[there]
+                before[i] = y[there - batch * d] if n > 0 else y0[start + places[i] + j]
+                total[i] = ZERO
             if n < T - 1:
-                arrived += dot(W, W_at + j, d, delta_12z)
-            step = _clip(dt * q, least, most)
-            held[j] = arrived * (r - before) * _slope(dt, q, step)
-            delta_y[j] = arrived * step * (ONE - r * r)
-            lambda_[j] = (ONE - step) * arrived
-            delta[k + d], delta[k + 3 * d] = held[j], delta_y[j]
+                products(total, W, W_at + j, d, memory, delta_12z, 3 * d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                q, r = gate[i], candidate[i]
+                gradient_y = arrived[i] + memory[lambda_ + own] + total[i]
+                step = _clip(dt * q, least, most)
+                of_2 = gradient_y * (r - before[i]) * _slope(dt, q, step)
+                of_y = gradient_y * step * (ONE - r * r)
+                memory[held + own], memory[delta_y + own] = of_2, of_y
+                memory[lambda_ + own] = (ONE - step) * gradient_y
+                delta[k + d], delta[k + 3 * d] = of_2, of_y
         cuda.syncthreads()
         for j in range(row, d, rows):
-            k = 4 * here + j
-            p, s = gates[k], gates[k + 2 * d]
-            before = z[here - batch * d + j] if n > 0 else z0[sequence * d + j]
-            arrived = mu[j] + dot(W_y, W_y_at + j, d, delta_y)
-            step = _clip(dt * p, least, most)
-            delta_12z[j] = arrived * (s - before) * _slope(dt, p, step)
-            delta_12z[d + j] = held[j]
-            delta_12z[2 * d + j] = arrived * step * (ONE - s * s)
-            mu[j] = (ONE - step) * arrived
-            delta[k], delta[k + 2 * d] = delta_12z[j], delta_12z[2 * d + j]
+            for i in range(tile):
+                there, k = here + places[i] + j, 4 * (here + places[i]) + j
+                gate[i], candidate[i] = gates[k], gates[k + 2 * d]
+                before[i] = z[there - batch * d] if n > 0 else z0[start + places[i] + j]
+            products(total, W_y, W_y_at + j, d, memory, delta_y, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                p, s = gate[i], candidate[i]
+                gradient_z = memory[mu + own] + total[i]
+                step = _clip(dt * p, least, most)
+                of_1 = gradient_z * (s - before[i]) * _slope(dt, p, step)
+                of_z = gradient_z * step * (ONE - s * s)
+                memory[delta_12z + own] = of_1
+                memory[delta_12z + d * tile + own] = memory[held + own]
+                memory[delta_12z + 2 * d * tile + own] = of_z
+                memory[mu + own] = (ONE - step) * gradient_z
+                delta[k], delta[k + 2 * d] = of_1, of_z
         cuda.syncthreads()
         here -= batch * d
     for j in range(row, d, rows):
-        y_carried[sequence * d + j] = lambda_[j] + dot(W, W_at + j, d, delta_12z)
-        z_carried[sequence * d + j] = mu[j]
+        products(total, W, W_at + j, d, memory, delta_12z, 3 * d)
+        for i in range(tile):
+            own, there = j * tile + i, start + places[i] + j
+            y_carried[there] = memory[lambda_ + own] + total[i]
+            z_carried[there] = memory[mu + own]
 
 
 class _LEM(torch.autograd.Function):

@@ -1,60 +1,80 @@
-r"""The basic RNN on the GPU: one block for each sequence of each run, one thread for each row of W.
+r"""The basic RNN on the GPU: one block for some sequences of a run, one thread for each row of W.
 
 Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`.
 
 The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads
 read neighbouring weights, of W on the way back and of a transposed copy on the way there; up to some 200 units they stay in the first
-cache.
+cache. Each weight read is used for all sequences of the block.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lib.kernels._cuda import cuda, kernel, launch_rows, real
-from lib.kernels._cuda_device import ONE, dot, tanh
+from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
+from lib.kernels._cuda_device import ONE, locate, products, tanh
 from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, recurrent_gradient
 
 
 @kernel
-def _forward(W_T, g, x0, outputs, T, batch, d):
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
-    weights, here = run * d * d, (run * T * batch + sequence % batch) * d
+def _forward(W_T, g, x0, outputs, T, batch):
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    g_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
+    weights, start, here = run * d * d, run * batch * d, run * T * batch * d
     memory = cuda.shared.array(0, real)
-    x, after = memory[:d], memory[d : 2 * d]
+    x, after = 0, d * tile
     for j in range(row, d, rows):
-        x[j] = x0[sequence * d + j]
+        for i in range(tile):
+            memory[x + j * tile + i] = x0[start + places[i] + j]
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
-            g_t = g[here + j]  # under way during the product
-            after[j] = tanh(dot(W_T, weights + j, d, x) + g_t)
-            outputs[here + j] = after[j]
+            for i in range(tile):
+                g_t[i] = g[here + places[i] + j]  # under way during the product
+            products(total, W_T, weights + j, d, memory, x, d)
+            for i in range(tile):
+                value = tanh(total[i] + g_t[i])
+                memory[after + j * tile + i] = value
+                outputs[here + places[i] + j] = value
         cuda.syncthreads()
         x, after = after, x
         here += batch * d
 
 
 @kernel
-def _backward(W, outputs, from_outputs, carried, delta, T, batch, d):
+def _backward(W, outputs, from_outputs, carried, delta, T, batch):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
-    sequence, row, rows = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
-    run = sequence // batch
-    weights, here = run * d * d, ((run * T + T - 1) * batch + sequence % batch) * d
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    x, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    back = cuda.local.array(tile, real)
+    run = locate(places, cuda.blockIdx.x, batch, d)
+    weights, start, here = run * d * d, run * batch * d, (run * T + T - 1) * batch * d
     memory = cuda.shared.array(0, real)
-    deltas, after = memory[:d], memory[d : 2 * d]
+    deltas, after = 0, d * tile
     for t in range(T - 1, -1, -1):
         for j in range(row, d, rows):
-            x, arrived = outputs[here + j], from_outputs[here + j]  # under way during the product
-            back = carried[sequence * d + j] if t == T - 1 else dot(W, weights + j, d, after)
-            deltas[j] = (arrived + back) * (ONE - x * x)
-            delta[here + j] = deltas[j]
+            for i in range(tile):  # under way during the product
+                x[i], arrived[i] = outputs[here + places[i] + j], from_outputs[here + places[i] + j]
+            if t == T - 1:
+                for i in range(tile):
+                    back[i] = carried[start + places[i] + j]
+            else:
+                products(back, W, weights + j, d, memory, after, d)
+            for i in range(tile):
+                value = (arrived[i] + back[i]) * (ONE - x[i] * x[i])
+                memory[deltas + j * tile + i] = value
+                delta[here + places[i] + j] = value
         cuda.syncthreads()
         deltas, after = after, deltas
         here -= batch * d
     for j in range(row, d, rows):
-        carried[sequence * d + j] = dot(W, weights + j, d, after)
+        products(back, W, weights + j, d, memory, after, d)
+        for i in range(tile):
+            carried[start + places[i] + j] = back[i]
 
 
 class _RNN(torch.autograd.Function):
