@@ -98,6 +98,21 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
         assert_agrees(random_case(name, 2, 1, 40))
 
 
+@pytest.mark.parametrize("tile", [1, 2, 4])
+@pytest.mark.parametrize(("name", "buffers"), [("cornn", 4), ("irnn", 5), ("lem", 7), ("rnn", 2)])
+def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile, monkeypatch):
+    launch, tiles = _cuda.launch, set()
+
+    def noting(*arguments, **more):
+        tiles.add(more["tile"])
+        launch(*arguments, **more)
+
+    monkeypatch.setattr(_cuda, "launch", noting)
+    monkeypatch.setattr(_cuda, "_SHARED_BYTES", tile * buffers * 3 * 8)
+    assert_agrees(random_case(name, 3, 5, 3))
+    assert tiles == {tile}
+
+
 # ---------------------------------------------------------------------------------- many networks
 
 DIFFERENT = {

@@ -1,10 +1,14 @@
-"""The GPU kernels without a GPU: run in Numba's simulator, and compiled for compute capability 9.0.
+"""The GPU kernels without a GPU: run in Numba's simulator, and compiled to machine code for compute capability 9.0.
+
+The latter skips where NVIDIA's compiler is not installed, and fails there with ``LTD_COMPILER=1``, which `.ci/run` says once it has
+installed it.
 
 Both need a process of their own: the simulator is chosen when Numba is imported, and without a GPU this project does not import
 Numba's CUDA target.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -13,8 +17,8 @@ import pytest
 from lib.paths import ROOT
 
 
-def pytest_on(name, *, environment=None):
-    """Run the tests in a file of this folder; return the exit status and what was printed."""
+def pytest_on(*names, environment=None):
+    """Run the tests in files of this folder; return the exit status and what was printed."""
     command = [
         sys.executable,
         "-m",
@@ -23,7 +27,7 @@ def pytest_on(name, *, environment=None):
         "-x",
         "-p",
         "no:cacheprovider",
-        f"tests/{name}",
+        *(f"tests/{name}" for name in names),
     ]
     done = subprocess.run(
         command,
@@ -32,14 +36,15 @@ def pytest_on(name, *, environment=None):
         capture_output=True,
         text=True,
         check=False,
-        timeout=900,
+        timeout=3600,
     )
     return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.slow
 def test_kernels_in_the_simulator():
-    status, told = pytest_on("cuda_simulated.py", environment={"NUMBA_ENABLE_CUDASIM": "1"})
+    files = "cuda_simulated.py", "cuda_schedules.py"
+    status, told = pytest_on(*files, environment={"NUMBA_ENABLE_CUDASIM": "1"})
     assert status == 0, told
     assert "skipped" not in told.splitlines()[-1], told
 
@@ -47,11 +52,33 @@ def test_kernels_in_the_simulator():
 @pytest.mark.slow
 def test_kernels_compiled_for_a_gpu():
     status, told = pytest_on("cuda_compiled.py")
-    if (
-        status == 5
-    ):  # nothing ran: the file skips itself where NVIDIA's compiler libraries are missing
-        pytest.skip("NVIDIA's compiler libraries are not installed; see requirements-gpu.in")
+    if status == 5 and os.environ.get("LTD_COMPILER") != "1":  # the file skipped itself
+        pytest.skip("NVIDIA's compiler is not installed; see requirements-ptxas.in")
     assert status == 0, told
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_ci_compiles_the_kernels_where_the_compiler_can_be_had(there, tmp_path):
+    for path, does in {
+        ".venv/bin/pip": f"exit {int(not there)}",
+        "bin/make": 'echo "$1 with LTD_COMPILER=$LTD_COMPILER"',
+        "bin/chromium": "",
+    }.items():
+        program = tmp_path / path
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{does}\n", "utf-8")
+        program.chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    environment = os.environ | {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "LTD_COMPILER": "",
+    }
+    done = subprocess.run(
+        [tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == f"test with LTD_COMPILER={'1' if there else ''}"
+    assert ("the GPU kernels are not compiled" in done.stderr) != there
 
 
 def test_without_a_gpu_its_target_is_not_imported():

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from lib.paths import NOTEBOOKS, ROOT
 
 # Imported through the package in brackets, which pins it: Dask (distributed) and packaging (pytest).
-_BROUGHT_ALONG = {"dask", "packaging"}
+_BROUGHT_ALONG = {"cuda-pathfinder", "dask", "packaging"}
 
 
 def _lines(name):

@@ -93,7 +93,6 @@ def _forward(
                     value = activate(phi, value)
                     z[at * d + j] = value
                     memory[g + own] += eta[at] * (value - alpha * memory[s + own])
-            cuda.syncthreads()
         for j in range(row, d, rows):
             for i in range(tile):
                 own = j * tile + i

@@ -71,7 +71,11 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
             products(by_z, W_T, W_at + 2 * d + j, 3 * d, memory, y_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
-                p, q, s = sigmoid(by_1[i] + g_1[i]), sigmoid(by_2[i] + g_2[i]), tanh(by_z[i] + g_z[i])
+                p, q, s = (
+                    sigmoid(by_1[i] + g_1[i]),
+                    sigmoid(by_2[i] + g_2[i]),
+                    tanh(by_z[i] + g_z[i]),
+                )
                 gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
                 value = memory[z_ + own]
                 value += _clip(dt * p, least, most) * (s - value)
