@@ -108,5 +108,5 @@ def test_steps_are_known_up_to_the_spacing_of_records():
 
 def test_a_tuned_network_is_the_one_that_validates_best():
     ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90}, spread=1)
-    networks = Networks(tuned(ds, "LEM", "LEM, dt="))
+    networks = Networks(tuned(ds, {"LEM": "LEM, dt="}))
     assert networks.scores("LEM").mean() == pytest.approx(90, abs=2)

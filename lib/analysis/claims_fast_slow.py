@@ -19,7 +19,7 @@ judges = Judges("fast_slow")
 
 def with_tuned(ds: xr.Dataset) -> xr.Dataset:
     """Return `ds` with LEM's single scale as the text has it: the constant time step that validates best."""
-    return tuned(ds, SINGLE, f"{SINGLE}, dt=")
+    return tuned(ds, {SINGLE: f"{SINGLE}, dt="})
 
 
 def scale_shares(ds: xr.Dataset, label: str = SCALES) -> xr.DataArray:

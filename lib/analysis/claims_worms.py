@@ -21,10 +21,9 @@ judges = Judges("worms")
 
 def with_tuned(ds: xr.Dataset) -> xr.Dataset:
     """Return `ds` with LEM and both dt-LSTMs as the texts have them: at the time step that validates best."""
-    for label in ("LEM", V1, V2):
-        if any(name.startswith(f"{label}, dt=") for name in ds["label"].values):
-            ds = tuned(ds, label, f"{label}, dt=")
-    return ds
+    prefixes = {label: f"{label}, dt=" for label in ("LEM", V1, V2)}
+    names = ds["label"].values
+    return tuned(ds, {k: p for k, p in prefixes.items() if any(n.startswith(p) for n in names)})
 
 
 def rates(ds: xr.Dataset) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import chi2, norm
 
-from lib.analysis.networks import chosen_rates, trainings
+from lib.analysis.networks import chosen_trainings
 from lib.results.claims import (
     CONFIDENCE,
     Finding,
@@ -51,17 +51,18 @@ class Networks:
     """
 
     def __init__(self, ds: xr.Dataset, task: str = "") -> None:
-        rows = trainings(chosen_rates(ds))
+        rows = chosen_trainings(ds)
         rows = rows[rows["task_label"] == task]
         self.task = task
         self.higher = bool((rows["metric"] == "accuracy").any())
         self.unit = 100.0 if self.higher else 1.0
         score = self.unit * rows["test"].fillna(rows["guess_metric"])
         self.rows = rows.assign(score=score, guess=self.unit * rows["guess_metric"])
+        self._of = dict(list(self.rows.groupby("label", sort=False)))
 
     def of(self, label: str) -> pd.DataFrame:
         """Return the trainings of a network, which may be none."""
-        return self.rows[self.rows["label"] == label]
+        return self._of.get(label, self.rows[:0])
 
     def labels(self) -> list[str]:
         """Return the networks that were trained."""

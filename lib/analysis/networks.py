@@ -6,7 +6,7 @@ deviation. So does `outcomes`; what was measured last is beside it.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -115,26 +115,34 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
 
     Where nothing is validated, the test metric decides, which favours networks with more learning rates.
     """
-    keys = [name for name in RUN if name != "learning_rate"]
-    means = _validation(ds)
-    best = means.groupby(keys, sort=False)["score"].idxmax()
-    return ds.sel(run=[run for run in ds["run"].values if run in set(best)])
+    best = _best(trainings(ds))
+    return ds.sel(run=[run for run in ds["run"].values if run in best])
 
 
-def tuned(ds: xr.Dataset, label: str, prefix: str) -> xr.Dataset:
-    """Return `ds` with a network more a task, `label`: of those whose label begins with `prefix`, the one that validates best."""
-    means = _validation(ds)
-    means = means[means["label"].str.startswith(prefix)]
-    best = list(means.groupby("task_label", sort=False)["score"].idxmax())
-    added = ds.sel(run=best)
-    added = added.assign(label=("run", [label] * len(best)))
-    added = added.assign_coords(run=[f"{label} = {run}" for run in best])
-    return xr.concat([ds, added], "run", combine_attrs="override")
-
-
-def _validation(ds: xr.Dataset) -> pd.DataFrame:
-    """Return what a network is and its mean validation metric, the larger the better, by run."""
+def chosen_trainings(ds: xr.Dataset) -> pd.DataFrame:
+    """Return `trainings` of the networks that `chosen_rates` gives."""
     rows = trainings(ds)
+    return rows[rows["run"].isin(_best(rows))].reset_index(drop=True)
+
+
+def _best(rows: pd.DataFrame) -> set[str]:
+    keys = [name for name in RUN if name != "learning_rate"]
+    return set(_validation(rows).groupby(keys, sort=False)["score"].idxmax())
+
+
+def tuned(ds: xr.Dataset, prefixes: Mapping[str, str]) -> xr.Dataset:
+    """Return `ds` with more networks a task, by label: of those whose label begins with its prefix, the one that validates best."""
+    means, whole = _validation(trainings(ds)), [ds]
+    for label, prefix in prefixes.items():
+        likely = means[means["label"].str.startswith(prefix)]
+        best = list(likely.groupby("task_label", sort=False)["score"].idxmax())
+        added = ds.sel(run=best).assign(label=("run", [label] * len(best)))
+        whole.append(added.assign_coords(run=[f"{label} = {run}" for run in best]))
+    return xr.concat(whole, "run", combine_attrs="override")
+
+
+def _validation(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what a network is and its mean validation metric, the larger the better, by run; of `trainings`."""
     score = rows["validation"].fillna(rows["test"])
     score = score.where(rows["metric"] == "accuracy", -score).fillna(-np.inf)
     about = {"score": "mean", **dict.fromkeys(RUN, "first")}
