@@ -94,6 +94,16 @@ def test_the_authors_antisymmetric_and_lipschitz_start_near_zero():
     assert spread(cell.b) == pytest.approx(1 / math.sqrt(3), rel=0.1)
 
 
+@pytest.mark.parametrize("d", [6, 7])
+def test_the_exponential_starts_alike_under_both_trivialisations(d):
+    starts = []
+    for trivialization in ("dynamic", "static"):
+        cell = make_cell("exponential", 2, d, trivialization=trivialization)
+        torch.manual_seed(3)
+        starts.append(cell.start("original").B.detach())
+    torch.testing.assert_close(*starts)
+
+
 @pytest.mark.parametrize(("start", "std"), [("author", 1 / 50), ("original", math.sqrt(2 / 50))])
 def test_the_exponential_starts_at_rotations_by_less_than_one(start, std):
     cell = started("exponential", start, p=50)
