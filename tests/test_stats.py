@@ -131,6 +131,14 @@ def test_single_precision_keeps_a_lost_norm_at_its_smallest_number():
     assert np.isnan(regimes.float32_metric(60.0, 60.0, 1)), "infinity by infinity"
 
 
+def test_borders_are_drawn_on_both_sides_of_zero():
+    metric = np.linspace(-9, 9, 19)
+    frame = pd.DataFrame({"metric": metric, "metric_float32": metric})
+    figure, _ = regimes.plot_regimes(frame, {"text": Border(3.0)})
+    for ax in figure.axes:
+        assert {-3.0, 3.0} <= {float(line.get_xdata()[0]) for line in ax.lines}
+
+
 def test_regimes_include_their_borders_as_in_3_7():
     metric = np.array([-np.inf, -5.1, -5.0, -4.9, 0.0, 4.9, 5.0, np.inf, np.nan])
     expected = ["vanished"] * 3 + ["stable"] * 3 + ["exploded"] * 2 + ["undefined"]

@@ -90,6 +90,8 @@ EQUIVALENT = {
     "lib/cells/unicornn.py UnICORNN.time_steps: True -> (False)": "a layer has one of each",
     "lib/cells/lu_rnn.py solve: True -> (False)": "the diagonal holds ones",
     "lib/probes/blank_inputs.py blank_adjoints: 10 -> (11)": "the length of an example",
+    "lib/probes/reversal.py gradient_errors: 0 -> (1)": "draws another example",
+    "lib/probes/adjoint.py : 1e-250 -> (2e-250)": "a bound as far from the end of the range",
     "lib/probes/reversal.py gradient_errors: True -> (False)": "there are three of each",
     "lib/training/jobs/cluster.py _tell_if_alone: True -> (False)": "the standard error is flushed at the end of a line",
     "lib/training/jobs/cluster.py connect: True -> (False)": "the thread ends with the connection",
