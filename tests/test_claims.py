@@ -151,6 +151,20 @@ def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(experiment
     assert said.count(claims.UNTESTABLE) < DRAWS / 2
 
 
+@pytest.mark.parametrize(
+    ("experiment", "claim"),
+    [(n, c) for n, judges in Judges.everywhere.items() for c in judges.true],
+)
+def test_a_judge_is_persuaded_by_data_in_which_its_claim_is_true(experiment, claim):
+    judges = Judges.everywhere[experiment]
+    region = Region.parse(claims.claims().loc[claim, "region"])
+    rng = np.random.default_rng(21)
+    said = [
+        claims.verdict(judges.judges[claim](judges.true[claim](rng)), region)[0] for _ in range(8)
+    ]
+    assert said.count(claims.AGREES) >= 6
+
+
 def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect():
     """What the twelve models say of accuracies that have nothing to do with the metric supports no claim of an effect."""
     rng = np.random.default_rng(5)

@@ -60,7 +60,7 @@ def _by_kind(ds: xr.Dataset, quantity) -> Finding:
     )
 
 
-def _false(**accuracy: float):
+def _drawn(**accuracy: float):
     names = (*OTHERS, "LEM", *(f"LEM, i={i}" for i in (0, 1, 3, 5, 7)))
     scores = {(name, TASK): accuracy.get(name.replace(", i=", "_"), 80) for name in names}
     return drawn(scores, spread=2, guess=20)
@@ -68,7 +68,7 @@ def _false(**accuracy: float):
 
 def _narrow(rng: np.random.Generator) -> xr.Dataset:
     """Draw time steps that become rarer exponentially, and all lie within a decade."""
-    ds = _false()(rng)
+    ds = _drawn()(rng)
     low = np.round(np.arange(-6, 1, 0.1), 1)
     at = 10 ** (low + 0.05)
     density = np.where((at > 0.1) & (at < 1), at * np.exp(-6 * at), 0)
@@ -80,7 +80,7 @@ def _narrow(rng: np.random.Generator) -> xr.Dataset:
     )
 
 
-@judges.judge("lem-google12-best", false=_false(LEM=70))
+@judges.judge("lem-google12-best", false=_drawn(LEM=70), true=_drawn(LEM=95))
 def lem_leads(ds: xr.Dataset) -> Finding:
     return _networks(ds).leads("LEM", OTHERS)
 
@@ -95,11 +95,11 @@ def power_law(ds: xr.Dataset) -> Finding:
     return _by_kind(ds, lambda shares, low: float(np.subtract(*fits(shares, low))))
 
 
-@judges.judge("lem-google12-clip", false=_false())
+@judges.judge("lem-google12-clip", false=_drawn(), true=_drawn(LEM_0=50))
 def no_range_is_poor(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM, i=3", "LEM, i=0")
 
 
-@judges.judge("lem-google12-clip-slow", false=_false(LEM_7=70))
+@judges.judge("lem-google12-clip-slow", false=_drawn(LEM_7=70), true=_drawn(LEM_7=90))
 def more_range_is_no_worse(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM, i=7", "LEM, i=3")

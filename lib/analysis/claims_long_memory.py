@@ -58,17 +58,19 @@ def _slower_when_longer(rng: np.random.Generator) -> xr.Dataset:
     return ds.assign(step=ds["step"] * xr.where(ds["task_label"] == "N=2", 4, 1))
 
 
-@judges.judge("lem-5-adding-lstm", false=_drawn(0.005, lstm=0.12))
+@judges.judge(
+    "lem-5-adding-lstm", false=_drawn(0.005, lstm=0.12), true=_drawn(0.005, lstm=0.165, spread=0.01)
+)
 def lstm_stays_at_the_guess(ds: xr.Dataset) -> Finding:
     return smallest(_over_guess(ds, "LSTM", task) for task in compared(ds))
 
 
-@judges.judge("lem-5-adding-lem", false=_drawn(0.04))
+@judges.judge("lem-5-adding-lem", false=_drawn(0.04), true=_drawn(0.005))
 def lem_solves_it(ds: xr.Dataset) -> Finding:
     return largest(_over_guess(ds, "LEM", task) for task in compared(ds))
 
 
-@judges.judge("lem-5-adding-lower", false=_drawn(0.05))
+@judges.judge("lem-5-adding-lower", false=_drawn(0.05), true=_drawn(0.005))
 def lem_beats_chrono(ds: xr.Dataset) -> Finding:
     return smallest(networks(ds, task).lead("LEM", "chrono-LSTM") for task in compared(ds))
 
@@ -99,7 +101,7 @@ def _lengths(ds: xr.Dataset) -> list[str]:
     return sorted(labels, key=lambda task: int(task.removeprefix("N=")))
 
 
-@judges.judge("lem-B1-dtadding-error", false=_drawn(0.03))
+@judges.judge("lem-B1-dtadding-error", false=_drawn(0.03), true=_drawn(0.005))
 def one_rule_for_dt_suffices(ds: xr.Dataset) -> Finding:
     return largest(_over_guess(ds, "LEM", task) for task in _lengths(ds))
 

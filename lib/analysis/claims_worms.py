@@ -45,7 +45,7 @@ def subsampled(ds: xr.Dataset) -> pd.DataFrame:
     return pd.concat([both, whole.assign(keep="random")]).sort_values(["keep", "entries"])
 
 
-def _false(**accuracy: float):
+def _drawn(**accuracy: float):
     """Draw results in which the named networks have these accuracies and all others 60 %."""
     names = (*TABLE, "LSTM", "chrono-LSTM", "UnICORNN", "LEM, dt=1", "LEM, dt=0.01")
     names += ("LEM, dt=0.003", "chrono-LEM, dt=1", f"{V1}, dt=0.1", f"{V2}, dt=0.1")
@@ -61,17 +61,17 @@ def _networks(ds: xr.Dataset, task: str = WHOLE) -> Networks:
     return Networks(with_tuned(ds), task)
 
 
-@judges.judge("unicornn-worms-best", false=_false(UnICORNN=50))
+@judges.judge("unicornn-worms-best", false=_drawn(UnICORNN=50), true=_drawn(UnICORNN=80))
 def unicornn_leads(ds: xr.Dataset) -> Finding:
     return _networks(ds).leads("UnICORNN", TABLE)
 
 
-@judges.judge("unicornn-worms-subsampled", false=_false(UnICORNN=50))
+@judges.judge("unicornn-worms-subsampled", false=_drawn(UnICORNN=50), true=_drawn(UnICORNN=80))
 def part_is_not_enough(ds: xr.Dataset) -> Finding:
     return _networks(ds).leads("UnICORNN", CUT)
 
 
-@judges.judge("unicornn-worms-random", false=_false())
+@judges.judge("unicornn-worms-random", false=_drawn())
 def random_steps_lead(ds: xr.Dataset) -> Finding:
     rows = subsampled(ds)
     numbers = sorted(set(rows.loc[rows["entries"] < FULL, "entries"]))
@@ -88,7 +88,7 @@ def random_steps_lead(ds: xr.Dataset) -> Finding:
     return smallest(found)
 
 
-@judges.judge("unicornn-worms-monotone", false=_false())
+@judges.judge("unicornn-worms-monotone", false=_drawn())
 def more_steps_help(ds: xr.Dataset) -> Finding:
     whole = Networks(ds, WHOLE)
     if refused := whole.refusal("UnICORNN"):
@@ -105,55 +105,63 @@ def more_steps_help(ds: xr.Dataset) -> Finding:
 
 
 @judges.judge(
-    "lem-worms-best", false=_false(**{"LEM, dt=0.01": 50, "LEM, dt=0.003": 50, "LEM, dt=1": 50})
+    "lem-worms-best",
+    false=_drawn(**{"LEM, dt=0.01": 50, "LEM, dt=0.003": 50, "LEM, dt=1": 50}),
+    true=_drawn(**{"LEM, dt=0.01": 80}),
 )
 def lem_leads(ds: xr.Dataset) -> Finding:
     return _networks(ds).leads("LEM", LEM_TABLE)
 
 
-@judges.judge("lem-worms-lstm", false=_false(LSTM=50))
+@judges.judge("lem-worms-lstm", false=_drawn(LSTM=50), true=_drawn(**{"LEM, dt=0.01": 90}))
 def lem_far_above_lstm(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM", "LSTM")
 
 
-@judges.judge("lem-worms-chrono-lstm", false=_false())
+@judges.judge("lem-worms-chrono-lstm", false=_drawn(), true=_drawn(**{"chrono-LSTM": 75}))
 def chrono_helps_lstm(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("chrono-LSTM", "LSTM")
 
 
-@judges.judge("lem-worms-chrono-lem", false=_false())
+@judges.judge("lem-worms-chrono-lem", false=_drawn(), true=_drawn(**{"chrono-LEM, dt=1": 75}))
 def chrono_helps_lem(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("chrono-LEM, dt=1", "LEM, dt=1")
 
 
-@judges.judge("lem-worms-tuned", false=_false(**{"chrono-LEM, dt=1": 70}))
+@judges.judge(
+    "lem-worms-tuned", false=_drawn(**{"chrono-LEM, dt=1": 70}), true=_drawn(**{"LEM, dt=0.01": 80})
+)
 def tuning_beats_chrono(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM", "chrono-LEM, dt=1")
 
 
-@judges.judge("lem-worms-dt", false=_false())
+@judges.judge("lem-worms-dt", false=_drawn(), true=_drawn(**{"LEM, dt=0.01": 90}))
 def small_steps_lead(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM, dt=0.01", "LEM, dt=1")
 
 
-@judges.judge("lem-worms-dt-flat", false=_false(**{"LEM, dt=0.003": 90}))
+@judges.judge("lem-worms-dt-flat", false=_drawn(**{"LEM, dt=0.003": 90}), true=_drawn())
 def then_flat(ds: xr.Dataset) -> Finding:
     return _networks(ds).lead("LEM, dt=0.01", rates(ds)["label"].iloc[0])
 
 
-@judges.judge("lem-worms-dtlstm", false=_false(LSTM=70))
+@judges.judge("lem-worms-dtlstm", false=_drawn(LSTM=70), true=_drawn(LSTM=45))
 def scaled_gates_help(ds: xr.Dataset) -> Finding:
     networks = _networks(ds)
     return smallest(networks.lead(one, "LSTM") for one in (V1, V2))
 
 
-@judges.judge("lem-worms-dtlstm-lem", false=_false())
+@judges.judge("lem-worms-dtlstm-lem", false=_drawn(), true=_drawn(**{"LEM, dt=0.01": 80}))
 def lem_leads_scaled_gates(ds: xr.Dataset) -> Finding:
     networks = _networks(ds)
     return smallest(networks.lead("LEM", one) for one in (V1, V2))
 
 
-@judges.judge("lem-worms-dtlstm-cut", false=_false(**{f"{V1}, dt=0.1": 70}))
+@judges.judge(
+    "lem-worms-dtlstm-cut",
+    false=_drawn(**{f"{V1}, dt=0.1": 70}),
+    true=_drawn(**{f"{V1}, dt=0.1": 50, f"{V2}, dt=0.1": 50}),
+)
 def parts_lead_scaled_gates(ds: xr.Dataset) -> Finding:
     networks = _networks(ds)
     return smallest(networks.lead(cut, one) for cut in CUT for one in (V1, V2))

@@ -191,6 +191,8 @@ def claims() -> pd.DataFrame:
 
 
 Judge = Callable[[object], Finding]
+Draw = Callable[[np.random.Generator], object]
+"""Draws evidence from a generator."""
 
 
 class Judges:
@@ -207,7 +209,8 @@ class Judges:
 
     def __init__(self, experiment: str) -> None:
         self.judges: dict[str, Judge] = {}
-        self.false: dict[str, Callable[[np.random.Generator], object]] = {}
+        self.false: dict[str, Draw] = {}
+        self.true: dict[str, Draw] = {}
         self.everywhere[experiment] = self
 
     def __call__(self, evidence: object) -> pd.DataFrame:
@@ -232,9 +235,7 @@ class Judges:
             ]
         )
 
-    def add(
-        self, claim: str, judge: Judge, *, false: Callable[[np.random.Generator], object]
-    ) -> Judge:
+    def add(self, claim: str, judge: Judge, *, false: Draw, true: Draw | None = None) -> Judge:
         """Make `judge` the judge of `claim`.
 
         Parameters
@@ -243,8 +244,9 @@ class Judges:
             An id of `claims`.
         judge
             Finds the quantity in the evidence.
-        false
-            Draws evidence in which the claim is false.
+        false, true
+            Draw evidence in which the claim is false, and, where given, clearly true: a judge that has a difference the wrong way round
+            is never persuaded by false evidence either.
 
         Raises
         ------
@@ -256,13 +258,15 @@ class Judges:
         if any(claim in others.judges for others in self.everywhere.values()):
             raise ClaimError(f"two judges for the claim {claim!r}; remove one")
         self.judges[claim], self.false[claim] = judge, false
+        if true is not None:
+            self.true[claim] = true
         return judge
 
     def judge(
-        self, claim: str, *, false: Callable[[np.random.Generator], object]
+        self, claim: str, *, false: Draw, true: Draw | None = None
     ) -> Callable[[Judge], Judge]:
         """As `add`, as a decorator of the judge."""
-        return lambda function: self.add(claim, function, false=false)
+        return lambda function: self.add(claim, function, false=false, true=true)
 
 
 def judged_row(claim: str, finding: Finding) -> dict:
