@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from toys import shrink
 
 from lib.cells import cell_names, make_cell
 from lib.probes.adjoint import adjoint_norms
@@ -18,9 +19,9 @@ def _loss(x):
     return (x * torch.linspace(1, 2, x.shape[1], dtype=x.dtype)).sum()
 
 
-def _both(cell, u, times):
+def _both(cell, u, times, **more):
     return (
-        adjoint_norms(cell, u, _loss, times=times, engine=engine)
+        adjoint_norms(cell, u, _loss, times=times, engine=engine, **more)
         for engine in ("float32", "reference")
     )
 
@@ -42,10 +43,7 @@ def test_every_cell_agrees_with_float64(name):
 def test_a_loss_of_all_states_is_pulled_back_too(whole):
     torch.manual_seed(0)
     cell, u = make_cell("lem", P, D), torch.randn(T, B, P)
-    found, expected = (
-        adjoint_norms(cell, u, _loss, times=(1, T), whole=whole, engine=engine)
-        for engine in ("float32", "reference")
-    )
+    found, expected = _both(cell, u, (1, T), whole=whole)
     _assert_close(found, expected)
 
 
@@ -54,11 +52,7 @@ def test_a_loss_of_all_states_is_pulled_back_too(whole):
 def test_adjoints_far_below_what_a_float_can_hold_agree(name, factor):
     torch.manual_seed(0)
     cell = make_cell(name, P, D).double()
-    weights = cell.weights()
-    changed = {weights._fields[0]: factor * weights[0]}
-    if name in ("lstm", "gru"):  # what the gates keep shrinks as well
-        changed["b"] = weights.b - 20
-    cell.weights = lambda: weights._replace(**changed)
+    shrink(cell, factor)
     found, expected = _both(cell, torch.randn(250, B, P), (1, 50))
     assert expected.full.max() < -300
     _assert_close(found, expected)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from designs import one_job
 from torch.nn import functional as F
+from toys import toy_task
 
 from lib.cells import Cell, _cell, cell_class, make_cell
 from lib.experiments.factorial import AUTHOR, initial_model, train
@@ -37,31 +38,9 @@ def _bytes(found):
     return {name: np.asarray(value).tobytes() for name, value in found.items()}
 
 
-def _toy(kind="pixels", n=24, steps=6):
-    rng = np.random.default_rng(0)
-
-    def part():
-        if kind == "tokens":
-            return Part(rng.integers(0, 9, (n, steps)), rng.integers(0, 3, n))
-        inputs = rng.random((n, steps, 1), dtype=np.float32)
-        return Part(inputs, rng.integers(0, 3, n))
-
-    vocabulary = 9 if kind == "tokens" else 0
-    return Task(
-        name="toy",
-        kind=kind,
-        target="class",
-        outputs=3,
-        vocabulary_size=vocabulary,
-        noise_inputs=5,
-        train=part(),
-        test=part(),
-    )
-
-
 @pytest.mark.parametrize("kind", ["pixels", "tokens"])
 def test_an_attempt_records_every_epoch(attempt, kind):
-    found = train(attempt, _toy(kind))
+    found = train(attempt, toy_task(kind))
     assert found["status"] == COMPLETED
     assert found["epochs_completed"] == 2
     for name in MEASUREMENTS:
@@ -70,15 +49,15 @@ def test_an_attempt_records_every_epoch(attempt, kind):
 
 
 def test_the_same_attempt_gives_the_same_bytes(attempt):
-    first, second = (train(attempt, _toy()) for _ in range(2))
+    first, second = (train(attempt, toy_task()) for _ in range(2))
     assert _bytes(first) == _bytes(second)
 
 
 def test_an_attempt_does_not_depend_on_what_ran_before(attempt):
-    alone = train(attempt, _toy())
+    alone = train(attempt, toy_task())
     torch.manual_seed(123)
-    train(attempt.at(replicate=7), _toy())
-    assert _bytes(train(attempt, _toy())) == _bytes(alone)
+    train(attempt.at(replicate=7), toy_task())
+    assert _bytes(train(attempt, toy_task())) == _bytes(alone)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +74,7 @@ def test_every_level_has_its_own_random_numbers(attempt, level):
 def test_training_leaves_the_global_generator_alone(attempt):
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    train(attempt, _toy())
+    train(attempt, toy_task())
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -145,7 +124,7 @@ def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monk
     monkeypatch.setitem(_cell._REGISTRY, _Explosive.name, _Explosive)
     # One batch and two probes an epoch make three calls; the second epoch's batch is the fifth call or later.
     _Explosive.calls = 0
-    found = train(attempt.at(architecture=_Explosive.name, training_length=4), _toy())
+    found = train(attempt.at(architecture=_Explosive.name, training_length=4), toy_task())
     assert found["status"] == DIVERGED
     assert found["epochs_completed"] == 1
     for name in MEASUREMENTS:
@@ -155,7 +134,7 @@ def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monk
 
 def test_measuring_equals_plain_autograd_in_float64():
     torch.manual_seed(0)
-    data = _toy()
+    data = toy_task()
     model = Model(make_cell("gru", 1, 5), data.outputs)
     ours = measure(model, data.test, batch_size=7)
     model = model.double()
@@ -177,7 +156,7 @@ def test_measuring_equals_plain_autograd_in_float64():
 
 def test_only_the_first_sequences_are_measured_where_a_size_is_given():
     torch.manual_seed(0)
-    data = _toy()
+    data = toy_task()
     model = Model(make_cell("rnn", 1, 5), data.outputs)
     head = Part(data.test.inputs[:10], data.test.targets[:10])
     assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(
@@ -197,7 +176,7 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
 
 
 def _started(attempt, architecture, start):
-    task = _toy()
+    task = toy_task()
     torch.manual_seed(0)
     return initial_model(attempt.at(architecture=architecture, width=6, start=start), task)
 
@@ -211,7 +190,7 @@ def test_the_author_s_start_is_another_network_that_trains(attempt, architecture
         trains_state = AUTHOR[architecture].train_initial_state
         assert (authors.cell.x0 is not None) == trains_state
     job = attempt.at(architecture=architecture, start="author")
-    found = train(job, _toy())
+    found = train(job, toy_task())
     assert found["status"] == COMPLETED
     assert np.isfinite(found["loss"]).all()
 
@@ -219,7 +198,7 @@ def test_the_author_s_start_is_another_network_that_trains(attempt, architecture
 def test_the_author_s_unicornn_is_read_out_and_differentiated_in_all_four_states(attempt):
     model = _started(attempt, "unicornn", "author")
     assert model.output.in_features == 4 * 6 and model.cell.states == 4
-    data = _toy().test
+    data = toy_task().test
     found = measure(model, data, batch_size=8)
     assert found["adjoint_first"] == found["adjoint_first_full"]
     # By autograd through the whole sequence.

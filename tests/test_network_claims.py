@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
-from lib.analysis.network_claims import Networks, drawn, times_as_long
+from lib.analysis.network_claims import UNSETTLED, Networks, drawn, times_as_long
 from lib.analysis.networks import in_measure, tuned
 from lib.results.claims import Scale
 
@@ -27,6 +28,15 @@ def test_a_lead_is_the_difference_of_means():
     assert networks.apart([("fair", "good")]).value == pytest.approx(
         -networks.lead("fair", "good").value
     )
+
+
+def test_a_lead_of_networks_that_still_improve_says_so():
+    end = _draw()
+    worse = end.assign(validation_metric=end["validation_metric"] - 0.2)
+    for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
+        ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
+        networks = Networks(ds)
+        assert networks.lead("good", "fair").note == networks.leads("good").note == note
 
 
 def test_few_test_sequences_widen_an_interval():

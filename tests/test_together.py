@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
+from toys import toy_task
 
 from lib.cells import make_cell
 from lib.experiments.factorial import AUTHOR, Start
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks import Part, Task
 from lib.training.batches import Epochs
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
 from lib.training.model import Dropout, Model, build
@@ -23,28 +23,12 @@ PLACES = 4
 RATES = (0.01, 0.1, 0.003)
 
 
-def _task(kind="tokens", steps=6):
-    rng = np.random.default_rng(0)
-    inputs = rng.integers(0, 9, (10, steps)) if kind == "tokens" else rng.random((10, steps, 1))
-    part = Part(inputs if kind == "tokens" else inputs.astype(np.float32), rng.integers(0, 3, 10))
-    vocabulary = 9 if kind == "tokens" else 0
-    return Task(
-        name="toy",
-        kind=kind,
-        target="class",
-        outputs=3,
-        vocabulary_size=vocabulary,
-        train=part,
-        test=part,
-    )
-
-
 def _model(cell, seed, kind="tokens", width=16):
     """Return a network as the factorial starts it: read out whole, with trained initial states, where its author has it so."""
     start = AUTHOR.get(cell, Start())
     with torch_seed(np.random.SeedSequence(seed)):
         return build(
-            _task(kind),
+            toy_task(kind, 10),
             cell,
             width,
             hyper_parameters=start.hyper_parameters,
@@ -58,7 +42,7 @@ def _model(cell, seed, kind="tokens", width=16):
 def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None, **more):
     """Return the training of network i: its own weights, learning rate and order of the data; epochs end with a small batch."""
     model = _model(cell, i, **more).to(dtype)
-    part = _task(more.get("kind", "tokens")).train
+    part = toy_task(more.get("kind", "tokens"), 10).train
     recipe = Recipe(
         learning_rate=rate or RATES[i % len(RATES)],
         epochs=epochs,
@@ -202,7 +186,7 @@ def test_what_cannot_share_a_pass_is_refused():
     with pytest.raises(ValueError, match="without dropout side by side; train them one by one"):
         _together([Training(**(vars(one) | {"model": model}))])
     bad = _training("gru", 0, kind="pixels")
-    part = _task("pixels").train
+    part = toy_task("pixels", 10).train
     part.inputs[:, 2] = np.nan
     batches = Epochs(part, 4, np.random.default_rng(0))
     with pytest.raises(ValueError, match="expected finite inputs"):

@@ -32,6 +32,9 @@ from lib.results.schema import COMPLETED
 
 _TAIL = (1 - CONFIDENCE) / 2
 
+UNSETTLED = "some of these networks still improved when their training ended"
+"""What a reader must know of a lead: that it may be one in learning fast."""
+
 
 class Networks:
     """The networks of a task, each at its best learning rate.
@@ -121,7 +124,7 @@ class Networks:
         sign = 1 if self.higher else -1
         pair = [sign * self.scores(label) for label in (one, over)]
         found = difference(*pair, self.scale(one, over))
-        return self._wider(found, *(abs(scores.mean()) for scores in pair))
+        return self._told(self._wider(found, *(abs(scores.mean()) for scores in pair)), one, over)
 
     def leads(self, one: str, others: Iterable[str] | None = None) -> Finding:
         """Return the smallest lead over other networks; by default all that were trained."""
@@ -133,7 +136,7 @@ class Networks:
         if refused := self.refusal(one, to):
             return refused
         logs = (np.log(self.scores(label)) for label in (one, to))
-        return exponential(difference(*logs, self.scale(one, to)))
+        return self._told(exponential(difference(*logs, self.scale(one, to))), one, to)
 
     def apart(self, pairs: Iterable[tuple[str, str]]) -> Finding:
         """Return how far the scores of a pair are apart, the largest of several pairs."""
@@ -162,6 +165,11 @@ class Networks:
         found, free = scores.std(ddof=1), len(scores) - 1
         low, high = (found * math.sqrt(free / chi2.ppf(p, free)) for p in (1 - _TAIL, _TAIL))
         return Finding(found, low, high, scale)
+
+    def _told(self, found: Finding, *labels: str) -> Finding:
+        """Return the finding with the note that most trainings of a network were best at their end, where they were."""
+        late = any(self.of(label)["improving"].mean() > 0.5 for label in labels)
+        return replace(found, note=found.note or UNSETTLED * late)
 
     def _wider(self, found: Finding, *scores: float) -> Finding:
         """Return the finding with an interval that also covers which test sequences there are, where they are counted."""

@@ -58,7 +58,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     pandas.DataFrame
         ``run``, ``replicate``, the columns of `RUN`, ``parameters``, ``sequences``, ``test_sequences``, ``time_steps``, ``substitute``, ``metric``,
         ``guess_metric`` and, of the record with the best validation metric (the last, where nothing is validated), ``step``, ``test``
-        and ``validation``; ``last`` is the test metric at the end. A training that diverged before its first record has
+        and ``validation``; ``last`` is the test metric at the end, ``improving`` whether validation was best there. A training that diverged before its first record has
         ``nan``; ``completed`` says which did not diverge.
     """
     rows = []
@@ -72,12 +72,14 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
                 continue
             recorded = int(records)
             found = dict.fromkeys(("step", "test", "validation", "last"), np.nan)
+            found["improving"] = False
             if recorded:
                 chosen = recorded - 1
                 if np.isfinite(validation[:recorded]).any():
                     better = validation[:recorded] if higher else -validation[:recorded]
                     chosen = int(np.nanargmax(better))
                 found = {
+                    "improving": chosen == recorded - 1 > 0 and np.isfinite(validation[chosen]),
                     "step": int(step[chosen]),
                     "test": test[chosen],
                     "validation": validation[chosen],

@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from scipy import stats
 
+from lib.plotting import colour
+
 CLASS = 0.1
 """Width of a class, in decades."""
 
@@ -82,7 +84,9 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
 
 
-def plot_histograms(rows: pd.DataFrame, names: list[str], *, log: bool = False) -> Figure:
+def plot_histograms(
+    rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
+) -> Figure:
     """Draw a network's shares by class, a panel a kind of step: after training as bars, before as a line, means over trainings."""
     figure, axes = plt.subplots(
         1,
@@ -94,7 +98,7 @@ def plot_histograms(rows: pd.DataFrame, names: list[str], *, log: bool = False) 
     )
     for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
         for stage, look in (
-            ("trained", {"fill": True, "color": "#4C78A8", "alpha": 0.8}),
+            ("trained", {"fill": True, "color": colour(architecture), "alpha": 0.8}),
             ("untrained", {"color": "black", "linestyle": ":"}),
         ):
             of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from lib.experiments import load_profile
 from lib.experiments._hours import hours
 from lib.experiments.supervised import EXPERIMENT
-from lib.run.params import ParameterError, read_params
+from lib.run.params import read_params
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
                         f"  {row.task:28} {row.jobs:4} jobs {row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h",
                         flush=True,
                     )
-    except (ParameterError, ValueError) as error:
+    except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -369,6 +369,10 @@ def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None 
     return Finding(rho, math.tanh(at - half), math.tanh(at + half), scale or Scale())
 
 
+def _notes(found: Iterable[Finding]) -> str:
+    return "; ".join(dict.fromkeys(one.note for one in found if one.note))
+
+
 def smallest(findings: Iterable[Finding]) -> Finding:
     """Return the smallest of several quantities: it exceeds a bound where all of them do.
 
@@ -384,6 +388,7 @@ def smallest(findings: Iterable[Finding]) -> Finding:
         min(one.low for one in found),
         min(one.value + wider * (one.high - one.value) for one in found),
         found[0].scale,
+        note=_notes(found),
     )
 
 
@@ -397,6 +402,7 @@ def largest(findings: Iterable[Finding]) -> Finding:
         max(one.value - wider * (one.value - one.low) for one in found),
         max(one.high for one in found),
         found[0].scale,
+        note=_notes(found),
     )
 
 

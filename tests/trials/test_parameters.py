@@ -257,21 +257,26 @@ LINES = 40
 """Lines of an error: one for each thing that is wrong, and a union says what each of its members expects."""
 
 
+def _copied(sections, path):
+    """Return a copy of the sections, and what lies at a path in it."""
+    base = place = copy.deepcopy(sections)
+    for key in path:
+        place = place[key]
+    return base, place
+
+
+def _refused(trials, what, base, monkeypatch):
+    load = lambda: _load(_profile(base), monkeypatch)
+    trials.refuse(what, load, ParameterError, lines=LINES)
+
+
 def test_wrong_values_are_refused_when_the_file_is_read(trials, draw, sections, monkeypatch):
     assert _load(_profile(sections), monkeypatch).name == "smoke"
     faults = list(_faults(sections))
     for *path, wrong in draw.sample(faults, min(len(trials.some(1500)), len(faults))):
-        base = copy.deepcopy(sections)
-        place = base
-        for key in path[:-1]:
-            place = place[key]
+        base, place = _copied(sections, path[:-1])
         place[path[-1]] = wrong
-        trials.refuse(
-            (path, wrong),
-            lambda base=base: _load(_profile(base), monkeypatch),
-            ParameterError,
-            lines=LINES,
-        )
+        _refused(trials, (path, wrong), base, monkeypatch)
 
 
 def test_misspelt_keys_are_refused(trials, draw, sections, monkeypatch):
@@ -284,20 +289,12 @@ def test_misspelt_keys_are_refused(trials, draw, sections, monkeypatch):
         if path and isinstance(path[-1], str) and path not in groups and "options" not in path[:-1]
     ]
     for path in draw.sample(keys, min(len(trials.some(400)), len(keys))):
-        base = copy.deepcopy(sections)
-        place = base
-        for key in path[:-1]:
-            place = place[key]
+        base, place = _copied(sections, path[:-1])
         name = draw.choice(
             (f"{path[-1]}x", path[-1][:-1] or "_", path[-1].upper() + "_", f"{path[-1]} ", "")
         )
         place[name] = place[path[-1]] if draw.random() < 0.5 else place.pop(path[-1])
-        trials.refuse(
-            (path, name),
-            lambda base=base: _load(_profile(base), monkeypatch),
-            ParameterError,
-            lines=LINES,
-        )
+        _refused(trials, (path, name), base, monkeypatch)
 
 
 def test_designs_that_plan_a_job_twice_are_refused(trials, draw, sections, monkeypatch):
