@@ -37,7 +37,7 @@ def test_the_decay_is_fitted_on_the_longer_side_of_the_mode():
 
 def test_a_histogram_draws_mean_shares_in_their_classes():
     shares = np.where(np.arange(len(DECADES)) == 7, 0, MIDDLES)  # one class is empty
-    [ax] = plot_histograms(rows_of(shares), ["one"], log=True).axes
+    [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
     assert ax.get_xscale() == ax.get_yscale() == "log"
     for trained_or_not in ax.patches:
         drawn_as = trained_or_not.get_data()
