@@ -1,6 +1,7 @@
 """Rows of params.yaml are all that a further network takes."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,8 +124,16 @@ def test_hours_are_counted_and_nothing_is_trained(prepared):
     assert line.hours > 0
 
 
-def test_hours_on_the_command_line(monkeypatch, capsys, tmp_path):
+def test_a_missing_data_set_hides_no_other_groups_hours(monkeypatch, capsys, tmp_path):
+    profile = load_profile("smoke")
+    few = {
+        "vitals": profile.designs["vitals"][:1],
+        "long_memory": profile.designs["long_memory"][:1],
+    }
+    monkeypatch.setattr(
+        "lib.experiments.__main__.load_profile", lambda name: replace(profile, designs=few)
+    )
     assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
     told = capsys.readouterr()
-    assert "fast_slow" in told.out
     assert "run notebook 00 or `make repro`" in told.err
+    assert " 1 jobs" in told.out and "sequence steps" in told.out

@@ -8,6 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
+import pandas as pd
+
 from lib.experiments import load_profile
 from lib.experiments._hours import hours
 from lib.experiments.supervised import EXPERIMENT
@@ -29,19 +31,28 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         profile = load_profile(options.profile or read_params()["profile"])
-        print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
-        for name in profile.designs:
-            print(f"{name:16} {len(profile.jobs_of(name)):6} jobs", flush=True)
-            if options.hours and profile.experiment(name) is EXPERIMENT:
-                for row in hours(profile.jobs_of(name), options.prepared).itertuples():
-                    print(
-                        f"  {row.task:28} {row.jobs:4} jobs {row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h",
-                        flush=True,
-                    )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    return 0
+    status = 0
+    print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
+    for name in profile.designs:
+        print(f"{name:16} {len(profile.jobs_of(name)):6} jobs", flush=True)
+        if options.hours and profile.experiment(name) is EXPERIMENT:
+            try:
+                _print_hours(hours(profile.jobs_of(name), options.prepared))
+            except ValueError as error:  # a data set that is missing hides no other group
+                print(f"  {error}", file=sys.stderr)
+                status = 2
+    return status
+
+
+def _print_hours(lines: pd.DataFrame) -> None:
+    for row in lines.itertuples():
+        print(
+            f"  {row.task:28} {row.jobs:4} jobs {row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

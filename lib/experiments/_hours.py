@@ -1,4 +1,4 @@
-"""How long the trainings of a group would take on this machine: one short pass is timed for each network, and nothing is trained."""
+"""How long the trainings of a group would take on this machine: short passes are timed for each network, and nothing is trained."""
 
 import time
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from lib.experiments.supervised import (
 from lib.tasks import Task
 from lib.training.model import pick_device, task_loss
 
-STEPS = 64
-"""Time steps of the pass that is timed; a longer one takes proportionally longer."""
+SHORT, LONG = 64, 256
+"""Time steps of the two passes that are timed: what a pass costs beside its steps does not grow with them."""
 
 
 def hours(jobs: Sequence[Supervised], prepared: Path | None) -> pd.DataFrame:
@@ -51,35 +51,40 @@ def hours(jobs: Sequence[Supervised], prepared: Path | None) -> pd.DataFrame:
         task, test = job_task(together[0], prepared)
         for _, replicates in groupby(together, lambda job: job.run):
             trained = list(replicates)
-            batches, seconds = _timed(trained[0], task)
+            job, count = trained[0], len(trained)
+            batches, seconds = _timed(job, task, test.time_steps)
+            read = job.epochs * len(task.train) if job.epochs else batches * job.batch_size
             rows.append(
                 {
-                    "task": trained[0].task_label or task.name,
-                    "jobs": len(trained),
-                    "sequence_steps": len(trained)
-                    * batches
-                    * trained[0].batch_size
-                    * test.time_steps,
-                    "hours": len(trained) * batches * seconds * test.time_steps / 3600,
+                    "task": job.task_label or task.name,
+                    "jobs": count,
+                    "sequence_steps": count * read * test.time_steps,
+                    "hours": count * batches * seconds / 3600,
                 }
             )
     return pd.DataFrame(rows).groupby("task", sort=False).sum().reset_index()
 
 
-def _timed(job: Supervised, task: Task) -> tuple[int, float]:
-    """Return how many batches a training takes, and the seconds that a time step of one takes, there and back."""
+def _timed(job: Supervised, task: Task, time_steps: int) -> tuple[int, float]:
+    """Return how many batches a training takes, and the seconds that a pass of one takes, there and back."""
     device = pick_device(job.device)
     batches = source(job, task, np.random.default_rng(0), device)
     model, loss = initial_model(job, task).to(device), task_loss(task)
     inputs, targets = batches.next()
-    inputs = inputs[:, :STEPS]
-    if task.target == "steps":
-        targets = targets[:, :STEPS]
-    taken = []
-    for _ in range(3):  # the first one compiles
-        begin = time.perf_counter()
-        loss(model(inputs), targets).backward()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        taken.append(time.perf_counter() - begin)
-    return recipe_of(job).total(batches.epoch), min(taken) / inputs.shape[1]
+
+    def shortest(steps: int) -> float:
+        taken = []
+        asked = targets[:, :steps] if task.target == "steps" else targets
+        for _ in range(3):  # the first one compiles
+            begin = time.perf_counter()
+            loss(model(inputs[:, :steps]), asked).backward()
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            taken.append(time.perf_counter() - begin)
+        return min(taken)
+
+    seconds = shortest(min(time_steps, LONG))
+    if time_steps > LONG:
+        a_step = max(seconds - shortest(SHORT), 0.0) / (LONG - SHORT)
+        seconds += a_step * (time_steps - LONG)
+    return recipe_of(job).total(batches.epoch), seconds
