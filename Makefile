@@ -41,6 +41,7 @@ report: $(VENV)/project ## build the report again from what is already there
 # As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 bench: export MALLOC_MMAP_THRESHOLD_ := 4294967296
+bench: export MALLOC_ARENA_MAX := 1
 bench: $(VENV)/project ## time cells, training, statistics and the coadjoint method here: data/tables/bench_*.csv
 	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" -p recurrences "128x1000x128 32x784x128"
