@@ -239,6 +239,15 @@ def test_guessing_costs_what_it_costs():
     assert task.guess(slow)[1] == pytest.approx(0.1), "copying the last value"
 
 
+def test_a_class_that_training_never_shows_makes_no_guess_infinitely_bad():
+    seen = Part(np.zeros((4, 2, 1), np.float32), np.array([0, 0, 0, 1]))
+    asked = Part(np.zeros((2, 2, 1), np.float32), np.array([0, 2]))
+    task = Task(name="c", kind="series", target="class", outputs=3, train=seen)
+    loss, accuracy = task.guess(asked)
+    assert loss == pytest.approx(-(np.log(4 / 7) + np.log(1 / 7)) / 2), "each counted once more"
+    assert accuracy == 0.5
+
+
 def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     torch.manual_seed(0)
     task = _task("tokens", "steps")

@@ -172,17 +172,20 @@ class Task:
     def guess(self, part: Part) -> tuple[float, float]:
         """Return loss and metric on `part` of the best answer that ignores the inputs, learned from the training part.
 
-        Classes are guessed by their frequencies, values by their mean; where a task asks at every step for a value like its
+        Classes are guessed by their frequencies (counted once more each where a class is asked for that training never shows, or
+        nobody could be worse than the guess), values by their mean; where a task asks at every step for a value like its
         input, the last value counts too, and the better of the two is the guess. A task that draws its sequences is guessed from
         `part` itself.
         """
         known = (self.train or part).targets
         if self.classifies:
-            shares = np.bincount(known.ravel(), minlength=self.outputs) / known.size
+            counts = np.bincount(known.ravel(), minlength=self.outputs)
             asked = np.bincount(part.targets.ravel(), minlength=self.outputs) / part.targets.size
+            if (counts[asked > 0] == 0).any():
+                counts = counts + 1
             with np.errstate(divide="ignore"):
-                loss = -np.sum(asked * np.log(shares), where=asked > 0)
-            return float(loss), float(asked[shares.argmax()])
+                loss = -np.sum(asked * np.log(counts / counts.sum()), where=asked > 0)
+            return float(loss), float(asked[counts.argmax()])
         axes = tuple(range(known.ndim - 1))
         guesses = [known.mean(axis=axes, dtype=np.float64)]
         if self.target == "steps" and part.inputs.shape == part.targets.shape:
