@@ -6,6 +6,7 @@ of another's, or writes over it, on the wrong side of a barrier is then wrong in
 
 import ast
 import inspect
+import sys
 import textwrap
 from types import SimpleNamespace
 
@@ -21,9 +22,11 @@ from lib.kernels import _cuda
 assert _cuda.SIMULATED
 
 CASES = {
+    "antisymmetric": [{"epsilon": 0.5}],
     "cornn": [{}],
     "irnn": [{}, {"form": 8}, {"rank": 2}, {"rank": 2, "form": 8}],
     "lem": [{}],
+    "lipschitz": [{"epsilon": 0.5}],
     "rnn": [{}],
 }
 FIRST_AHEAD, LAST_AHEAD = 1, -1
@@ -93,7 +96,7 @@ def deviation(name, order, left_out, monkeypatch, **special):
 
 def barriers():
     for name in CASES:
-        module = getattr(kernels, f"cuda_{name}")
+        module = sys.modules[kernels.module_of(name, "numba-cuda")]
         for kernel in ("_forward", "_backward"):
             _, count = parsed(getattr(module, kernel))
             yield from ((name, kernel, number) for number in range(count))

@@ -30,7 +30,7 @@ from tests.engines import (
 assert _cuda.SIMULATED
 
 CHAINS = ["indrnn", "sru", "unicornn"]
-DENSE = ["cornn", "irnn", "lem", "rnn"]
+DENSE = ["antisymmetric", "cornn", "exponential", "irnn", "lem", "lipschitz", "rnn"]
 SIZES = [
     *((name, *size) for name in CHAINS for size in [(1, 1, 1), (2, 3, 5), (9, 3, 1), (19, 1, 33)]),
     *((name, *size) for name in DENSE for size in [(1, 1, 1), (2, 3, 5), (7, 1, 3), (3, 2, 33)]),
@@ -99,7 +99,10 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("tile", [1, 2, 4])
-@pytest.mark.parametrize(("name", "buffers"), [("cornn", 4), ("irnn", 5), ("lem", 7), ("rnn", 2)])
+@pytest.mark.parametrize(
+    ("name", "buffers"),
+    [("antisymmetric", 3), ("cornn", 4), ("irnn", 5), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
+)
 def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile, monkeypatch):
     launch, tiles = _cuda.launch, set()
 
@@ -116,10 +119,13 @@ def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile,
 # ---------------------------------------------------------------------------------- many networks
 
 DIFFERENT = {
+    "antisymmetric": [{"epsilon": 0.1}, {"epsilon": 0.5}],
     "cornn": [{"dt": 0.1}, {"dt": 0.3, "gamma": 1.0, "epsilon": 2.0}],
+    "exponential": [{}, {}],
     "indrnn": [{}, {}, {}],
     "irnn": [{"alpha": 0.7}, {"sign": -1}],
     "lem": [{"dt": 1.0}, {"dt": 0.5}],
+    "lipschitz": [{"epsilon": 0.1}, {"epsilon": 0.5, "gamma": 0.1}],
     "rnn": [{}, {}, {}],
     "sru": [{"layers": 2}, {"layers": 2, "highway_bias": -1.0}],
     "unicornn": [{"dt": 0.1, "alpha": 1.0}, {"dt": 0.3, "alpha": 0.0}, {"dt": 0.2, "alpha": 5.0}],

@@ -26,9 +26,11 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 SLACK = 3
 
 VARIANTS = [
+    ("antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
     ("chrono_lstm", {"chrono": 20}),
     ("cornn", {"implicit": True, "dt": 0.3}),
     ("dt_lstm", {"version": 1, "dt": 0.4}),
+    ("exponential", {"trivialization": "static"}),
     ("fastgrnn", {"rank_U": 2, "rank_W": 1}),
     ("fastrnn", {"phi": "relu"}),
     ("fastrnn", {"phi": "sigmoid"}),
@@ -41,6 +43,7 @@ VARIANTS = [
     ("irnn", {"rank": 3, "form": 5, "sign": -1, "inner_steps": 1, "inner_start": "previous"}),
     ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2}),
     ("lem", {"clip": 0.6}),
+    ("lipschitz", {"epsilon": 0.7, "beta": 0.6}),
     ("lem", {"clip": 0.6, "dt": 1.7}),
     ("lem", {"single_scale": True, "dt": 0.3}),
     ("sru", {"layers": 3, "highway_bias": -1.0}),

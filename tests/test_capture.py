@@ -18,6 +18,7 @@ from lib.cells import cell_class, cell_names, make_cell
 from lib.experiments import _experiment
 from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
+from lib.kernels._runs import map_tensors, tensors_of
 from lib.probes.adjoint import adjoint_norms
 from lib.training.model import Model
 from lib.training.together import Together
@@ -62,11 +63,16 @@ def no_launches(monkeypatch):
 
 def host_reads(cell, run):
     u = torch.randn(6, 3, 2, device="meta")
+    leaves, before = list(cell.parameters()), None
+    if cell.name in MAPPED:
+        before = map_tensors(lambda part: part.detach().requires_grad_(), cell.weights())
+        leaves = tensors_of(before)
     with HostReads() as reads:
         cell._check(u)
-        outputs, final = run(cell.weights(), cell.initial_state(3), u)
+        weights = cell.weights() if before is None else before
+        outputs, final = run(weights, cell.initial_state(3), u)
         loss = outputs[-1].sum() + sum(part.sum() for part in final)
-        torch.autograd.grad(loss, list(cell.parameters()), allow_unused=True)
+        torch.autograd.grad(loss, leaves, allow_unused=True)
     return reads.found
 
 

@@ -122,7 +122,7 @@ def launch(
     shared
         Bytes of dynamic shared memory of each block.
     **sizes
-        What the kernel is compiled for beside the type: its `d`, `rank` and `tile`.
+        What the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
     """
     if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
@@ -155,13 +155,19 @@ def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
 
 
 def launch_rows(
-    run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int, rank: int = 0
+    run: Kernel,
+    state: Tensor,
+    *arguments: Tensor | int,
+    buffers: int,
+    rank: int = 0,
+    **forms: int,
 ) -> None:
     """Run a kernel with one block for each `tile` sequences of `state`, (run, batch, hidden), and one thread for each unit.
 
     A weight that was read serves all sequences of a block: four, or fewer where that would leave multiprocessors without a block or
     exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
-    many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments.
+    many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments. `forms` are
+    names in the kernel's text that it is compiled for too.
 
     Raises
     ------
@@ -180,7 +186,7 @@ def launch_rows(
     processors = 1 if SIMULATED else _processors()
     tile = next((tile for tile in tiles if runs * -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
-    sizes = {"d": d, "rank": rank, "tile": tile}
+    sizes = {"d": d, "rank": rank, "tile": tile} | forms
     blocks, shared = runs * -(-batch // tile), tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, **sizes)
 

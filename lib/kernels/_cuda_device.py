@@ -56,6 +56,14 @@ def times_slope(phi, delta, y):
     return ZERO if y <= ZERO else delta
 
 
+@device
+def modrelu(a, b):
+    """Return sign(a) max(|a| + b, 0)."""
+    size = (-a if a < ZERO else a) + b
+    size = ZERO if size <= ZERO else size  # as above
+    return -size if a < ZERO else (size if a > ZERO else ZERO * size)
+
+
 # A signed index could be negative, which Numba would ask each time.
 _unsigned = int if SIMULATED else np.uint64
 

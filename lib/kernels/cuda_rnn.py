@@ -1,10 +1,13 @@
-r"""The basic RNN on the GPU: one block for some sequences of a run, one thread for each row of W.
+r"""Four networks of one dense step on the GPU: one block for some sequences of a run, one thread for each row of the matrices.
 
-Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`.
+The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN share their kernels, which are compiled for each of them
+(`form`). Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`, `lib.kernels.cpu_exponential` and
+`lib.kernels.cpu_residual`. The two matrices of the Lipschitz RNN lie one below the other, and so do its
+:math:`\delta_t` and :math:`\epsilon \lambda_t`: one product serves the way back, and one gives both gradients.
 
 The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads
-read neighbouring weights, of W on the way back and of a transposed copy on the way there; up to some 200 units they stay in the first
-cache. Each weight read is used for all sequences of the block.
+read neighbouring weights, of the matrix on the way back and of a transposed copy on the way there; up to some 200 units they stay in
+the first cache. Each weight read is used for all sequences of the block.
 """
 
 import numpy as np
@@ -13,17 +16,36 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, locate, products, tanh
-from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, recurrent_gradient
+from lib.kernels._cuda_device import ONE, ZERO, locate, modrelu, products, tanh
+from lib.kernels._cuda_engine import (
+    check_hidden,
+    drive,
+    engine,
+    gradient,
+    per_chain,
+    recurrent_gradient,
+)
+
+BASIC, MODRELU, EULER, LIPSCHITZ = range(4)
+form = BASIC
+"""In the text of a kernel: which of the four it is compiled for."""
+_BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5}
+"""Vectors in shared memory: the way back needs them, the way there two."""
 
 
 @kernel
-def _forward(W_T, g, x0, outputs, T, batch):
+def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
+    """`M_T` (run, d, d), or (run, d, 2 d) with A beside W, is transposed; `numbers` (run, d) are the modReLU's b, or epsilon.
+
+    `y` receives what tanh gives where that is not the state.
+    """
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     g_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    linear = cuda.local.array(tile, real)
     run = locate(places, cuda.blockIdx.x, batch, d)
-    weights, start, here = run * d * d, run * batch * d, run * T * batch * d
+    width = 2 * d if form == LIPSCHITZ else d
+    weights, start, here = run * width * d, run * batch * d, run * T * batch * d
     memory = cuda.shared.array(0, real)
     x, after = 0, d * tile
     for j in range(row, d, rows):
@@ -34,74 +56,137 @@ def _forward(W_T, g, x0, outputs, T, batch):
         for j in range(row, d, rows):
             for i in range(tile):
                 g_t[i] = g[here + places[i] + j]  # under way during the product
-            products(total, W_T, weights + j, d, memory, x, d)
+            products(total, M_T, weights + j, width, memory, x, d)
+            if form == LIPSCHITZ:
+                products(linear, M_T, weights + d + j, width, memory, x, d)
             for i in range(tile):
-                value = tanh(total[i] + g_t[i])
-                memory[after + j * tile + i] = value
-                outputs[here + places[i] + j] = value
+                own, there = j * tile + i, here + places[i] + j
+                value = total[i] + g_t[i]
+                value = modrelu(value, numbers[run * d + j]) if form == MODRELU else tanh(value)
+                if form >= EULER:
+                    y[there] = value
+                    if form == LIPSCHITZ:
+                        value += linear[i]
+                    value = memory[x + own] + numbers[run * d + j] * value
+                memory[after + own] = value
+                outputs[there] = value
         cuda.syncthreads()
         x, after = after, x
         here += batch * d
 
 
 @kernel
-def _backward(W, outputs, from_outputs, carried, delta, T, batch):
-    """`carried` is the gradient of the final state and becomes that of the initial one."""
+def _backward(M, numbers, y, from_outputs, carried, delta, T, batch):
+    """`carried` is the gradient of the final state and becomes that of the initial one; `delta` is as wide as `M` (run, ., d) is high."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
-    x, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    y_t, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
     run = locate(places, cuda.blockIdx.x, batch, d)
-    weights, start, here = run * d * d, run * batch * d, (run * T + T - 1) * batch * d
+    height = 2 * d if form == LIPSCHITZ else d
+    weights, start, here = run * height * d, run * batch * d, (run * T + T - 1) * batch * d
     memory = cuda.shared.array(0, real)
-    deltas, after = 0, d * tile
+    deltas, after = 0, height * tile
+    lambda_ = 2 * height * tile  # each thread's own
     for t in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):  # under way during the product
-                x[i], arrived[i] = outputs[here + places[i] + j], from_outputs[here + places[i] + j]
+                y_t[i], arrived[i] = y[here + places[i] + j], from_outputs[here + places[i] + j]
             if t == T - 1:
                 for i in range(tile):
                     back[i] = carried[start + places[i] + j]
             else:
-                products(back, W, weights + j, d, memory, after, d)
+                products(back, M, weights + j, d, memory, after, height)
             for i in range(tile):
-                value = (arrived[i] + back[i]) * (ONE - x[i] * x[i])
-                memory[deltas + j * tile + i] = value
-                delta[here + places[i] + j] = value
+                own, there = j * tile + i, (here + places[i]) * (height // d) + j
+                value = arrived[i] + back[i]
+                if form >= EULER:
+                    if t < T - 1:
+                        value += memory[lambda_ + own]
+                    memory[lambda_ + own] = value
+                    value *= numbers[run * d + j]
+                if form == LIPSCHITZ:
+                    memory[deltas + d * tile + own], delta[there + d] = value, value
+                if form == MODRELU:
+                    value = ZERO if y_t[i] == ZERO else value
+                else:
+                    value *= ONE - y_t[i] * y_t[i]
+                memory[deltas + own], delta[there] = value, value
         cuda.syncthreads()
         deltas, after = after, deltas
         here -= batch * d
     for j in range(row, d, rows):
-        products(back, W, weights + j, d, memory, after, d)
+        products(back, M, weights + j, d, memory, after, height)
         for i in range(tile):
-            carried[start + places[i] + j] = back[i]
+            value = back[i]
+            if form >= EULER:
+                value += memory[lambda_ + j * tile + i]
+            carried[start + places[i] + j] = value
 
 
-class _RNN(torch.autograd.Function):
+class _Dense(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, W: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx, form: int, M: Tensor, numbers: Tensor, g: Tensor, x0: Tensor
+    ) -> tuple[Tensor, Tensor]:
         outputs = torch.empty_like(g)
-        launch_rows(_forward, x0, W.mT.contiguous(), g, x0, outputs, g.shape[1], buffers=2)
+        y = torch.empty_like(g) if form >= EULER else g.new_empty(0)
+        parts = M.mT.contiguous(), numbers, g, x0, outputs, y
+        launch_rows(_forward, x0, *parts, g.shape[1], buffers=_BUFFERS[form], form=form)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, x0, outputs)
+        ctx.form = form
+        ctx.save_for_backward(M, numbers, x0, outputs, y)
         return outputs, outputs[:, -1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        W, x0, outputs = ctx.saved_tensors
+        M, numbers, x0, outputs, y = ctx.saved_tensors
         from_outputs, carried = gradient(from_outputs, outputs), gradient(from_final, x0).clone()
-        delta = torch.empty_like(outputs)
-        parts = W.contiguous(), outputs, from_outputs, carried, delta
-        launch_rows(_backward, x0, *parts, outputs.shape[1], buffers=2)
-        W_gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[0] else None
-        return W_gradient, delta, carried
+        delta = outputs.new_empty(*outputs.shape[:3], M.shape[1])
+        parts = M.contiguous(), numbers, y if y.numel() else outputs, from_outputs, carried, delta
+        more = {"buffers": _BUFFERS[ctx.form], "form": ctx.form}
+        launch_rows(_backward, x0, *parts, outputs.shape[1], **more)
+        M_gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[1] else None
+        by_numbers = (delta * outputs.sign()).sum((1, 2)) if ctx.needs_input_grad[2] else None
+        return None, M_gradient, by_numbers, delta[..., : x0.shape[2]], carried
+
+
+def _run(cell: str, form: int, M, numbers, state, g) -> tuple[Tensor, tuple[Tensor]]:
+    check_hidden(cell, state, M.shape[-1])
+    outputs, x = _Dense.apply(form, M, numbers, g, state[0].contiguous())
+    return outputs, (x,)
+
+
+def _per_neuron(epsilon: Tensor | float, x0: Tensor) -> Tensor:
+    return per_chain(epsilon, x0[:, :1]).flatten(1)
 
 
 @engine("rnn")
 def rnn(weights, state, u):
     """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`, with runs or without."""
     W, R, b = weights
-    check_hidden("rnn", state, W.shape[-1])
-    outputs, x = _RNN.apply(W, drive("rnn", u, R, b), state[0].contiguous())
-    return outputs, (x,)
+    return _run("rnn", BASIC, W, W.new_empty(0), state, drive("rnn", u, R, b))
+
+
+@engine("exponential")
+def exponential(weights, state, u):
+    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    B, R, b = weights
+    return _run("exponential", MODRELU, B, b.contiguous(), state, drive("exponential", u, R))
+
+
+@engine("antisymmetric")
+def antisymmetric(weights, state, u):
+    """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    W, R, b, epsilon = weights
+    numbers = _per_neuron(epsilon, state[0])
+    return _run("antisymmetric", EULER, W, numbers, state, drive("antisymmetric", u, R, b))
+
+
+@engine("lipschitz")
+def lipschitz(weights, state, u):
+    """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    A, W, R, b, epsilon = weights
+    M, numbers = torch.cat([W, A], dim=1), _per_neuron(epsilon, state[0])
+    return _run("lipschitz", LIPSCHITZ, M, numbers, state, drive("lipschitz", u, R, b))

@@ -9,6 +9,7 @@ from lib import kernels
 from lib.bench.parity import deviations, doubled, everything, moved, random_case
 from lib.cells import Cell, State, cell_names, make_cell
 from lib.kernels._cuda import DEVICES
+from lib.kernels._runs import map_tensors, tensors_of
 
 ENGINE = "numba-cuda"
 DEVICE = DEVICES[0]
@@ -69,16 +70,25 @@ def runs_on_the_current_stream(name: str) -> None:
 
 
 def survives_graph_capture(name: str) -> None:
-    """A captured forward and backward pass, replayed on new inputs, gives what a plain pass gives."""
+    """A captured forward and backward pass, replayed on new inputs, gives what a plain pass gives.
+
+    The weights are evaluated before: a map such as the matrix exponential looks at values.
+    """
     cell, u, state = _case(name)
-    graph, captured = capture(lambda: _run(cell, u, state))
+    weights = map_tensors(lambda part: part.detach().requires_grad_(), cell.weights())
+    run = kernels.select(name, ENGINE, u)
+
+    def passed() -> list[Tensor]:
+        return _results(*run(weights, state, u), [*tensors_of(weights), u, *state])
+
+    graph, captured = capture(passed)
     for seed in (1, 2):
         torch.manual_seed(seed)
         with torch.no_grad():
             u.copy_(torch.randn_like(u))
         graph.replay()
         torch.cuda.synchronize()
-        _assert_close(captured, _run(cell, u, state))
+        _assert_close(captured, passed())
 
 
 def trains_many_in_one_launch(name: str) -> None:
@@ -163,9 +173,11 @@ def _case(name: str) -> tuple[Cell, Tensor, State]:
 
 
 def _run(cell: Cell, u: Tensor, state: State) -> list[Tensor]:
-    outputs, final = cell(u, state, engine=ENGINE)
+    return _results(*cell(u, state, engine=ENGINE), [*cell.parameters(), u, *state])
+
+
+def _results(outputs: Tensor, final: State, leaves: list[Tensor]) -> list[Tensor]:
     loss = outputs.square().sum() + sum(part.sum() for part in final)
-    leaves = [*cell.parameters(), u, *state]
     gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
     return [outputs.detach(), *gradients]
 
