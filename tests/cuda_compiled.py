@@ -14,7 +14,8 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 
 from lib import kernels
 from lib.cells import make_cell
-from lib.kernels import _cuda, _registry, cuda_rnn
+from lib.kernels import _cuda, _registry, cuda_adjoints, cuda_rnn
+from lib.probes.fused import fused_adjoint_norms
 
 CELLS = [
     *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
@@ -71,6 +72,11 @@ def ptx():
                 u = torch.zeros(3, 4, 2, dtype=dtype)
                 outputs, _ = run(cell.weights(), cell.initial_state(4), u, **options)
                 outputs.sum().backward()
+        for dtype in (torch.float32, torch.float64):
+            for name in ("rnn", "lstm", "unicornn"):
+                cell, u = make_cell(name, 2, HIDDEN), torch.zeros(3, 4, 2, dtype=dtype)
+                fused_adjoint_norms(cell, u, torch.sum, dtype=dtype)
+            cuda_adjoints.accumulated(u, u, u[0])
     return found
 
 
@@ -142,7 +148,8 @@ def test_every_kernel_was_compiled(ptx):
         for dtype in (torch.float32, torch.float64)
     }
     assert {module for module, *_ in known} == {
-        kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS
+        "cuda_adjoints",
+        *(kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS),
     }
     assert {(module, name, dtype) for module, name, _, dtype in ptx} == known
 
@@ -184,6 +191,8 @@ def test_nothing_spills_from_the_registers(codes):
 
 
 PRODUCTS = {
+    ("cuda_adjoints", "_dense"): 1,
+    ("cuda_adjoints", "_oscillators"): 1,
     ("cuda_cornn", "_forward"): 1,
     ("cuda_cornn", "_backward"): 4,
     ("cuda_irnn", "_forward"): 2,

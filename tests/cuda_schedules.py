@@ -6,6 +6,7 @@ of another's, or writes over it, on the wrong side of a barrier is then wrong in
 
 import ast
 import inspect
+import math
 import sys
 import textwrap
 from types import SimpleNamespace
@@ -17,7 +18,12 @@ from torch import Tensor
 
 from lib import kernels
 from lib.bench.parity import deviations, everything, random_case
-from lib.kernels import _cuda
+from lib.cells import make_cell
+from lib.kernels import _cuda, cuda_adjoints
+from lib.probes import fused
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.fused import fused_adjoint_norms
+from tests import test_adjoint_float32 as in_float32
 
 assert _cuda.SIMULATED
 
@@ -74,6 +80,7 @@ def launch_in(order, left_out):
                 local=SimpleNamespace(array=np.empty),
                 threadIdx=SimpleNamespace(x=0),
             )
+            cuda.grid = lambda _, cuda=cuda, first=block * threads: first + cuda.threadIdx.x
             names = run.function.__globals__ | {"cuda": cuda, "real": real} | sizes
             exec(compile(tree, run.__name__, "exec"), names)
             running = dict(enumerate(names[run.__name__](*values) for _ in range(threads)))
@@ -116,3 +123,97 @@ def test_without_a_barrier_a_schedule_gives_a_wrong_result(name, kernel, number,
         for special in CASES[name]
         for order in (FIRST_AHEAD, LAST_AHEAD)
     )
+
+
+# ---------------------------------------------------------------------------------- adjoint states
+
+PROBES = {"_dense": ["lipschitz", "lstm"], "_oscillators": ["unicornn"]}
+"""Kernels that pull adjoints back, and cells of theirs."""
+
+
+def probe_deviation(kernel, name, order, left_out, monkeypatch):
+    """Return how far the adjoints' logarithms are from the reference, or the largest number of a sequence from 1."""
+    torch.manual_seed(0)
+    cell, u, largest = make_cell(name, 2, 3).double(), torch.randn(6, 2, 2).double(), []
+    expected = adjoint_norms(cell, u, torch.sum, engine="reference").full
+    run = getattr(cuda_adjoints, f"{kernel.strip('_s')}_adjoints")
+
+    def noting(*arguments):
+        found = run(*arguments)
+        largest.append(found[0].abs().amax((3, 4)))
+        return found
+
+    monkeypatch.setattr(fused, run.__name__, noting)
+    monkeypatch.setattr(_cuda, "launch", launch_in(order, left_out))
+    found = fused_adjoint_norms(cell, u, torch.sum, dtype=torch.float64).full
+    off = max((found - expected).abs().max(), (largest[0] - 1).abs().max())
+    return math.inf if off.isnan() else off.item()
+
+
+@pytest.mark.parametrize("order", [FIRST_AHEAD, LAST_AHEAD])
+@pytest.mark.parametrize("kernel", PROBES)
+def test_with_all_barriers_every_schedule_gives_the_adjoints(kernel, order, monkeypatch):
+    for name in PROBES[kernel]:
+        assert probe_deviation(kernel, name, order, ("", None), monkeypatch) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kernel", "number"),
+    [
+        (kernel, number)
+        for kernel in PROBES
+        for number in range(parsed(getattr(cuda_adjoints, kernel))[1])
+    ],
+)
+def test_without_a_barrier_a_schedule_gives_wrong_adjoints(kernel, number, monkeypatch):
+    assert any(
+        probe_deviation(kernel, name, order, (kernel, number), monkeypatch) > 1e-6
+        for name in PROBES[kernel]
+        for order in (FIRST_AHEAD, LAST_AHEAD)
+    )
+
+
+@pytest.fixture
+def one_after_another(monkeypatch):
+    """Run the threads in turn, which is quicker than the simulator's, and prepare few steps at a time."""
+    monkeypatch.setattr(_cuda, "launch", launch_in(LAST_AHEAD, ("", None)))
+    monkeypatch.setattr(fused, "CHUNK", 16)
+
+
+@pytest.mark.parametrize("name", fused.CELLS)
+def test_adjoints_by_kernels_agree_with_float64(name, one_after_another):
+    in_float32.test_every_cell_agrees_with_float64(name, fused_adjoint_norms)
+
+
+@pytest.mark.parametrize("name", ["lstm", "unicornn"])
+def test_a_loss_of_all_states_is_pulled_back_by_kernels(name, one_after_another):
+    in_float32.test_a_loss_of_all_states_is_pulled_back_too(name, True, fused_adjoint_norms)
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "exponential"])
+def test_adjoints_far_below_what_a_float_can_hold_agree_by_kernels(name, one_after_another):
+    check = in_float32.test_adjoints_far_below_what_a_float_can_hold_agree
+    check(name, 1e-4, fused_adjoint_norms)
+
+
+@pytest.mark.parametrize("level", [5.0, 12.0])
+@pytest.mark.parametrize("name", sorted({*in_float32.FACTORIAL} & {*fused.CELLS}))
+def test_saturated_networks_agree_by_kernels(name, level, one_after_another):
+    in_float32.test_saturated_networks_agree(name, level, fused_adjoint_norms)
+
+
+def test_kernels_are_right_beyond_the_ends_of_tanh(one_after_another):
+    check = in_float32.test_beyond_the_ends_of_tanh_float32_is_right_where_float64_has_a_zero
+    check(fused_adjoint_norms)
+
+
+def test_adjoints_of_what_has_no_kernel_are_refused():
+    u = torch.zeros(3, 1, 2)
+    for cell, told in [
+        (make_cell("lem", 2, 3), "expected a cell among rnn, .*, got lem; use the reference"),
+        (make_cell("unicornn", 2, 3, layers=3, skip=2), "got unicornn with residual connections"),
+    ]:
+        with pytest.raises(ValueError, match=told):
+            fused_adjoint_norms(cell, u, torch.sum)
+    with pytest.raises(ValueError, match="expected time points between 0 and T=3"):
+        fused_adjoint_norms(make_cell("rnn", 2, 3), u, torch.sum, times=(1, 4))

@@ -16,6 +16,8 @@ from lib.bench.gpu import checks
 from lib.cells import make_cell
 from lib.cells._cell import unroll
 from lib.kernels import _cuda, _cuda_engine, _registry, cuda_indrnn
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.fused import fused_adjoint_norms
 from tests.engines import (
     TOLERANCE,
     VARIANTS,
@@ -183,6 +185,19 @@ def test_networks_that_cannot_be_stacked_are_refused():
         kernels.stack_runs([relu, tanh])
     with pytest.raises(ValueError, match="at least one network"):
         kernels.stack_runs([])
+
+
+# ---------------------------------------------------------------------------------- adjoint states
+
+
+@pytest.mark.parametrize(("name", "hidden"), [("lipschitz", 33), ("lstm", 3), ("unicornn", 40)])
+def test_kernels_pull_back_the_adjoints_of_the_reference(name, hidden, monkeypatch):
+    monkeypatch.setattr(_cuda, "MOST_THREADS", 32)
+    cell, u, _ = random_case(name, 4, 5, hidden)
+    found = fused_adjoint_norms(cell, u, torch.sum, times=(0, 4), dtype=torch.float64)
+    expected = adjoint_norms(cell, u, torch.sum, times=(0, 4), engine="reference")
+    for part in ("readout", "full"):
+        torch.testing.assert_close(getattr(found, part), getattr(expected, part))
 
 
 # ---------------------------------------------------------------------------------- bad input

@@ -20,6 +20,7 @@ from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
 from lib.kernels._runs import map_tensors, tensors_of
 from lib.probes.adjoint import adjoint_norms
+from lib.probes.fused import CELLS, fused_adjoint_norms
 from lib.training.model import Model
 from lib.training.together import Together
 
@@ -136,6 +137,14 @@ def test_the_probe_in_float32_asks_for_no_value(name):
     cell, u = make_cell(name, 2, 5).to("meta"), torch.zeros(6, 3, 2, device="meta")
     with HostReads() as reads:
         adjoint_norms(cell, u, torch.sum, times=(1, 6), engine="float32")
+    assert reads.found == []
+
+
+@pytest.mark.parametrize("name", sorted({*FACTORIAL} & {*CELLS}))
+def test_the_probe_by_kernels_asks_for_no_value(name, no_launches):
+    cell, u = make_cell(name, 2, 5).to("meta"), torch.zeros(6, 3, 2, device="meta")
+    with HostReads() as reads:
+        fused_adjoint_norms(cell, u, torch.sum, times=(1, 6))
     assert reads.found == []
 
 
