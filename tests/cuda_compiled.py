@@ -28,6 +28,7 @@ CASES = [
     ("irnn", {"rank": 64}, {}, 1),
     ("rnn", {}, {}, MANY),
     ("unicornn", {}, {"backward": "reversible"}, 1),
+    ("unicornn", {}, {"engine": "newton-cuda"}, 1),
 ]
 """Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
 
@@ -64,13 +65,14 @@ def ptx():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
-        for name, special, options, processors in CASES:
+        for name, special, asked, processors in CASES:
+            options = {"engine": "numba-cuda"} | asked
+            engine = _registry._ENGINES[name, options.pop("engine")]
             patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
             for dtype in (torch.float32, torch.float64):
                 cell = make_cell(name, 2, HIDDEN, **special).to(dtype)
-                run = _registry._ENGINES[name, "numba-cuda"].run
                 u = torch.zeros(3, 4, 2, dtype=dtype)
-                outputs, _ = run(cell.weights(), cell.initial_state(4), u, **options)
+                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u, **options)
                 outputs.sum().backward()
         for dtype in (torch.float32, torch.float64):
             for name in ("rnn", "lstm", "unicornn"):
@@ -148,7 +150,7 @@ def test_every_kernel_was_compiled(ptx):
         for dtype in (torch.float32, torch.float64)
     }
     assert {module for module, *_ in known} == {
-        "cuda_adjoints",
+        *("cuda_adjoints", "cuda_newton"),
         *(kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS),
     }
     assert {(module, name, dtype) for module, name, _, dtype in ptx} == known
@@ -211,7 +213,7 @@ BUDGET = {4: 2.5, 1: 3.25}
 
 
 def test_products_cost_few_instructions(codes):
-    dense = [key for key in codes if key[2]]
+    dense = [key for key in codes if "d" in dict(key[2])]
     assert {key[:2] for key in dense} == set(PRODUCTS)
     for module, name, sizes, dtype in dense:
         costs = codes[module, name, sizes, dtype].costs(

@@ -19,11 +19,12 @@ from torch import Tensor
 from lib import kernels
 from lib.bench.parity import deviations, everything, random_case
 from lib.cells import make_cell
-from lib.kernels import _cuda, cuda_adjoints
+from lib.kernels import _cuda, cuda_adjoints, cuda_newton
 from lib.probes import fused
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.fused import fused_adjoint_norms
 from tests import test_adjoint_float32 as in_float32
+from tests.engines import assert_bad_numbers_spread
 
 assert _cuda.SIMULATED
 
@@ -93,11 +94,12 @@ def launch_in(order, left_out):
     return launch
 
 
-def deviation(name, order, left_out, monkeypatch, **special):
+def deviation(name, order, left_out, monkeypatch, engine="numba-cuda", T=3, window=0, **special):
     """Return how far outputs and gradients are from the reference; what is no number is infinitely far."""
     monkeypatch.setattr(_cuda, "launch", launch_in(order, left_out))
-    case = random_case(name, 3, 2, 3, torch.float64, **special)
-    found = deviations(everything(*case, "numba-cuda"), everything(*case, "reference"))
+    case = random_case(name, T, 2, 3, torch.float64, **special)
+    case[0].engine_options = {"window": window} if window else {}
+    found = deviations(everything(*case, engine), everything(*case, "reference"))
     return max(np.inf if np.isnan(value) else value for value in found.values())
 
 
@@ -123,6 +125,96 @@ def test_without_a_barrier_a_schedule_gives_a_wrong_result(name, kernel, number,
         for special in CASES[name]
         for order in (FIRST_AHEAD, LAST_AHEAD)
     )
+
+
+@pytest.fixture
+def one_after_another(monkeypatch):
+    """Run the threads in turn, which is quicker than the simulator's, and prepare few steps at a time."""
+    monkeypatch.setattr(_cuda, "launch", launch_in(LAST_AHEAD, ("", None)))
+    monkeypatch.setattr(fused, "CHUNK", 16)
+
+
+# ---------------------------------------------------------------------------------- Newton's method
+
+
+def newton_deviation(most, order, left_out, monkeypatch):
+    """As `deviation`, of windows that may take `most` iterations; with 1 all are done step by step."""
+    monkeypatch.setattr(cuda_newton, "MOST_ITERATIONS", most)
+    special = {"engine": "newton-cuda", "T": 37, "window": 16, "dt": 0.3, "alpha": 1.0}
+    return deviation("unicornn", order, left_out, monkeypatch, **special)
+
+
+@pytest.mark.parametrize("order", [FIRST_AHEAD, LAST_AHEAD])
+@pytest.mark.parametrize("most", [20, 1])
+def test_with_all_barriers_every_schedule_gives_newton_s(most, order, monkeypatch):
+    assert newton_deviation(most, order, ("", None), monkeypatch) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("kernel", "number"),
+    [
+        (kernel, number)
+        for kernel in ("_forward", "_backward")
+        for number in range(parsed(getattr(cuda_newton, kernel))[1])
+    ],
+)
+def test_without_a_barrier_a_schedule_gives_a_wrong_window(kernel, number, monkeypatch):
+    assert any(
+        newton_deviation(most, order, (kernel, number), monkeypatch) > 1e-6
+        for most in (20, 1)
+        for order in (FIRST_AHEAD, LAST_AHEAD)
+    )
+
+
+def outputs_of(engine, case):
+    cell, u, state = case
+    return cell(u, state, engine=engine)[0]
+
+
+def test_a_window_takes_few_iterations(one_after_another, monkeypatch):
+    case = random_case("unicornn", 90, 1, 2, layers=1, dt=0.05, alpha=1.0)
+    case[0].engine_options = {"window": 64}
+    monkeypatch.setattr(cuda_newton, "MOST_ITERATIONS", 6)
+    found = outputs_of("newton-cuda", case)
+    case[0].engine_options = {}
+    expected = outputs_of("numba-cuda", case)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    # A window that had not converged would have been done step by step, to the same bits.
+    assert not torch.equal(found[:64], expected[:64])
+    assert not torch.equal(found[64:], expected[64:])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_neuron_whose_window_does_not_converge_goes_step_by_step(dtype, one_after_another):
+    case = random_case("unicornn", 64, 1, 4, dtype, layers=1, dt=0.9, alpha=0.5)
+    with torch.no_grad():
+        case[0].w[0].mul_(10)
+    found, expected = (outputs_of(engine, case) for engine in ("newton-cuda", "numba-cuda"))
+    same = (found == expected).all(0)
+    assert same.any() and not same.all()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+
+
+def test_windows_of_many_networks_equal_each_alone(one_after_another):
+    cells = [make_cell("unicornn", 2, 3, dt=dt, alpha=1.0).double() for dt in (0.1, 0.3)]
+    weights = kernels.stack_runs([cell.weights() for cell in cells])
+    u, state = torch.randn(2, 9, 2, 2).double(), (torch.zeros(2, 2, 3).double(),) * 4
+    outputs, _ = kernels.select("unicornn", "newton-cuda", u, {"window": 8})(weights, state, u)
+    for cell, one, ours in zip(cells, u, outputs, strict=True):
+        torch.testing.assert_close(ours, cell(one, engine="reference")[0], rtol=0, atol=1e-12)
+
+
+def test_bad_numbers_spread_in_a_window_as_one_step_after_another(one_after_another):
+    case = random_case("unicornn", 40, 2, 3, torch.float32)
+    case[0].engine_options = {"window": 16}
+    assert_bad_numbers_spread(case, "newton-cuda", math.nan)
+
+
+@pytest.mark.parametrize("window", [0, 5000])
+def test_a_window_that_no_block_can_do_is_refused(window):
+    cell, u, state = random_case("unicornn", 2, 1, 3)
+    with pytest.raises(ValueError, match=f"window of 1 to 4096 steps, got {window}"):
+        kernels.select("unicornn", "newton-cuda", u, {"window": window})(cell.weights(), state, u)
 
 
 # ---------------------------------------------------------------------------------- adjoint states
@@ -171,13 +263,6 @@ def test_without_a_barrier_a_schedule_gives_wrong_adjoints(kernel, number, monke
         for name in PROBES[kernel]
         for order in (FIRST_AHEAD, LAST_AHEAD)
     )
-
-
-@pytest.fixture
-def one_after_another(monkeypatch):
-    """Run the threads in turn, which is quicker than the simulator's, and prepare few steps at a time."""
-    monkeypatch.setattr(_cuda, "launch", launch_in(LAST_AHEAD, ("", None)))
-    monkeypatch.setattr(fused, "CHUNK", 16)
 
 
 @pytest.mark.parametrize("name", fused.CELLS)

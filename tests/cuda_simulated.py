@@ -69,6 +69,13 @@ def test_variants_equal_the_reference(name, variant, T):
     assert_agrees(random_case(name, min(T, 5) if name in DENSE else T, 2, 3, **variant))
 
 
+@pytest.mark.parametrize("variant", [{}, {"layers": 3, "dt": (0.05, 0.3, 0.2)}])
+def test_newton_s_windows_equal_the_reference(variant):
+    case = random_case("unicornn", 21, 2, 1, **variant)
+    case[0].engine_options = {"window": 10}
+    assert_engine_agrees(case, "unicornn", "newton-cuda")
+
+
 def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done():
     cell, u, (h, _) = random_case("irnn", 4, 3, 3, train_eta="time", length=8, inner_steps=2)
     with torch.no_grad():

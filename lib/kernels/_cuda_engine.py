@@ -14,8 +14,8 @@ from lib.kernels._registry import register
 from lib.kernels._runs import map_tensors, tensors_of
 
 
-def engine(*cells: str, **more) -> Callable:
-    """Return a decorator that registers a function as the engine ``numba-cuda`` of `cells`.
+def engine(*cells: str, name: str = "numba-cuda", **more) -> Callable:
+    """Return a decorator that registers a function as the engine `name` of `cells`.
 
     The function sees a leading run axis everywhere: weights (run, ...), states (run, batch, hidden), input
     (run, time, batch, input). Registered, it takes one network, with shapes as in `lib.cells.Cell.forward`, or many: weights
@@ -39,9 +39,7 @@ def engine(*cells: str, **more) -> Callable:
                 raise torch.OutOfMemoryError(_too_large(label, state, u)) from None
             return (outputs[0], tuple(part[0] for part in final)) if alone else (outputs, final)
 
-        register("numba-cuda", *cells, devices=DEVICES, dtypes=DTYPES, obstacle=obstacle, **more)(
-            checked
-        )
+        register(name, *cells, devices=DEVICES, dtypes=DTYPES, obstacle=obstacle, **more)(checked)
         return checked
 
     return add

@@ -1,7 +1,7 @@
 r"""UnICORNN parallel in time: Newton's method on windows of time steps, in PyTorch, on every device.
 
-What a GPU kernel of this kind will have to compute; for few chains and long sequences, where steps one after another leave a GPU
-idle. ``engine="newton"`` asks for it, ``auto`` never does.
+For few chains and long sequences, where steps one after another leave a GPU idle. ``engine="newton"`` asks for it, ``auto`` never
+does; `lib.kernels.cuda_newton` does the same in one launch, each chain by itself.
 
 Linearised about positions :math:`\bar y`, with :math:`\bar s_n = \tanh(w \bar y_{n-1} + g_n)` and
 :math:`a_n = h (w (1 - \bar s_n^2) + \alpha)`, a step of `lib.kernels.cpu_unicornn` is affine,
