@@ -12,7 +12,7 @@ import torch
 from lib import kernels
 from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks
+from lib.bench.gpu import checks, speed
 from lib.cells import make_cell
 from lib.cells._cell import unroll
 from lib.kernels import _cuda, _cuda_engine, _registry, cuda_indrnn
@@ -331,6 +331,21 @@ def test_the_benchmark_finds_a_wrong_kernel_wrong(small, monkeypatch):
     assert any(row["quantity"].startswith("parity in float32: ") for row in wrong)
     (broken,) = [row for row in wrong if row["quantity"] == "survives graph capture"]
     assert broken["failure"]
+
+
+def test_kernels_are_set_beside_what_computes_the_same(small, monkeypatch):
+    monkeypatch.setattr(speed, "TRAINING", Workload(1, 2, 2))
+    monkeypatch.setattr(speed, "PARITY_SIZES", (3, 1, 2))
+    monkeypatch.setattr(speed, "FEW", Workload(1, 5, 1, 2))
+    monkeypatch.setattr(bench, "FEW_ROUNDS", 1)
+    ledger = Ledger()
+    for part in ("probe lstm", "newton", "engines lipschitz"):
+        assert part in bench.parts()
+        bench.run_part(part, ledger)
+    assert [row for row in ledger.rows if row["failure"] or bench.is_wrong(row)] == []
+    timed = {row["what"] for row in ledger.rows if row["quantity"] == "median time"}
+    assert {"lstm, probe by a kernel", "lstm, probe in float32", "lipschitz, reference"} <= timed
+    assert {"unicornn, numba-cuda", "unicornn, newton-cuda", "lipschitz, numba-cuda"} <= timed
 
 
 def test_figure_1_is_set_beside_cudnn_and_the_memory(small, monkeypatch):

@@ -12,14 +12,18 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks
+from lib.bench.gpu import checks, speed
 from lib.bench.race import read_rows
 from lib.cells import make_cell
 from lib.paths import ROOT
 from lib.probes.adjoint import adjoint_norms
+from lib.probes.fused import CELLS as PROBED
 from lib.training.noise import Noise
 
-CELLS = ["cornn", "indrnn", "irnn", "lem", "rnn", "sru", "unicornn"]
+CELLS = [
+    *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
+    "unicornn",
+]
 
 
 @pytest.mark.gpu
@@ -35,6 +39,19 @@ def test_kernels_equal_the_reference(name, dtype):
 @pytest.mark.parametrize("name", CELLS)
 def test_kernels_do_what_a_gpu_asks(name, check):
     check(name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", checks.TOLERANCE, ids=str)
+def test_windows_of_newton_s_method_equal_the_reference(dtype):
+    worst, deviation, allowed = checks.parity("unicornn", dtype, "newton-cuda")
+    assert deviation <= allowed, f"{worst}: {deviation:.1e} exceeds {allowed:.1e}"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", PROBED)
+def test_adjoint_norms_by_kernels_are_those_of_the_cpu_in_float64(name):
+    assert speed.decades(name) <= speed.DECADES
 
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]

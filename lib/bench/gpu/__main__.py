@@ -17,14 +17,16 @@ from pathlib import Path
 import torch
 
 from lib.bench.figure_1 import time_figure_1
-from lib.bench.gpu import checks
+from lib.bench.gpu import checks, speed
 from lib.bench.race import Ledger, Workload, read_rows, sentence
 from lib.kernels import _cuda
+from lib.probes.fused import CELLS as PROBED
 
 BATCH, HIDDEN = 128, 128
 """Of Figure 1's workload. The texts give no number of units; 128 is that of their smallest psMNIST network."""
 LENGTHS = (1000, 2000)
-ROUNDS = 30
+ROUNDS, FEW_ROUNDS = 30, 5
+"""The fewer where loops of PyTorch are timed beside the kernels."""
 PATIENCE = 600.0
 """Seconds that a part may take."""
 
@@ -41,7 +43,10 @@ _SMI = (
 def parts() -> list[str]:
     """Return what there is to do, the surest first."""
     lengths = [f"figure-1 {length}" for length in LENGTHS]
-    return ["machine", *(f"checks {name}" for name in checks.cells()), *lengths, "machine"]
+    tests = [f"checks {name}" for name in checks.cells()]
+    probes = [f"probe {name}" for name in PROBED]
+    engines = [f"engines {name}" for name in checks.cells()]
+    return ["machine", *tests, *probes, "newton", *lengths, *engines, "machine"]
 
 
 def run_part(part: str, ledger: Ledger) -> None:
@@ -54,6 +59,12 @@ def run_part(part: str, ledger: Ledger) -> None:
             _parity(name, dtype, ledger)
         for check in checks.CHECKS:
             _outcome(check, name, ledger)
+    elif kind == "probe":
+        speed.probe(name, ledger, rounds=FEW_ROUNDS)
+    elif kind == "newton":
+        speed.newton(ledger, rounds=FEW_ROUNDS)
+    elif kind == "engines":
+        speed.time_engines(name, ledger, rounds=FEW_ROUNDS)
     else:
         time_figure_1(Workload(BATCH, int(name), HIDDEN), ledger, rounds=ROUNDS, device="cuda")
 
@@ -150,7 +161,7 @@ def main() -> int:
     before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
     kernels_compile = not _cuda.obstacle()
     for part in parts():
-        if kernels_compile or not part.startswith("checks"):
+        if kernels_compile or not part.startswith(("checks", "probe", "newton")):
             _in_its_own_process(part, arguments.out, where)
     found = read_rows(arguments.out)[before:]
     for row in found:
