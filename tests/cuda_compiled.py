@@ -15,6 +15,7 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 from lib import kernels
 from lib.cells import make_cell
 from lib.kernels import _cuda, _registry, cuda_adjoints, cuda_rnn
+from lib.probes import fused
 from lib.probes.fused import fused_adjoint_norms
 
 CELLS = [
@@ -65,6 +66,7 @@ def ptx():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
+        patch.setattr(fused, "DEVICES", ("cpu",))
         for name, special, asked, processors in CASES:
             options = {"engine": "numba-cuda"} | asked
             engine = _registry._ENGINES[name, options.pop("engine")]

@@ -19,6 +19,7 @@ from lib.experiments import _experiment
 from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
 from lib.kernels._runs import map_tensors, tensors_of
+from lib.probes import fused
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.fused import CELLS, fused_adjoint_norms
 from lib.training.model import Model
@@ -141,11 +142,18 @@ def test_the_probe_in_float32_asks_for_no_value(name):
 
 
 @pytest.mark.parametrize("name", sorted({*FACTORIAL} & {*CELLS}))
-def test_the_probe_by_kernels_asks_for_no_value(name, no_launches):
+def test_the_probe_by_kernels_asks_for_no_value(name, no_launches, monkeypatch):
+    monkeypatch.setattr(fused, "DEVICES", ("meta",))
     cell, u = make_cell(name, 2, 5).to("meta"), torch.zeros(6, 3, 2, device="meta")
     with HostReads() as reads:
         fused_adjoint_norms(cell, u, torch.sum, times=(1, 6))
     assert reads.found == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_kernels_take_no_adjoints_where_they_cannot_run():
+    with pytest.raises(ValueError, match="expected an input on cuda, got one on cpu"):
+        fused_adjoint_norms(make_cell("rnn", 2, 3), torch.zeros(3, 1, 2), torch.sum)
 
 
 @pytest.fixture(scope="module")

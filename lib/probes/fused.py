@@ -5,8 +5,9 @@ comes from large products and functions of numbers over many steps at a time: th
 `lib.kernels.cuda_adjoints`, which carries the adjoint back in one launch. Products and kernel are in float32, the functions in float64:
 
 - The slopes of tanh and the logistic function follow from what goes in (`lib.probes.products`), so that none is a false zero.
-- A step's coefficients (but c^0, which acts on the adjoint before the others do) are divided by the largest of them, for each sequence: a step
-  whose slopes are all below float32's range keeps its digits. The logarithms of these numbers, and of those that the kernel divided by, are summed in float64.
+- A step's coefficients (but c^0, which acts on the adjoint before the others do) are divided by the largest of them, for each sequence: a
+  step whose slopes are all below float32's range keeps its digits. The logarithms of these numbers, and of those that the kernel
+  divided by, are summed in float64.
 """
 
 import copy
@@ -20,6 +21,7 @@ from lib import kernels
 from lib.cells import Cell, State
 from lib.cells._cell import unroll
 from lib.cells.unicornn import Weights
+from lib.kernels._cuda import DEVICES
 from lib.kernels._runs import map_tensors
 from lib.kernels.cuda_adjoints import accumulated, dense_adjoints, oscillator_adjoints
 from lib.probes.adjoint import AdjointNorms, _last_adjoint, _norm
@@ -39,7 +41,7 @@ def fused_adjoint_norms(
 ) -> AdjointNorms:
     """Measure the adjoint states of `cell` over the sequences `u` as `lib.probes.adjoint.adjoint_norms` does.
 
-    It never looks at a value, so that it can be captured in a graph.
+    It never looks at a value, so that it can be captured in a graph; but for the exponential RNN, whose matrix is computed anew.
 
     Parameters
     ----------
@@ -57,7 +59,8 @@ def fused_adjoint_norms(
     Raises
     ------
     ValueError
-        The cell is none of `CELLS`, or a UnICORNN with residual connections; or a time point lies outside the sequence.
+        The cell is none of `CELLS`, or a UnICORNN with residual connections; a time point lies outside the sequence; or the input is
+        not where kernels run.
     """
     T = len(u)
     wanted = sorted(set(range(1, T + 1) if times is None else times))
@@ -67,6 +70,10 @@ def fused_adjoint_norms(
         which = f"{cell.name} with residual connections" if cell.name in CELLS else cell.name
         raise ValueError(
             f"expected a cell among {', '.join(CELLS)}, got {which}; use the reference"
+        )
+    if u.device.type not in DEVICES:
+        raise ValueError(
+            f"expected an input on {DEVICES[0]}, got one on {u.device}; use lib.probes.adjoint there"
         )
     cell = copy.deepcopy(cell).to(dtype).requires_grad_(False).eval()
     with torch.no_grad():
@@ -99,11 +106,12 @@ def _dense(cell: Cell, weights, state: State, u: Tensor) -> tuple[Callable, Stat
         now = slice(start, start + CHUNK)
         found, more = coefficients(weights, before[now], outputs[now], u[now], *more)
         found = torch.stack(found, dim=2)
-        size = found.abs().amax((2, 3))
+        acting = found[:, :, :-2] if more else found[:, :, :-1]
+        size = torch.maximum(acting.abs().amax((2, 3)), found[:, :, -1].abs().amax(2))
         size = torch.where(size > 0, size, 1)
         found /= size[..., None, None]
         if more:
-            found[:, :, -2] *= size[..., None]  # c^0, of the argument of others
+            found[:, :, -2] *= size[..., None]  # c^0
         parts.append(found.to(u))
         sizes.append(size.log10())
 
