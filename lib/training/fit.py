@@ -4,7 +4,7 @@ import copy
 import fnmatch
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,12 +178,14 @@ def fit(
     """
     training = Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
     (done,) = _fit([training], lambda models, parts: [objective(models[0], *parts[0])], finite)
+    if isinstance(done, Exception):
+        raise done
     return done
 
 
 def fit_together(
     trainings: Sequence[Training], objective: Objective, *, finite: str = "loss", places: int = 0
-) -> list[Fit]:
+) -> list[Fit | Exception]:
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
     Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
@@ -201,8 +203,10 @@ def fit_together(
 
     Returns
     -------
-    list of Fit
-        In the order of `trainings`.
+    list of Fit or Exception
+        In the order of `trainings`: what came of each, or the error that ended it. One that comes from a network's own batches,
+        measurements, optimiser or state ends that network alone; one of a pass ends all that share it, and those that were done
+        before keep their results.
 
     Raises
     ------
@@ -213,28 +217,37 @@ def fit_together(
     return _fit(trainings, Together(models, objective, places or len(models)).losses, finite)
 
 
-def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit]:
+def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit | Exception]:
     if finite not in ("loss", "gradients", "nothing"):
         raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
     runs = [_Run(training, finite) for training in trainings]
     for run in runs:
-        with run.may_diverge():
+        with run.answers():
             run.begin()
-    while going := [run for run in runs if run.going]:
-        # Whose an error is that all share cannot be told; of one alone it is a divergence.
-        with going[0].may_diverge() if len(runs) == 1 else nullcontext():
-            read = [run.read() for run in going]
-            found = losses([run.model for run in going], read)
+    while any(run.going for run in runs):
+        for run in _going(runs):
+            with run.answers():
+                run.read()
+        if not (going := _going(runs)):
+            break
+        try:
+            found = losses([run.model for run in going], [run.batch for run in going])
             for run, loss in zip(going, found, strict=True):
-                with run.may_diverge():
+                with run.answers():
                     run.look_at(loss)
             if sound := [loss for run, loss in zip(going, found, strict=True) if run.going]:
                 torch.autograd.backward(sound)
-            for run in going:
-                if run.going:
-                    with run.may_diverge():
-                        run.move()
-    return [run.done for run in runs]
+        except Exception as error:
+            for run in _going(going):  # whose it is cannot be told, but of one alone
+                run.end(error, own=len(runs) == 1)
+        for run in _going(going):
+            with run.answers():
+                run.move()
+    return [run.failure or run.done for run in runs]
+
+
+def _going(runs: Iterable["_Run"]) -> list["_Run"]:
+    return [run for run in runs if run.going]
 
 
 class _Run:
@@ -252,28 +265,36 @@ class _Run:
         self._on_gpu = self._parameters[0].is_cuda
         self._seen = torch.zeros((), device=self._parameters[0].device)
         self.done = Fit(COMPLETED, 0, [])
+        self.failure: Exception | None = None
+        self.going = True
+
+    @contextmanager
+    def answers(self) -> Iterator[None]:
+        """End this training, and no other, where the block raises an error."""
+        try:
+            yield
+        except Exception as error:
+            self.end(error)
+
+    def end(self, error: Exception, *, own: bool = True) -> None:
+        """End the training: as diverged by an `ArithmeticError` of its own, else as failed."""
+        self.going = False
+        if own and isinstance(error, ArithmeticError):
+            self.done.status = DIVERGED
+        else:
+            self.failure = error
+
+    def begin(self) -> None:
         if self._resume is not None:
             self._resume.load(self.model, self._moving, self._batches, self.done)
         self.going = self.done.steps < self._total
-
-    @contextmanager
-    def may_diverge(self) -> Iterator[None]:
-        """End the training as diverged where the block raises an `ArithmeticError`."""
-        try:
-            yield
-        except ArithmeticError:
-            self.done.status = DIVERGED
-            self.going = False
-
-    def begin(self) -> None:
         if 0 in self._at and not self.done.rows:
             _row(self.model, self._record, self.done)
 
-    def read(self) -> Batch:
-        batch = self._batches.next()
+    def read(self) -> None:
+        self.batch = self._batches.next()
         for optimiser in self._moving["optimisers"]:
             optimiser.zero_grad()
-        return batch
 
     def look_at(self, loss: Tensor) -> None:
         if self._finite == "nothing":

@@ -3,14 +3,21 @@
 The weights are stacked along a leading axis, `run`, and the readable reference of the cell is mapped over it: its products become
 products of R matrices at once, its functions of numbers act on all R networks. Every network keeps its own parameters, and so its
 own gradients, their norm, and its own optimiser; the stack lives for one pass.
+
+On a GPU a pass, forward and backward, is thousands of small operators for each of which the host takes longer than the device. So it is
+recorded once as a CUDA graph for each shape of a batch and then replayed: stacks are copied to where the graph reads, and losses and
+gradients lie where it writes. Outside stay the optimisers, and weights that are maps of free parameters (a matrix exponential), since
+PyTorch computes those with a look at the values.
 """
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.utils import parametrize
 
 from lib.training.batches import Batch
 from lib.training.model import Dropout
@@ -20,6 +27,27 @@ TAIL = 32
 
 ALIGNED = 16
 """Numbers of whose multiple the recurrent dimension is on a CPU: a library rounds a product by where in memory its matrices begin."""
+
+RECORDED = ("cuda",)
+"""Devices on which a pass is recorded and replayed."""
+
+Pass = Callable[..., Tensor]
+"""Maps stacked weights, inputs and targets to the losses, (run,)."""
+
+
+def check_width(width: int, device: str) -> None:
+    """Refuse a recurrent dimension whose networks would be rounded by their place among others.
+
+    Raises
+    ------
+    ValueError
+        It is no multiple of `ALIGNED`, on a CPU.
+    """
+    if device == "cpu" and width % ALIGNED:
+        raise ValueError(
+            f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {width}; take such a width, or train "
+            "one by one"
+        )
 
 
 class Together:
@@ -36,6 +64,8 @@ class Together:
         Networks in a pass, at least as many as there are models: places that stay empty are filled with copies of a network that
         is there. The size of a product decides how a library rounds it; at a fixed number of places a network's bits do not
         depend on how many others there are. On a CPU, with one thread, further places take the end of every array (`TAIL`).
+    record
+        Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
 
     Raises
     ------
@@ -49,6 +79,8 @@ class Together:
         models: Sequence[nn.Module],
         objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
         places: int,
+        *,
+        record: bool = True,
     ) -> None:
         if not 0 < len(models) <= places:
             raise ValueError(f"expected between 1 and {places} networks, got {len(models)}")
@@ -61,17 +93,19 @@ class Together:
                 "expected networks without dropout side by side; train them one by one"
             )
         self._objective = objective
-        width, more = models[0].cell.hidden_size, 0
-        if next(models[0].parameters()).device.type == "cpu":
-            if width % ALIGNED:
-                raise ValueError(
-                    f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {width}"
-                )
-            more = -(-TAIL // width)
-        self._places = places + more
-        # Without weights of its own: it says what is computed. Data are looked at before a pass, since nothing inside can be.
-        self._pattern = copy.deepcopy(models[0]).to("meta")
+        width, device = models[0].cell.hidden_size, next(models[0].parameters()).device.type
+        check_width(width, device)
+        self._places = places + (-(-TAIL // width) if device == "cpu" else 0)
+        # Without weights of their own: they say what is computed. Data are looked at before a pass, since nothing inside can be.
+        self._maps = _Maps(copy.deepcopy(models[0]).to("meta"))
+        self._pattern = _unmapped(models[0]).to("meta")
         self._pattern.cell._check = lambda u, state=None: None
+        self._names = [
+            *dict(self._pattern.named_parameters()),
+            *dict(self._pattern.named_buffers()),
+        ]
+        self._record = record and device in RECORDED
+        self._passes: dict[tuple, Pass] = {}
 
     def losses(self, models: Sequence[nn.Module], batches: Sequence[Batch]) -> list[Tensor]:
         """Return the loss of each of some of the models on its own batch, as functions of its own parameters.
@@ -82,36 +116,93 @@ class Together:
         for i, batch in enumerate(batches):
             passes.setdefault(tuple(part.shape for part in batch), []).append(i)
         found: dict[int, Tensor] = {}
-        for members in passes.values():
-            stacked = self._stacked([models[i] for i in members])
+        for shapes, members in passes.items():
+            weights = self._stacked([models[i] for i in members])
             inputs, targets = (
                 torch.stack(self._filled([batches[i][k] for i in members])) for k in (0, 1)
             )
             if inputs.device.type == "cpu" and not inputs.isfinite().all():
                 raise ValueError("expected finite inputs, got values that are NaN or infinite")
-            losses = torch.vmap(self._loss)(*stacked, inputs, targets)
+            losses = self._pass(shapes, (*weights, inputs, targets))
             found |= zip(members, losses.unbind(), strict=False)  # the others' places are copies
         return [found[i] for i in range(len(models))]
 
-    def _loss(self, parameters: dict, buffers: dict, inputs: Tensor, targets: Tensor) -> Tensor:
+    def _pass(self, shapes: tuple, tensors: tuple[Tensor, ...]) -> Tensor:
+        """Return the losses, (run,), by the pass for batches of these shapes."""
+        if shapes not in self._passes:
+            self._passes[shapes] = self._recorded(tensors) if self._record else self._plain
+        return self._passes[shapes](*tensors)
+
+    def _plain(self, *tensors: Tensor) -> Tensor:
+        *weights, inputs, targets = tensors
+        return torch.vmap(self._loss)(dict(zip(self._names, weights, strict=True)), inputs, targets)
+
+    def _recorded(self, tensors: tuple[Tensor, ...]) -> Pass:
+        """Return the pass as a graph that reads from where these tensors lie."""
+        static = tuple(part.detach().requires_grad_(part.requires_grad) for part in tensors)
+        try:
+            return torch.cuda.make_graphed_callables(self._plain, static, allow_unused_input=True)
+        except torch.OutOfMemoryError as error:
+            raise torch.OutOfMemoryError(
+                f"a pass of {self._places} networks and batches {tuple(tensors[-2].shape[1:])} does not fit the GPU's memory; "
+                f"train fewer side by side ({error})"
+            ) from None
+        except RuntimeError as error:
+            reason = str(error).partition("\n")[0]
+            print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
+            return self._plain
+
+    def _loss(self, weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
         def network(inputs: Tensor, *, engine: str = "reference") -> Tensor:
-            return functional_call(
-                self._pattern, (parameters, buffers), (inputs,), {"engine": engine}
-            )
+            return functional_call(self._pattern, weights, (inputs,), {"engine": engine})
 
         return self._objective(network, inputs, targets)
 
-    def _stacked(self, models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        return tuple(
-            {name: torch.stack(self._filled([part[name] for part in parts])) for name in parts[0]}
-            for parts in (
-                [dict(model.named_parameters()) for model in models],
-                [dict(model.named_buffers()) for model in models],
-            )
-        )
+    def _stacked(self, models: Sequence[nn.Module]) -> list[Tensor]:
+        """Return what a pass calls its weights, each (run, ...), as functions of the models' own parameters."""
+        own = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
+        free = {name: torch.stack(self._filled([part[name] for part in own])) for name in own[0]}
+        weights = free | self._maps.all(free)
+        return [weights[name] for name in self._names]
 
     def _filled(self, parts: list[Tensor]) -> list[Tensor]:
         return parts + [parts[0].detach()] * (self._places - len(parts))
+
+
+class _Maps(nn.Module):
+    """The weights of a network that are maps of free parameters."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def all(self, free: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return them by name, each (run, ...), for stacks of all parameters and buffers."""
+        if not any(map(parametrize.is_parametrized, self.model.modules())):
+            return {}
+        inner = {f"model.{name}": part for name, part in free.items()}
+        return torch.vmap(lambda one: functional_call(self, one, ()))(inner)
+
+    def forward(self) -> dict[str, Tensor]:
+        return {
+            f"{where}.{name}": getattr(part, name)
+            for where, part in self.model.named_modules()
+            if parametrize.is_parametrized(part)
+            for name in part.parametrizations
+        }
+
+
+def _unmapped(model: nn.Module) -> nn.Module:
+    """Return a copy whose maps are plain weights."""
+    model = copy.deepcopy(model)
+    for part in [part for part in model.modules() if parametrize.is_parametrized(part)]:
+        weights = {name: getattr(part, name).detach() for name in part.parametrizations}
+        # Not by PyTorch's removal, which takes the weights' names from the class, and so from the copied model, too.
+        part.__class__ = type(part).__bases__[0]
+        del part.parametrizations
+        for name, weight in weights.items():
+            part.register_parameter(name, nn.Parameter(weight))
+    return model
 
 
 def _built(model: nn.Module) -> dict[str, object]:
