@@ -336,7 +336,7 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
 
     job = EXPERIMENT.work(next(_design().jobs()), prepared)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
-        work(job, job.name() | {"code": "0123"}, tmp_path)
+        work([job], [job.name() | {"code": "0123"}], tmp_path)
 
 
 def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path, scheduler):

@@ -128,7 +128,7 @@ class Jobs(Section):
     """Where jobs run, which changes no result: no shard, dataset or stage of the pipeline depends on it.
 
     `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``); `workers` are local
-    processes, 0 means one per core.
+    processes, 0 means one per core, and a single one where networks share passes on a GPU.
     """
 
     scheduler: Annotated[str, Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")]

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -29,8 +30,11 @@ class Resume:
     what
         A few words on the training, for the line that tells how far it is.
     every
-        Seconds between two states.
+        Seconds between two states. Trainings side by side keep theirs one after another, and the first of them says how far it is.
     """
+
+    _told = -math.inf
+    """When any in this process said last how far it is."""
 
     def __init__(self, path: Path, what: str = "training", *, every: float = EVERY) -> None:
         self._path, self._what, self._every = Path(path), what, every
@@ -45,6 +49,10 @@ class Resume:
         if now - self._saved < self._every:
             return
         self.save(model, moving, batches, done)
+        self._saved = time.monotonic()
+        if now - Resume._told < self._every:
+            return
+        Resume._told = now
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
@@ -53,7 +61,6 @@ class Resume:
             file=sys.stderr,
             flush=True,
         )
-        self._saved = time.monotonic()
 
     def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Write the state: weights, optimisers, generators, and what was recorded."""

@@ -31,9 +31,9 @@ class Progress:
         self._told = 0.0
         self._print(f"{len(work)} of {total} jobs to run")
 
-    def done(self, work: float, diverged: int, description: str) -> None:
-        """Note a finished job, of so much work and with so many diverged attempts."""
-        self._finished += 1
+    def done(self, work: float, diverged: int, description: str, *, jobs: int = 1) -> None:
+        """Note a finished job, or several that were one call, of so much work and with so many diverged attempts."""
+        self._finished += jobs
         self._done += work
         self._left -= work
         self._diverged += diverged

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dask.distributed import Client, as_completed
+from dask.distributed import Future, as_completed
 
 from lib.results.schema import DIVERGED
 from lib.run.files import write_whole
@@ -51,6 +51,10 @@ class Work:
         About proportional to the time it takes.
     title
         A few words for the line that tells it is done.
+    company, places
+        Jobs of the same company, a name, and of the same `run` are done in one call, at most `places` of them: `run` then gets lists, of
+        what each would be called with and of their resumes, and returns a list of results, an exception in the place of a job that
+        failed. Whose company a job has is no part of its name, and must not change its results. Without a name it has none.
     """
 
     run: Callable[..., Arrays]
@@ -59,6 +63,8 @@ class Work:
     modules: tuple[str, ...]
     size: float = 1.0
     title: str = "job"
+    company: str = ""
+    places: int = 1
 
     @property
     def code(self) -> str:
@@ -101,7 +107,8 @@ def run_jobs(
     Notes
     -----
     A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
-    nothing is lost or counted twice.
+    nothing is lost or counted twice. Where some of a company fail, the others' results are kept and those run once more by
+    themselves.
     """
     cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
@@ -115,26 +122,44 @@ def run_jobs(
     progress = Progress(name, len(first), [jobs[i].size for i in missing])
     if not missing:
         return _counted(name, cache, results, shards)
+    units = _units(jobs, missing)
     failed, lost = [], 0
-    with connect(where.scheduler, where.workers) as client:
-        futures = _submit(client, jobs, names, missing, cache)
-        for future in as_completed(list(futures)):
-            i = futures.pop(future)
+    # Networks in one pass fill a GPU, and its memory is not there twice.
+    one = int(torch.cuda.is_available() and any(len(unit) > 1 for unit in units))
+    with connect(where.scheduler, where.workers or one) as client:
+
+        def submit(unit: list[int], priority: int) -> Future:
+            asked = [jobs[i] for i in unit], [names[i] for i in unit], cache
+            # Not pure: two jobs are never the same call, and results must not be looked up by value.
+            return client.submit(work, *asked, pure=False, retries=2, priority=priority)
+
+        futures = {submit(unit, len(units) - rank): unit for rank, unit in enumerate(units)}
+        ended = as_completed(list(futures))
+        for future in ended:
+            unit = futures.pop(future)
             if future.status == "error":
                 error = future.exception()
-                failed.append(f"{jobs[i].title}: {type(error).__name__}: {error}")
+                failed += [f"{jobs[i].title}: {type(error).__name__}: {error}" for i in unit]
                 continue
             try:
-                found = future.result()
+                found = dict(zip(unit, future.result(), strict=True))
             except (OSError, CancelledError):  # as Dask says that its scheduler is gone
-                lost += 1
+                lost += len(unit)
                 continue
-            result = {key: np.asarray(value) for key, value in found.items()}
-            write_shard(cache, names[i], result)
-            _resume(cache, names[i], "").forget()
-            results[shards[i]] = result
-            diverged = int((result.get("status", np.empty(0)) == DIVERGED).sum())
-            progress.done(jobs[i].size, diverged, jobs[i].title)
+            done = [i for i in unit if found[i] is not None]
+            diverged = 0
+            for i in done:
+                result = {key: np.asarray(value) for key, value in found[i].items()}
+                write_shard(cache, names[i], result)
+                _resume(cache, names[i], "").forget()
+                results[shards[i]] = result
+                diverged += int((result.get("status", np.empty(0)) == DIVERGED).sum())
+            size = sum(jobs[i].size for i in done)
+            progress.done(size, diverged, _title([jobs[i] for i in done]), jobs=len(done))
+            if left := [i for i in unit if found[i] is None]:
+                again = submit(left, 0)
+                futures[again] = left
+                ended.add(again)
     if lost:
         raise ConnectionError(
             f"the scheduler at {where.scheduler} was lost with {lost} of {len(jobs)} jobs of {name} to do; the others are "
@@ -162,39 +187,61 @@ def _counted(
     return [results[path] for path in shards]
 
 
-def _submit(
-    client: Client, jobs: Sequence[Work], names: list[dict], missing: list[int], cache: Path
-) -> dict:
-    # Not pure: two jobs are never the same call, and results must not be looked up by value.
-    return {
-        client.submit(
-            work, jobs[i], names[i], cache, pure=False, retries=2, priority=len(missing) - rank
-        ): i
-        for rank, i in enumerate(missing)
-    }
+def _units(jobs: Sequence[Work], missing: Sequence[int]) -> list[list[int]]:
+    """Return which of the missing jobs are done in one call, the largest call first."""
+    companies: dict[object, list[int]] = {}
+    for i in missing:
+        job = jobs[i]
+        companies.setdefault((job.run, job.company, job.places) if job.company else i, []).append(i)
+    units = [
+        members[k : k + jobs[members[0]].places]
+        for members in companies.values()
+        for k in range(0, len(members), jobs[members[0]].places)
+    ]
+    return sorted(units, key=lambda unit: -sum(jobs[i].size for i in unit))
 
 
-def work(job: Work, name: Mapping, cache: Path) -> Arrays:
-    """Do a job in this process, if its code and its packages are those that the driver asked for.
+def _title(unit: Sequence[Work]) -> str:
+    beside = f", and {len(unit) - 1} beside it" if len(unit) > 1 else ""
+    return f"{unit[0].title}{beside}"
+
+
+def work(unit: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Arrays | None]:
+    """Do a job, or those of a company, in this process, if code and packages are those that the driver asked for.
+
+    Returns
+    -------
+    list
+        Their results; None for one of a company that failed while others did not.
 
     Raises
     ------
     JobError
-        They are not: a result would be kept under another code's name.
+        Code or packages are others: a result would be kept under another code's name.
+    Exception
+        Whatever ended all of them, of the first.
     """
-    here = job.name()
-    for what in ("code", "versions"):
-        if here[what] != name[what]:
-            raise JobError(
-                f"this worker has other {what}, {here[what]} instead of {name[what]}; "
-                "start it again from the driver's commit and environment"
-            )
+    for job, name in zip(unit, names, strict=True):
+        here = job.name()
+        for what in ("code", "versions"):
+            if here[what] != name[what]:
+                raise JobError(
+                    f"this worker has other {what}, {here[what]} instead of {name[what]}; "
+                    "start it again from the driver's commit and environment"
+                )
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
     began = time.process_time()
-    found = job.run(*job.arguments, _resume(cache, name, job.title))
-    return {**found, SECONDS: time.process_time() - began}
+    resumes = [_resume(cache, name, job.title) for job, name in zip(unit, names, strict=True)]
+    if unit[0].company:
+        found = unit[0].run([job.arguments for job in unit], resumes)
+    else:
+        found = [unit[0].run(*unit[0].arguments, resumes[0])]
+    if all(isinstance(one, Exception) for one in found):
+        raise found[0]
+    seconds = (time.process_time() - began) / len(unit)
+    return [None if isinstance(one, Exception) else {**one, SECONDS: seconds} for one in found]
 
 
 def _resume(cache: Path, name: Mapping, title: str) -> Resume:
