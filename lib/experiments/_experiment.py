@@ -1,6 +1,7 @@
 """What distinguishes one experiment from another, and how any of them is run."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -74,6 +75,10 @@ class Experiment:
         Adds to the settings that the dataset keeps.
     size, title
         About proportional to a job's time, and a few words on it.
+    places, alike, run_together
+        How many jobs are done in one call, 1 for each by itself; what those must have in common, as JSON values; and what does them:
+        it gets what `run` would for each of them and their `Resume`, see `lib.training.jobs.Work`. Results of a job done so are kept
+        apart from those of `run`, since they differ by rounding, and do not depend on who else was there.
     """
 
     name: str
@@ -96,6 +101,9 @@ class Experiment:
     size: Callable[[Any], float] = lambda job: 1.0
     title: Callable[[Any], str] = str
     device: Callable[[Any], str] = lambda job: "cpu"
+    places: Callable[[Any], int] = lambda job: 1
+    alike: Callable[[Any], Mapping] = lambda job: {}
+    run_together: Callable[[Sequence[tuple], Sequence[Resume]], Sequence[Arrays | Exception]] = None
 
     def __post_init__(self) -> None:
         EXPERIMENTS[self.name] = self
@@ -104,13 +112,17 @@ class Experiment:
         """Return a job as `lib.training.jobs` runs it."""
         device = pick_device(self.device(job)).type
         engines = {name: engine(name, device) for name in sorted(set(self.cells(job)))}
+        places = self.places(job)
+        company = json.dumps(self.alike(job), sort_keys=True) if places > 1 else ""
         return Work(
-            run=self.run,
+            run=self.run_together if company else self.run,
+            company=company,
+            places=places,
             arguments=(job, prepared),
             identity={
                 "experiment": self.name,
                 "levels": self.identity(job),
-                "engines": engines,
+                "engines": self.engines(job),
                 "device": device,
                 "data": {name: data_hash(prepared, name) for name in sorted(self.datasets(job))},
             },
@@ -195,12 +207,18 @@ class Experiment:
         differing = [
             {k: v for k, v in one.items() if k not in shared and k != "replicate"} for one in said
         ]
-        devices = {
-            name: pick_device(self.device(job)).type for job in jobs for name in self.cells(job)
-        }
-        engines = {name: engine(name, device) for name, device in sorted(devices.items())}
+        engines = {name: said for job in jobs for name, said in self.engines(job).items()}
         grids = {"grids": differing} if len(said) > 1 else {}
-        return {**shared, **grids, **self.about(designs), "engines": engines}
+        return {**shared, **grids, **self.about(designs), "engines": dict(sorted(engines.items()))}
+
+    def engines(self, job: Any) -> dict[str, str]:
+        """Return what runs each cell of a job, by name: networks side by side are trained by the reference."""
+        device, places = pick_device(self.device(job)).type, self.places(job)
+        chosen = {name: engine(name, device) for name in sorted(set(self.cells(job)))}
+        if places == 1:
+            return chosen
+        reference = "reference" if device == "cpu" else f"reference-{device}"
+        return {name: f"{reference}, {places} places; probes {own}" for name, own in chosen.items()}
 
 
 def engine(cell: str, device: str) -> str:

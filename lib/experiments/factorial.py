@@ -24,11 +24,22 @@ from lib.run.params import Design, Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
 from lib.tasks.variations import NOISES, ORDERS, smaller, time_steps, vary
 from lib.training.batches import Epochs
-from lib.training.fit import Group, Recipe, Record, every_epoch, fit
+from lib.training.fit import (
+    Group,
+    Objective,
+    Recipe,
+    Record,
+    Training,
+    every_epoch,
+    fit,
+    fit_together,
+)
 from lib.training.measure import measure
 from lib.training.model import Model, build, pick_device, task_loss
+from lib.training.outcome import Fit
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
+from lib.training.together import check_width
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,10 @@ class Factorial(Design):
     Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
     and `noise_inputs` make the tasks shorter than the text's, see `lib.tasks.variations.dataset`. With `drop_last` the
     last, smaller batch of an epoch is left out, as the author's program does.
+
+    Attempts that differ in learning rate, length, order, kind of noise and replicate alone are trained `together` in one pass, at most so
+    many. This changes their last digits, by rounding, and is part of no result but of the engine's name. 0 is `PLACES` on a
+    GPU and 1 on a CPU, where one process per core is faster.
     """
 
     architecture: Factor[Architecture]
@@ -86,11 +101,61 @@ class Factorial(Design):
     probe_batch_size: Positive
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    together: Size = 1
+
+    def values(self) -> dict[str, Any]:
+        return {name: value for name, value in super().values().items() if name != "together"}
+
+
+PLACES = 50
+"""Attempts in a pass on a GPU: half of those that differ in rate, order and replicate in the published design, whose states of 2,024
+steps at width 256 take some 30 GB."""
 
 
 def run(job: Factorial, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
     """Train and measure one attempt, see `train`."""
     return train(job, _data(job, prepared), resume)
+
+
+def run_together(
+    asked: Sequence[tuple[Factorial, Path]], resumes: Sequence[Resume]
+) -> list[Mapping[str, Any] | Exception]:
+    """Train and measure attempts side by side: of each what `run` returns, or the error that ended it."""
+    return train_together([job for job, _ in asked], _data(*asked[0]), resumes)
+
+
+def train_together(
+    jobs: Sequence[Factorial], data: Task, resumes: Sequence[Resume | None]
+) -> list[Mapping[str, Any] | Exception]:
+    """Train attempts of one shape on a data set that is not yet varied, each as `train` does but in one pass.
+
+    Raises
+    ------
+    ValueError
+        Their networks cannot share a pass, see `lib.training.together`.
+    """
+    trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
+    found = fit_together(trainings, _objective(data), places=_places(jobs[0]))
+    return [
+        done if isinstance(done, Exception) else _measurements(job, done)
+        for job, done in zip(jobs, found, strict=True)
+    ]
+
+
+def _places(job: Factorial) -> int:
+    """Return how many attempts share a pass; refuse networks that cannot."""
+    device = pick_device(job.device).type
+    places = job.together or (PLACES if device == "cuda" else 1)
+    if places > 1:
+        check_width(job.width, device)
+    return places
+
+
+def _alike(job: Factorial) -> dict[str, Any]:
+    """Return what attempts share that are trained side by side: all that says how a pass is computed and measured."""
+    own = ("learning_rate", "training_length", "order", "replicate")
+    shared = {name: value for name, value in job.values().items() if name not in own}
+    return shared | {"noise": job.noise != "none"}  # either kind is as long
 
 
 def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str, np.ndarray]:
@@ -104,6 +169,19 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
     dict
         ``status``, ``epochs_completed``, and each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
     """
+    training = _training(job, data, resume)
+    done = fit(
+        training.model,
+        training.batches,
+        training.recipe,
+        _objective(data),
+        training.record,
+        resume=resume,
+    )
+    return _measurements(job, done)
+
+
+def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
     variation, initial, order = seeds_of(job, ATTEMPT, 3)
     task = vary(data, job.order, job.noise, np.random.default_rng(variation))
     device = pick_device(job.device)
@@ -117,15 +195,16 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
         groups=_start(job).groups,
         options={"eps": 1e-7} if job.start == "author" else {},  # Keras's
     )
-    loss = task_loss(task)
-    done = fit(
-        model,
-        batches,
-        recipe,
-        lambda model, inputs, targets: loss(model(inputs), targets),
-        Record(partial(_measure_splits, task, job), every_epoch(recipe, batches)),
-        resume=resume,
-    )
+    record = Record(partial(_measure_splits, task, job), every_epoch(recipe, batches))
+    return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
+
+
+def _objective(data: Task) -> Objective:
+    loss = task_loss(data)
+    return lambda model, inputs, targets: loss(model(inputs), targets)
+
+
+def _measurements(job: Factorial, done: Fit) -> dict[str, np.ndarray]:
     found = {
         name: np.array([done.column(f"{name} {split}", job.training_length) for split in SPLITS])
         for name in MEASUREMENTS
@@ -213,6 +292,12 @@ EXPERIMENT = Experiment(
     levels=_levels,
     fill=_describe_data,
     size=lambda job: job.training_length * (3 if job.noise != "none" else 1),
-    title=lambda job: f"{job.architecture} {job.width} on {job.dataset} {job.order} {job.noise}",
+    title=lambda job: (
+        f"{job.architecture} {job.width} on {job.dataset} {job.order} {job.noise}, rate {job.learning_rate}, "
+        f"{job.training_length} epochs, replicate {job.replicate + 1}"
+    ),
     device=lambda job: job.device,
+    places=_places,
+    alike=_alike,
+    run_together=run_together,
 )
