@@ -12,6 +12,7 @@ from toys import toy_task
 from lib.cells import make_cell
 from lib.experiments.factorial import AUTHOR, Start
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.training import together
 from lib.training.batches import Epochs
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
 from lib.training.model import Dropout, Model, build
@@ -161,14 +162,14 @@ def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
 
 
 class _Interrupted:
-    def __init__(self, batches, after):
-        self._batches, self._left = batches, after
+    def __init__(self, batches, after, error=None):
+        self._batches, self._left, self._error = batches, after, error or KeyboardInterrupt()
         self.epoch, self.state = batches.epoch, batches.state
 
     def next(self):
         self._left -= 1
         if self._left < 0:
-            raise KeyboardInterrupt
+            raise self._error
         return self._batches.next()
 
 
@@ -191,3 +192,142 @@ def test_what_cannot_share_a_pass_is_refused():
     batches = Epochs(part, 4, np.random.default_rng(0))
     (found,) = _together([Training(**(vars(bad) | {"batches": batches}))])
     assert isinstance(found, ValueError) and "expected finite inputs" in str(found)
+
+
+# ------------------------------------------------------------------------------------- recorded passes
+
+
+class Replays:
+    """A stand-in for `torch.cuda.make_graphed_callables` that computes anew what a graph would, where a graph would.
+
+    A graph reads where its sample lay and writes where its results lie, whatever is asked of it: between two passes all of that is
+    spoiled here, so that a pass that reads or keeps an old number gives itself away.
+    """
+
+    def __init__(self):
+        self.recorded, self.replayed = [], 0
+
+    def __call__(self, run, sample, *, allow_unused_input):
+        assert allow_unused_input and all(part.is_leaf for part in sample)
+        self.recorded.append(tuple(part.shape for part in sample[-2:]))
+        trained = [i for i, part in enumerate(sample) if part.requires_grad]
+        results = run(*sample).detach().clone()
+        places = [torch.empty_like(sample[i]) for i in trained]
+
+        def spoil():
+            for part in [*sample, results, *places]:
+                if part.is_floating_point():
+                    part.detach().fill_(math.nan)
+
+        class Graphed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *tensors):
+                values = [
+                    part.clone() for part in tensors
+                ]  # the first may lie where the sample does
+                spoil()
+                with torch.no_grad():
+                    for place, value in zip(sample, values, strict=True):
+                        place.copy_(value)
+                with torch.enable_grad():
+                    Graphed.graph = run(*sample)
+                results.copy_(Graphed.graph.detach())
+                self.replayed += 1
+                return results.detach()
+
+            @staticmethod
+            def backward(ctx, given):
+                found = torch.autograd.grad(Graphed.graph, [sample[i] for i in trained], given)
+                gradients = [None] * len(sample)
+                for i, place, gradient in zip(trained, places, found, strict=True):
+                    gradients[i] = place.copy_(gradient)
+                return tuple(gradients)
+
+        return lambda *tensors: Graphed.apply(*tensors)
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    monkeypatch.setattr(together, "RECORDED", ("cpu",))
+    replays = Replays()
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", replays)
+    return replays
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
+    def company():  # one ends early, one diverges, and epochs end with a smaller batch
+        return [_training(cell, 0), _training(cell, 1, epochs=1), _training(cell, 2, rate=math.inf)]
+
+    recorded, plain = company(), company()
+    found = _together(recorded, finite="gradients")
+    assert replays.recorded == [((6, 4, 6), (6, 4)), ((6, 2, 6), (6, 2))], "one for each shape"
+    assert replays.replayed == 6
+    monkeypatch.setattr(together, "RECORDED", ())
+    expected = _together(plain, finite="gradients")
+    assert replays.replayed == 6
+    assert [one.status for one in found] == [COMPLETED, COMPLETED, DIVERGED]
+    for one, two in zip(recorded[:2], plain[:2], strict=True):
+        assert torch.equal(_weights(one), _weights(two))
+    assert [one.rows for one in found] == [one.rows for one in expected]
+
+
+def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+    monkeypatch.setattr(together, "RECORDED", ("cpu",))
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", refuse)
+    one, two = _training("rnn", 0), _training("rnn", 0)
+    _together([one])
+    told = capsys.readouterr().err
+    assert told.splitlines()[0] == (
+        "passes are not recorded, and so slower: operation not permitted when stream is capturing"
+    )
+    monkeypatch.setattr(together, "RECORDED", ())
+    _together([two])
+    assert torch.equal(_weights(one), _weights(two))
+
+
+def test_a_pass_that_does_not_fit_is_told_with_its_size(replays, monkeypatch):
+    def full(*_, **__):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", full)
+    (found,) = _together([_training("rnn", 0)])
+    assert isinstance(found, torch.OutOfMemoryError)
+    assert "a pass of 6 networks and batches (4, 6) does not fit the GPU's memory" in str(found)
+
+
+# ------------------------------------------------------------------------------------------- failures
+
+
+def test_an_error_of_one_s_own_ends_that_one_alone():
+    trainings = [_training("rnn", i) for i in range(4)]
+    whole = [_training("rnn", 0), _training("rnn", 3)]
+
+    def fails(model):
+        raise OSError("no measurement")
+
+    trainings[1] = Training(**(vars(trainings[1]) | {"record": Record(fails, (3,))}))
+    cut = _Interrupted(trainings[2].batches, after=4, error=OSError("no batch"))
+    trainings[2] = Training(**(vars(trainings[2]) | {"batches": cut}))
+    first, second, third, fourth = _together(trainings)
+    assert (str(second), str(third)) == ("no measurement", "no batch")
+    expected = _together(whole)
+    assert [first.rows, fourth.rows] == [done.rows for done in expected]
+    assert torch.equal(_weights(trainings[3]), _weights(whole[1]))
+
+
+def test_an_error_that_all_share_keeps_what_was_done_before():
+    trainings = [_training("rnn", 0, epochs=1), _training("rnn", 1), _training("rnn", 2)]
+    passes = itertools.count()
+
+    def objective(model, inputs, labels):
+        if next(passes) == 4:
+            raise ArithmeticError("whose?")
+        return _objective(model, inputs, labels)
+
+    done, *failed = fit_together(trainings, objective, places=PLACES)
+    assert (done.status, done.steps) == (COMPLETED, 3)
+    assert [str(error) for error in failed] == ["whose?"] * 2
