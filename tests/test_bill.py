@@ -57,7 +57,8 @@ def test_cells_of_more_operators_count_more():
         (bill.NOW, "lstm", TRAINING, "engine", 10e-6),
         (bill.NOW, "lstm", PROBES, "launch", 20 * 5e-6),
         (bill.NOW, "lipschitz", TRAINING, "engine", 10e-6),
-        (bill.BESIDE, "lipschitz", TRAINING, "launch", 20 * 5e-6 / 10),
+        (bill.BESIDE, "lipschitz", TRAINING, "node", 20 * 1.5e-6 / 10),
+        (bill.BESIDE, "lipschitz", PROBES, "launch", 20 * 5e-6),
         (bill.FUSED, "lipschitz", TRAINING, "node", 7 * 1.5e-6 / 10),
         (bill.FUSED, "lipschitz", PROBES, "node", 7 * 1.5e-6 / 10),
     ],
@@ -80,4 +81,5 @@ def test_a_bill_has_a_line_for_each_cell_width_part_and_way():
     lines = bill.bill(small, RATES)
     assert len(lines) == 2 * len(bill.WAYS)
     hours = {(line["part"], line["way"]): line["hours"] for line in lines}
+    assert hours[PROBES, bill.BESIDE] == hours[PROBES, bill.NOW]
     assert hours[PROBES, bill.STORED] <= hours[PROBES, bill.FUSED] <= hours[PROBES, bill.NOW]

@@ -1,5 +1,6 @@
 """The kernels on a GPU: what `make bench-gpu` checks, as tests."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import torch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from lib.bench.bill import count
 from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import checks, speed
 from lib.bench.race import read_rows
@@ -24,6 +26,7 @@ CELLS = [
     *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
     "unicornn",
 ]
+SLICES = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
 
 
 @pytest.mark.gpu
@@ -80,13 +83,14 @@ def test_every_cell_with_gpu_kernels_is_tested_here():
     assert checks.cells() == CELLS
 
 
-def run_without(missing, *command):
-    """Run a module in a process in which some others cannot be imported."""
+def run_without(missing, *command, path=""):
+    """Run a module in a process in which some others cannot be imported; `path` is a further folder of modules."""
     program = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
     program += "name = sys.argv.pop(1); runpy.run_module(name, run_name='__main__', alter_sys=True)"
     return subprocess.run(
         [sys.executable, "-c", program, ",".join(missing), *command],
         cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(path)},
         capture_output=True,
         text=True,
         check=False,
@@ -149,6 +153,34 @@ def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
     assert bench.is_wrong(row)
 
 
+_SLICE = """
+import torch
+from lib.bench.gpu import slices
+from lib.bench.race import Ledger, Workload
+
+ledger, sizes = Ledger(), {"places": 2, "probed": 2, "rounds": 1, "device": "cpu"}
+torch.set_num_threads(1)
+slices.time_slice("lipschitz", Workload(2, 5, 16), ledger, **sizes)
+for row in ledger.rows:
+    print(row["what"], row["quantity"], row["value"], row["failure"], sep=";")
+"""
+
+
+def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_box, tmp_path):
+    (tmp_path / "a_slice.py").write_text(_SLICE)
+    done = run_without(not_on_a_box, "a_slice", path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(";") for line in done.stdout.splitlines()]
+    assert {failure for *_, failure in rows} == {"None"}
+    values = {(what, quantity): value for what, quantity, value, _ in rows}
+    of = count("lipschitz", 16, 1, "training", 2)
+    graph = "lipschitz, 2, graph"
+    step = 1e3 * float(values[graph, "median time"]) / 5
+    assert float(values[graph, "rate, node_us"]) == pytest.approx(step / of.operators)
+    assert float(values[graph, "rate, tflops"]) == pytest.approx(2 * of.flop / step / 1e6)
+
+
 def test_the_machine_is_told_before_and_after_all_else():
     assert bench.parts()[0] == bench.parts()[-1] == "machine"
     assert [part for part in bench.parts() if "checks" in part] == [f"checks {n}" for n in CELLS]
+    assert [part for part in bench.parts() if "slice" in part] == [f"slice {n}" for n in SLICES]

@@ -141,6 +141,8 @@ class Design:
     """Networks of one cell, width, data set, noise and number of epochs: rates times orders times replicates."""
     batch: int
     probe_batch: int
+    places: int = 50
+    """Networks in one pass, as `lib.experiments.factorial` trains them together on a GPU."""
 
     def attempts(self) -> int:
         """Return the number of networks."""
@@ -159,12 +161,13 @@ class Design:
             yield data.features, length * batches * sum(self.epochs) * self.alike
 
 
-NOW = "as it is: an engine where a GPU has one, else an operator a launch, network after network"
-BESIDE = "operators of the references, networks side by side"
+NOW = "network after network: an engine where a GPU has one, else an operator a launch"
+BESIDE = "together: trained side by side by the references in a graph, probed network after network"
 FUSED = "products and two fused kernels a step, side by side in a graph"
 STORED = "the same, probes in float32 with states stored once"
 WAYS = (NOW, BESIDE, FUSED, STORED)
-"""Networks that are alike share launches where they run side by side. The bytes of fused kernels are not counted: they depend on
+"""The first two are what the experiment does with `together` at 1 and at 0. Those that are alike share launches where they run side by
+side: in the second as many as a pass has places, in the others all. The bytes of fused kernels are not counted: they depend on
 the kernel. The probes compute every state twice, which is a third of their products; who stores them saves that."""
 
 
@@ -186,9 +189,8 @@ def bill(design: Design, rates: dict[str, Rate]) -> list[dict]:
                 for way in WAYS:
                     seconds: dict[str, float] = {}
                     for features, number in steps:
-                        bound, time = _tightest(
-                            way, cell, part, counts[features], design.alike, rates
-                        )
+                        beside = design.places if way == BESIDE else design.alike
+                        bound, time = _tightest(way, cell, part, counts[features], beside, rates)
                         seconds[bound] = seconds.get(bound, 0.0) + number * time
                     key = {"cell": cell, "width": width, "part": part, "way": way}
                     bound = max(seconds, key=seconds.get)
@@ -197,20 +199,20 @@ def bill(design: Design, rates: dict[str, Rate]) -> list[dict]:
 
 
 def _tightest(
-    way: str, cell: str, part: str, counts: Counts, alike: int, rates: dict[str, Rate]
+    way: str, cell: str, part: str, counts: Counts, beside: int, rates: dict[str, Rate]
 ) -> tuple[str, float]:
-    """Return the rate that bounds one step of one network, and its seconds."""
+    """Return the rate that bounds one step of one network, of so many that share launches, and its seconds."""
     float32 = part == TRAINING or way == STORED
     arithmetic = "float32" if float32 else "float64"
     flop = counts.flop * (2 / 3 if part == PROBES and way == STORED else 1)
     bounds = {arithmetic: flop / rates[arithmetic].value}
-    if way == NOW:
+    if way == NOW or (way == BESIDE and part == PROBES):
         rate, number = ("engine", 1) if _has_engine(cell, part) else ("launch", counts.operators)
     elif way == BESIDE:
-        rate, number = "launch", counts.operators / alike
+        rate, number = "node", counts.operators / beside
         bounds["bandwidth"] = counts.bytes / rates["bandwidth"].value
     else:
-        rate, number = "node", (counts.products + 2) / alike
+        rate, number = "node", (counts.products + 2) / beside
     bounds[rate] = number * rates[rate].value
     bound = max(bounds, key=bounds.get)
     return bound, bounds[bound]

@@ -34,6 +34,7 @@ from lib.training.fit import (
     fit,
     fit_together,
 )
+from lib.training.limits import check_copies
 from lib.training.measure import measure
 from lib.training.model import Model, build, pick_device, task_loss
 from lib.training.outcome import Fit
@@ -132,8 +133,11 @@ def train_together(
     Raises
     ------
     ValueError
-        Their networks cannot share a pass, see `lib.training.together`.
+        Their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
     """
+    own = [job for job in jobs if job.order != "sequential" or job.noise != "none"]
+    longer = time_steps(data, jobs[0].noise) / time_steps(data, "none")
+    check_copies(data, len(own) * longer)
     trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
     found = fit_together(trainings, _objective(data), places=_places(jobs[0]))
     return [

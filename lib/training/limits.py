@@ -1,4 +1,4 @@
-"""What a training needs of the machine and of an embedding, checked before it starts."""
+"""What trainings need of the machine and of an embedding, checked before they start."""
 
 import psutil
 import torch
@@ -71,6 +71,32 @@ def check_memory(
         f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} need about "
         f"{_gigabytes(needed)}, there are {_gigabytes(free)}; {advice}"
     )
+
+
+def check_copies(task: Task, copies: float, available: int | None = None) -> None:
+    """Refuse trainings side by side that do not fit the memory, each with a copy of a data set of its own.
+
+    Parameters
+    ----------
+    task
+        The data set as it is held once.
+    copies
+        How many of them there will be, those that are longer counted by their length.
+    available
+        Bytes; those that are free now where it is not given.
+
+    Raises
+    ------
+    ValueError
+        How much is needed, and how much there is.
+    """
+    free = psutil.virtual_memory().available if available is None else available
+    needed = int(copies * (task.train.nbytes + task.test.nbytes))
+    if needed > free:
+        raise ValueError(
+            f"{task.name}: attempts side by side hold data of about {_gigabytes(needed)}, there are {_gigabytes(free)}; lower "
+            "together"
+        )
 
 
 def check_embedding(task: Task, tokens: int) -> None:

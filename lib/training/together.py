@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
 
-from lib.training.batches import Batch
-from lib.training.model import Dropout
+Batch = tuple[Tensor, Tensor]
 
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
@@ -88,7 +87,7 @@ class Together:
         for model in models[1:]:
             if differing := sorted(key for key, _ in first.items() ^ _built(model).items()):
                 raise ValueError(f"expected networks built alike, they differ in {differing[0]}")
-        if models[0].dropout != Dropout() or getattr(models[0].cell, "dropout", 0):
+        if any(vars(models[0].dropout).values()) or getattr(models[0].cell, "dropout", 0):
             raise ValueError(
                 "expected networks without dropout side by side; train them one by one"
             )
@@ -104,7 +103,8 @@ class Together:
             *dict(self._pattern.named_parameters()),
             *dict(self._pattern.named_buffers()),
         ]
-        self._record = record and device in RECORDED
+        self.recorded = record and device in RECORDED
+        """Whether passes are replayed."""
         self._passes: dict[tuple, Pass] = {}
 
     def losses(self, models: Sequence[nn.Module], batches: Sequence[Batch]) -> list[Tensor]:
@@ -130,7 +130,7 @@ class Together:
     def _pass(self, shapes: tuple, tensors: tuple[Tensor, ...]) -> Tensor:
         """Return the losses, (run,), by the pass for batches of these shapes."""
         if shapes not in self._passes:
-            self._passes[shapes] = self._recorded(tensors) if self._record else self._plain
+            self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
         return self._passes[shapes](*tensors)
 
     def _plain(self, *tensors: Tensor) -> Tensor:
@@ -150,6 +150,7 @@ class Together:
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
+            self.recorded = False
             return self._plain
 
     def _loss(self, weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:

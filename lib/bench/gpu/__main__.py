@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from lib.bench.figure_1 import time_figure_1
-from lib.bench.gpu import checks, speed
+from lib.bench.gpu import checks, slices, speed
 from lib.bench.race import Ledger, Workload, read_rows, sentence
 from lib.kernels import _cuda
 from lib.probes.fused import CELLS as PROBED
@@ -27,6 +27,8 @@ BATCH, HIDDEN = 128, 128
 LENGTHS = (1000, 2000)
 ROUNDS, FEW_ROUNDS = 30, 5
 """The fewer where loops of PyTorch are timed beside the kernels."""
+WIDTHS, SLICE, PLACES = (128, 256), 784, 50
+"""Of the slices: widths of the dissertation, time steps of an image, networks in a pass as `lib.experiments.factorial` has them."""
 PATIENCE = 600.0
 """Seconds that a part may take."""
 
@@ -45,8 +47,9 @@ def parts() -> list[str]:
     lengths = [f"figure-1 {length}" for length in LENGTHS]
     tests = [f"checks {name}" for name in checks.cells()]
     probes = [f"probe {name}" for name in PROBED]
+    own = [f"slice {name}" for name in slices.CELLS]
     engines = [f"engines {name}" for name in checks.cells()]
-    return ["machine", *tests, *probes, "newton", *lengths, *engines, "machine"]
+    return ["machine", *tests, *probes, "newton", *lengths, *own, *engines, "machine"]
 
 
 def run_part(part: str, ledger: Ledger) -> None:
@@ -65,6 +68,17 @@ def run_part(part: str, ledger: Ledger) -> None:
         speed.newton(ledger, rounds=FEW_ROUNDS)
     elif kind == "engines":
         speed.time_engines(name, ledger, rounds=FEW_ROUNDS)
+    elif kind == "slice":
+        for hidden in WIDTHS:
+            slices.time_slice(
+                name,
+                Workload(32, SLICE, hidden),
+                ledger,
+                places=PLACES,
+                probed=256,
+                rounds=3,
+                device="cuda",
+            )
     else:
         time_figure_1(Workload(BATCH, int(name), HIDDEN), ledger, rounds=ROUNDS, device="cuda")
 

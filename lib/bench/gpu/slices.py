@@ -1,0 +1,134 @@
+"""A slice of the factorial experiment: what its networks cost a GPU one at a time, and many in one pass.
+
+The passes take what a step of training takes but the batches' way to the device; all are loops over time, so that one length tells the
+rate of any. The rates that follow are those that the bill (`lib.bench.bill`, notebook 85) rests on.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lib import kernels
+from lib.bench.bill import TRAINING, count
+from lib.bench.figure_1 import on_device
+from lib.bench.race import Ledger, Timer, Workload, race, wall
+from lib.cells import make_cell
+from lib.probes.adjoint import adjoint_norms
+from lib.training.together import Together
+
+CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem")
+HYPER_PARAMETERS = {"unicornn": {"layers": 2}}
+CLASSES = 10
+
+
+class Network(nn.Module):
+    """A cell and a head, as `lib.training.model.Model`, which needs packages that a box lacks."""
+
+    def __init__(self, name: str, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.cell = make_cell(name, inputs, hidden, **HYPER_PARAMETERS.get(name, {}))
+        self.output = nn.Linear(hidden, CLASSES)
+        self.dropout = SimpleNamespace()  # none
+
+    def forward(self, u: Tensor, *, engine: str = "auto") -> Tensor:
+        """Return (batch, classes) of inputs (batch, time, input)."""
+        _, state = self.cell(u.transpose(0, 1).contiguous(), engine=engine)
+        return self.output(state[self.cell.readout])
+
+
+def time_slice(
+    name: str,
+    workload: Workload,
+    ledger: Ledger,
+    *,
+    places: int,
+    probed: int,
+    rounds: int,
+    device: str,
+) -> list[dict]:
+    """Time a training pass of one network and of many, with and without a graph, their optimisers, and a probe.
+
+    Parameters
+    ----------
+    name
+        The cell.
+    workload
+        Sizes of a batch.
+    ledger, rounds
+        As in `race`.
+    places, probed
+        Networks in a pass, and sequences that are probed at once.
+    device
+        ``cpu`` or ``cuda``.
+
+    Returns
+    -------
+    list of dict
+        The rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, and
+        whether it was recorded.
+    """
+    networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
+    own = [list(network.parameters()) for network in networks]
+    shape = workload.batch, workload.time_steps, workload.inputs
+    batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
+    u = torch.rand(workload.time_steps, probed, workload.inputs, device=device)
+    passes = {record: Together(networks, _loss, places, record=record) for record in (False, True)}
+
+    def beside(record: bool) -> Callable[[], object]:
+        every = [parameter for parameters in own for parameter in parameters]
+        return lambda: torch.autograd.grad(
+            passes[record].losses(networks, [batch] * places), every, allow_unused=True
+        )
+
+    optimisers = [torch.optim.Adam(parameters) for parameters in own]
+    for parameter in (parameter for parameters in own for parameter in parameters):
+        parameter.grad = torch.zeros_like(parameter)
+    engine = kernels.choose(name, torch.device(device).type, torch.float32)
+    alone, plain, graph = f"{name}, one, {engine}", f"{name}, {places}", f"{name}, {places}, graph"
+    runs = {
+        alone: lambda: torch.autograd.grad(_loss(networks[0], *batch), own[0], allow_unused=True),
+        plain: beside(False),
+        graph: beside(True),
+        f"{name}, optimisers of {places}": lambda: [optimiser.step() for optimiser in optimisers],
+        f"{name}, probe of {probed}": lambda: adjoint_norms(
+            networks[0].cell, u, torch.sum, times=(1, len(u))
+        ),
+    }
+    timer: Callable[..., Timer] = on_device if device == "cuda" else wall
+    entrants = {what: timer(run) for what, run in runs.items()}
+    baselines = dict.fromkeys((plain, graph), (alone,))
+    found = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
+    ledger.add(graph, "recorded", size=workload, passed=passes[True].recorded)
+    if device == "cuda":
+        memory = torch.cuda.max_memory_allocated() / 2**30
+        ledger.add(graph, "most memory, of all", size=workload, value=memory, unit="GiB")
+    _add_rates(
+        {row["what"]: row["value"] for row in found}, (alone, plain, graph), workload, ledger
+    )
+    return found
+
+
+def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
+    return F.cross_entropy(model(inputs), classes)
+
+
+def _add_rates(
+    times: dict[str, float], names: tuple[str, str, str], workload: Workload, ledger: Ledger
+) -> None:
+    """Add what a time step, an operator and an operation took, of those that were timed."""
+    alone, plain, graph = names
+    name, engine = alone.split(", one, ")
+    of = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
+    one = "launch_us" if engine.startswith("reference") else "engine_us"
+    for what, quantity in ((alone, one), (plain, "launch_us"), (graph, "node_us")):
+        if what in times:
+            step = 1e3 * times[what] / workload.time_steps
+            rate = step if quantity == "engine_us" else step / of.operators
+            ledger.add(what, f"rate, {quantity}", size=workload, value=rate, unit="us")
+    if graph in times:
+        places = int(plain.split(", ")[1])
+        tflops = places * of.flop * workload.time_steps / times[graph] / 1e9
+        ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")

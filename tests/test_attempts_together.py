@@ -1,0 +1,320 @@
+"""Attempts of the factorial experiment side by side: each as if it were alone, stored alone, and no other's concern."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from dask.distributed import LocalCluster
+from designs import one_job
+from toys import toy_task
+
+from lib.experiments import EXPERIMENTS, _experiment, factorial, load_profile
+from lib.experiments.factorial import PLACES, train, train_together
+from lib.paths import ROOT
+from lib.results.factorial import MEASUREMENTS
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params import Jobs, ParameterError, checked
+from lib.tasks.sources import prepare
+from lib.training.jobs import Work, run
+from lib.training.jobs.run import JobError
+from lib.training.limits import check_copies
+
+EXPERIMENT = EXPERIMENTS["factorial"]
+(SMOKE,) = load_profile("smoke").designs["factorial"]
+CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
+LEVELS = {
+    "width": 16,
+    "learning_rate": 0.01,
+    "training_length": 2,
+    "dataset": "toy",
+    "start": "author",
+    "batch_size": 8,
+    "together": 4,
+}
+OTHERS = [
+    {"order": "permuted", "noise": "post"},
+    {"order": "sequential", "noise": "uniform", "training_length": 1},
+    {"order": "permuted", "noise": "uniform", "learning_rate": 0.1, "replicate": 3},
+]
+
+
+def attempts(architecture, **changes):
+    levels = LEVELS | changes
+    return [one_job("factorial", **levels | {"architecture": architecture} | o) for o in OTHERS]
+
+
+def content(found):
+    return {name: np.asarray(value).tobytes() for name, value in found.items()}
+
+
+@pytest.mark.parametrize("architecture", CELLS)
+def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
+    jobs, data = attempts(architecture), toy_task(n=16)
+    alone = [train(job, data) for job in jobs]
+    beside = train_together(jobs, data, [None] * len(jobs))
+    for job, one, two in zip(jobs, alone, beside, strict=True):
+        assert (one["status"], one["epochs_completed"]) == (COMPLETED, job.training_length)
+        assert (two["status"], two["epochs_completed"]) == (COMPLETED, job.training_length)
+        for name in MEASUREMENTS:
+            assert two[name].shape == (2, job.training_length)
+            np.testing.assert_allclose(two[name], one[name], rtol=1e-4, atol=1e-4, err_msg=name)
+    losses = np.array([one["loss"][0, 0] for one in alone])
+    assert np.ptp(losses) > 2e-3, "attempts must differ by more than they may be off"
+    assert abs(alone[0]["loss"][0, 1] - losses[0]) > 2e-3, "and have learned something"
+
+
+def test_one_that_diverges_leaves_the_others_their_bits():
+    data, (first, _, third) = toy_task(n=16), attempts("gru")
+    wild = first.at(learning_rate=math.inf)
+    expected = train_together([first, third], data, [None] * 2)
+    *found, last = train_together([first, third, wild], data, [None] * 3)
+    assert [content(one) for one in found] == [content(one) for one in expected]
+    alone = train(wild, data)
+    assert last["status"] == alone["status"] == DIVERGED
+    assert last["epochs_completed"] == alone["epochs_completed"] == 0
+
+
+# --------------------------------------------------------------------------- as jobs, with their shards
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare("digits", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def where():
+    """A cluster that the tests share, to which jobs travel as bytes."""
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address=None,
+        memory_limit=0,
+    ) as cluster:
+        yield Jobs(scheduler=cluster.scheduler_address, workers=0)
+
+
+def design(**changes):
+    small = {
+        "architecture": ("gru",),
+        "width": (16,),
+        "learning_rate": (0.01, 0.1),
+        "training_length": (2,),
+        "order": ("permuted",),
+        "noise": ("none",),
+        "replicates": 2,
+        "train_size": 16,
+        "batch_size": 8,
+        "together": 3,
+    }
+    return SMOKE.at(**small | changes)
+
+
+def trained(where, prepared, cache, **changes):
+    designs = (design(**changes),)
+    return EXPERIMENT.train("factorial", "smoke", designs, where, cache=cache, prepared=prepared)
+
+
+def shards(cache):
+    return {path.name: path.read_bytes() for path in cache.glob("*.npz")}
+
+
+@pytest.fixture(scope="module")
+def whole(where, prepared, tmp_path_factory):
+    """Three replicates of two rates, trained uninterrupted: six attempts, three in a pass."""
+    cache = tmp_path_factory.mktemp("whole")
+    return trained(where, prepared, cache, replicates=3), cache
+
+
+def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
+    where, prepared, whole, tmp_path, capsys
+):
+    trained(where, prepared, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
+    assert len(before) == 4
+    capsys.readouterr()
+    ds = trained(where, prepared, tmp_path, replicates=3)
+    told = capsys.readouterr().err
+    assert "factorial: 2 of 6 jobs to run" in told and "and 1 beside it" in told
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    expected, cache = whole
+    assert ds.identical(expected), "in other company the same attempts came out otherwise"
+    assert shards(tmp_path).keys() == shards(cache).keys()
+    assert json.loads((tmp_path / "factorial.cost.json").read_text())["core_seconds"] > 0
+
+
+def test_shards_of_the_two_ways_never_meet(where, prepared, whole, tmp_path):
+    expected, cache = whole
+    kept = shards(cache)
+    alone = trained(where, prepared, tmp_path, together=1)
+    assert not kept.keys() & shards(tmp_path).keys()
+    said = (json.loads(ds.attrs["settings"])["engines"] for ds in (expected, alone))
+    assert list(said) == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
+
+
+def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
+    def made(**changes):
+        return EXPERIMENT.work(next(design(**changes).jobs()), prepared)
+
+    one = made()
+    for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
+        assert made(**same).company == one.company and made(**same).name() != one.name()
+    assert made(noise=("post",)).company == made(noise=("uniform",)).company != one.company
+    others = [{"width": (32,)}, {"architecture": ("rnn",)}, {"batch_size": 4}, {"probe_size": 3}]
+    assert len({made(**other).company for other in others} | {one.company}) == 5
+    assert made(replicates=9).name() == one.name() != made(together=4).name()
+    levels = one.name()["job"]["levels"]
+    assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
+    assert made(together=1).company == "" and made(together=1).run is factorial.run
+
+
+def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
+    prepared, monkeypatch
+):
+    job = next(design(together=0).jobs())
+    alone = next(design(together=1).jobs())
+    assert EXPERIMENT.work(job, prepared).name() == EXPERIMENT.work(alone, prepared).name()
+    for module in (_experiment, factorial):
+        monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
+    made = EXPERIMENT.work(job, prepared)
+    assert made.places == PLACES and made.run is factorial.run_together
+    engine = f"reference-cuda, {PLACES} places; probes reference-cuda"
+    assert made.identity["engines"] == {"gru": engine.replace("probes reference", "probes library")}
+
+
+def test_what_cannot_be_trained_so_is_told_before_anything_is(prepared, tmp_path):
+    nowhere = Jobs(scheduler="tcp://127.0.0.1:1", workers=0)
+    with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
+        trained(nowhere, prepared, tmp_path, width=(16, 20))
+    section = load_profile("smoke").designs["linear_gaps"][0].values() | {"together": 2}
+    del section["replicate"]
+    with pytest.raises(ParameterError, match="unknown parameter linear_gaps.together"):
+        checked(EXPERIMENTS["linear_gaps"].design, section, "linear_gaps")
+
+
+def test_data_that_do_not_fit_the_memory_are_told_before_any_is_varied(monkeypatch):
+    data, jobs = toy_task(n=16), attempts("rnn")
+    # Three own copies of two parts of 16 sequences, of 6 numbers and 5 of noise, and a class each that counts with them.
+    needed = 3 * 11 / 6 * 2 * 16 * (6 * 4 + 8)
+    check_copies(data, 3 * 11 / 6, available=math.ceil(needed))
+    memory = SimpleNamespace(available=math.floor(needed) - 1)
+    monkeypatch.setattr("lib.training.limits.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr(factorial, "vary", lambda *_: pytest.fail("varied"))
+    with pytest.raises(ValueError, match="toy: attempts side by side hold .*; lower together"):
+        train_together(jobs, data, [None] * 3)
+
+
+@pytest.mark.parametrize("failures", [1, math.inf])
+def test_one_that_fails_is_tried_again_and_named_and_the_others_are_kept(
+    where, prepared, whole, tmp_path, monkeypatch, failures
+):
+    tries = []
+    measure = factorial._measure_splits
+
+    def failing(task, job, model):
+        if (job.replicate, job.learning_rate) == (1, 0.1):
+            tries.append(job)
+            if len(tries) <= failures:
+                raise OSError("the disk is away")
+        return measure(task, job, model)
+
+    monkeypatch.setattr(factorial, "_measure_splits", failing)
+    expected, cache = whole
+    if failures == 1:
+        assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
+    else:
+        named = r"1 of 6 jobs .* gru 16 on digits .* rate 0.1, 2 epochs, replicate 2: OSError: the"
+        with pytest.raises(JobError, match=named):
+            trained(where, prepared, tmp_path, replicates=3)
+    lost = shards(cache).keys() - shards(tmp_path).keys()
+    assert len(lost) == (failures > 1)
+
+
+class _Plain(Work):
+    """A job of a test, which is no code of `lib`."""
+
+    code = "0" * 16
+
+
+def _fail(asked, resumes):
+    return [MemoryError("too many")] * len(asked)
+
+
+def test_an_error_that_all_share_names_them_all(where, tmp_path):
+    alike = {"run": _fail, "modules": (), "company": "one", "places": 2}
+    jobs = [_Plain(arguments=(), identity={"i": i}, title=f"job {i}", **alike) for i in range(3)]
+    with pytest.raises(
+        JobError, match="3 of 3 jobs of test failed.* job [02]: MemoryError: too many"
+    ):
+        run.run_jobs("test", jobs, tmp_path, where)
+
+
+def test_calls_hold_a_company_and_the_largest_is_first():
+    def job(size, company="", places=1):
+        return _Plain(
+            run=_fail,
+            arguments=(),
+            identity={},
+            modules=(),
+            size=size,
+            company=company,
+            places=places,
+        )
+
+    jobs = [job(5), job(4, "a", 2), job(4, "b", 2), job(3, "a", 2), job(2, "a", 2), job(1)]
+    assert run._units(jobs, range(6)) == [[1, 3], [0], [2], [4], [5]]
+
+
+_KILLED = """
+import contextlib, os, signal, sys
+from pathlib import Path
+from dask.distributed import Client
+from lib.training.jobs import run
+from lib.training.resume import Resume
+sys.path.insert(0, "tests")
+from test_attempts_together import Jobs, trained
+
+@contextlib.contextmanager
+def here(scheduler, workers):
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        yield client
+
+saved, save = [], Resume.save
+
+def dying(self, *state):
+    if len(saved) == 5:  # of the second of three, at its second step: the others' states are a step newer and as old
+        self._path.with_name(self._path.name + ".part").write_bytes(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    saved.append(save(self, *state))
+
+run.connect, Resume.save = here, dying
+run._resume = lambda cache, name, title: Resume(
+    run.shard_path(cache, name).with_suffix(".state"), title, every=0.0
+)
+trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2]), replicates=3)
+"""
+
+
+def test_attempts_killed_at_different_steps_end_with_the_same_bytes(
+    where, prepared, whole, tmp_path, capsys
+):
+    command = [sys.executable, "-c", _KILLED, str(prepared), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
+    expected, cache = whole
+    assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
+    told = capsys.readouterr().err
+    assert {f"goes on from step {k}" in told for k in (1, 2)} == {True}
+    assert shards(tmp_path).keys() == shards(cache).keys()
+    assert not list(tmp_path.glob("*.state")), "states are forgotten with the results kept"
