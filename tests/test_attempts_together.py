@@ -305,6 +305,7 @@ trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2])
 """
 
 
+@pytest.mark.slow
 def test_attempts_killed_at_different_steps_end_with_the_same_bytes(
     where, prepared, whole, tmp_path, capsys
 ):

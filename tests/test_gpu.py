@@ -177,6 +177,7 @@ def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_b
     graph = "lipschitz, 2, graph"
     step = 1e3 * float(values[graph, "median time"]) / 5
     assert float(values[graph, "rate, node_us"]) == pytest.approx(step / of.operators)
+    assert float(values[graph, "bits in another company"]) == 0
     assert float(values[graph, "rate, tflops"]) == pytest.approx(2 * of.flop / step / 1e6)
 
 

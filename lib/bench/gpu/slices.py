@@ -67,8 +67,8 @@ def time_slice(
     Returns
     -------
     list of dict
-        The rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, and
-        whether it was recorded.
+        The rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, whether
+        it was recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
     """
     networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
     own = [list(network.parameters()) for network in networks]
@@ -108,11 +108,36 @@ def time_slice(
     _add_rates(
         {row["what"]: row["value"] for row in found}, (alone, plain, graph), workload, ledger
     )
+    _add_bits(passes, networks, batch, graph, workload, ledger)
     return found
 
 
 def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
     return F.cross_entropy(model(inputs), classes)
+
+
+def _add_bits(
+    passes: dict[bool, Together],
+    networks: list[Network],
+    batch: tuple[Tensor, Tensor],
+    what: str,
+    workload: Workload,
+    ledger: Ledger,
+) -> None:
+    own = list(networks[0].parameters())
+
+    def gradients(company: int, record: bool = True) -> Tensor:
+        loss, *_ = passes[record].losses(networks[:company], [batch] * company)
+        found = torch.autograd.grad(loss, own, allow_unused=True, materialize_grads=True)
+        return torch.cat([gradient.flatten() for gradient in found])
+
+    whole = gradients(len(networks))
+    for quantity, other in (
+        ("bits in another company", gradients(1)),
+        ("bits of a plain pass", gradients(len(networks), record=False)),
+    ):
+        off = (whole - other).abs().max().item() / whole.abs().max().item()
+        ledger.add(what, quantity, size=workload, value=off, unit="relative", passed=off == 0)
 
 
 def _add_rates(
