@@ -58,7 +58,7 @@ def test_cells_of_more_operators_count_more():
         (bill.NOW, "lstm", PROBES, "launch", 20 * 5e-6),
         (bill.NOW, "lipschitz", TRAINING, "engine", 10e-6),
         (bill.BESIDE, "lipschitz", TRAINING, "node", 20 * 1.5e-6 / 10),
-        (bill.BESIDE, "lipschitz", PROBES, "launch", 20 * 5e-6),
+        (bill.BESIDE, "lstm", PROBES, "launch", 20 * 5e-6),
         (bill.FUSED, "lipschitz", TRAINING, "node", 7 * 1.5e-6 / 10),
         (bill.FUSED, "lipschitz", PROBES, "node", 7 * 1.5e-6 / 10),
     ],
