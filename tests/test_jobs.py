@@ -5,7 +5,6 @@ import hashlib
 import io
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -313,22 +312,6 @@ def test_local_workers_are_processes_of_one_thread(monkeypatch):
     for how in started:
         assert how["processes"] is True and how["threads_per_worker"] == 1
         assert how["local_directory"] == str(CACHE / "dask")
-
-
-def _fresh_pages():
-    """Return how many new pages of memory an array of 100 MB takes, the least of eight that live one after another."""
-    found = []
-    for _ in range(8):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        torch.ones(25_000_000)
-        found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-    return min(found)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the memory allocator is glibc's")
-def test_a_worker_keeps_the_memory_of_large_arrays():
-    with cluster.connect("local", 1) as client:
-        assert client.submit(_fresh_pages).result() < 2_000  # 24,414 where all are new
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
