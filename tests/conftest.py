@@ -41,6 +41,22 @@ def house(request, tmp_path_factory):
     house.end()
 
 
+@pytest.fixture(scope="session")
+def scheduler():
+    """Address of a cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
+    from dask.distributed import LocalCluster  # which a GPU box lacks
+
+    with LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp://",
+        dashboard_address="127.0.0.1:0",
+        memory_limit=0,
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _notebooks_ahead(request):
     """Run the notebooks that tests ask for from the first test on, where a second core is idle."""

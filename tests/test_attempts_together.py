@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from dask.distributed import LocalCluster
 from designs import one_job
 from toys import toy_task
 
@@ -91,17 +90,8 @@ def prepared(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def where():
-    """A cluster that the tests share, to which jobs travel as bytes."""
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address=None,
-        memory_limit=0,
-    ) as cluster:
-        yield Jobs(scheduler=cluster.scheduler_address, workers=0)
+def where(scheduler):
+    return Jobs(scheduler=scheduler, workers=0)
 
 
 def design(**changes):

@@ -64,20 +64,6 @@ def run_study(scheduler, prepared, cache, **changes):
 
 
 @pytest.fixture(scope="session")
-def scheduler():
-    """Address of a cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:
-        yield cluster.scheduler_address
-
-
-@pytest.fixture(scope="session")
 def whole(scheduler, prepared, tmp_path_factory):
     """A small study, run uninterrupted."""
     return run_study(scheduler, prepared, tmp_path_factory.mktemp("cache"))
@@ -312,6 +298,31 @@ def test_local_workers_are_processes_of_one_thread(monkeypatch):
     for how in started:
         assert how["processes"] is True and how["threads_per_worker"] == 1
         assert how["local_directory"] == str(CACHE / "dask")
+
+
+FRESH_PAGES = """
+import resource, threading, torch
+
+def least():
+    for _ in range(8):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.ones(25_000_000)
+        found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+
+found = []
+thread = threading.Thread(target=least)
+thread.start()
+thread.join()
+print(min(found))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory allocator is glibc's")
+def test_a_worker_keeps_the_memory_of_large_arrays():
+    environment = os.environ | cluster._ENVIRONMENT
+    command = [sys.executable, "-c", FRESH_PAGES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 2_000  # pages; 24,414 where 100 MB are new each time
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):

@@ -110,8 +110,6 @@ class Experiment:
 
     def work(self, job: Any, prepared: Path | None) -> Work:
         """Return a job as `lib.training.jobs` runs it."""
-        device = pick_device(self.device(job)).type
-        engines = {name: engine(name, device) for name in sorted(set(self.cells(job)))}
         places = self.places(job)
         company = json.dumps(self.alike(job), sort_keys=True) if places > 1 else ""
         return Work(
@@ -123,10 +121,10 @@ class Experiment:
                 "experiment": self.name,
                 "levels": self.identity(job),
                 "engines": self.engines(job),
-                "device": device,
+                "device": pick_device(self.device(job)).type,
                 "data": {name: data_hash(prepared, name) for name in sorted(self.datasets(job))},
             },
-            modules=tuple(sorted({*self.modules(job), *_modules(engines)})),
+            modules=tuple(sorted({*self.modules(job), *_modules(self._chosen(job))})),
             size=self.size(job),
             title=self.title(job),
         )
@@ -213,12 +211,16 @@ class Experiment:
 
     def engines(self, job: Any) -> dict[str, str]:
         """Return what runs each cell of a job, by name: networks side by side are trained by the reference."""
-        device, places = pick_device(self.device(job)).type, self.places(job)
-        chosen = {name: engine(name, device) for name in sorted(set(self.cells(job)))}
+        chosen, places = self._chosen(job), self.places(job)
         if places == 1:
             return chosen
+        device = pick_device(self.device(job)).type
         reference = "reference" if device == "cpu" else f"reference-{device}"
         return {name: f"{reference}, {places} places; probes {own}" for name, own in chosen.items()}
+
+    def _chosen(self, job: Any) -> dict[str, str]:
+        device = pick_device(self.device(job)).type
+        return {name: engine(name, device) for name in sorted(set(self.cells(job)))}
 
 
 def engine(cell: str, device: str) -> str:

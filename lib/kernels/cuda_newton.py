@@ -67,11 +67,8 @@ def _forward(w, h, alpha, g, y0, z0, y, z, T):
     drives, before = cuda.local.array(span, real), cuda.local.array(span, real)
     slope, force = cuda.local.array(span, real), cuda.local.array(span, real)
     memory = cuda.shared.array(0, real)
-    here, after, flag = (
-        0,
-        6 * rows,
-        12 * rows,
-    )  # of the flags one is raised while the other is lowered
+    # Of the two flags one is raised while the other is lowered.
+    here, after, flag = 0, 6 * rows, 12 * rows
     if row == 0:
         memory[flag], memory[flag + 1] = ZERO, ZERO
     w_, h_, alpha_ = w[chain], h[chain], alpha[chain]

@@ -105,9 +105,7 @@ def adjoint_norms(
     is one step; a single step that does so would still be rounded.
     """
     T = u.shape[0]
-    wanted = sorted(set(range(1, T + 1) if times is None else times))
-    if not wanted or wanted[0] < 0 or wanted[-1] > T:
-        raise ValueError(f"expected time points between 0 and T={T}, got {list(wanted)}")
+    wanted = asked_times(times, T)
     if chunk is not None and chunk < 1:
         raise ValueError(f"expected a positive chunk, got {chunk}")
     if engine not in ("auto", "reference", "float32"):
@@ -132,6 +130,14 @@ def adjoint_norms(
         for start, stop, state_there in reversed(starts):
             _pull_back(chunks, state_there, start, stop, tracker)
     return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
+
+
+def asked_times(times: Sequence[int] | None, T: int) -> list[int]:
+    """Return the time points that are asked for, ascending, all of 1..T where none are named; refuse those outside 0..T."""
+    wanted = sorted(set(range(1, T + 1) if times is None else times))
+    if not wanted or wanted[0] < 0 or wanted[-1] > T:
+        raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
+    return wanted
 
 
 def _last_adjoint(

@@ -24,7 +24,8 @@ from lib.cells.unicornn import Weights
 from lib.kernels._cuda import DEVICES
 from lib.kernels._runs import map_tensors
 from lib.kernels.cuda_adjoints import accumulated, dense_adjoints, oscillator_adjoints
-from lib.probes.adjoint import AdjointNorms, _last_adjoint, _norm
+from lib.probes.adjoint import AdjointNorms, _last_adjoint, _norm, asked_times
+from lib.probes.products import sigmoid_slope, tanh_slope
 
 CHUNK = 128
 """Steps whose coefficients are computed at a time, in float64."""
@@ -63,9 +64,7 @@ def fused_adjoint_norms(
         not where kernels run.
     """
     T = len(u)
-    wanted = sorted(set(range(1, T + 1) if times is None else times))
-    if not wanted or wanted[0] < 0 or wanted[-1] > T:
-        raise ValueError(f"expected time points between 0 and T={T}, got {list(wanted)}")
+    wanted = asked_times(times, T)
     if cell.name not in CELLS or getattr(cell, "skip", 0):
         which = f"{cell.name} with residual connections" if cell.name in CELLS else cell.name
         raise ValueError(
@@ -125,17 +124,6 @@ def _dense(cell: Cell, weights, state: State, u: Tensor) -> tuple[Callable, Stat
 def _run(cell: Cell, weights, state: State, u: Tensor) -> tuple[Tensor, State]:
     run = kernels.select(cell.name, "auto", u)
     return unroll(cell.step, weights, state, u) if run is None else run(weights, state, u)
-
-
-def tanh_slope(a: Tensor) -> Tensor:
-    """Return the slope of tanh at `a`, no zero where tanh is 1 to the last digit."""
-    e = (-2 * a.abs()).exp()
-    return 4 * e / (1 + e).square()
-
-
-def sigmoid_slope(a: Tensor) -> Tensor:
-    """Return the slope of the logistic function at `a`, likewise."""
-    return tanh_slope(a / 2) / 4
 
 
 def _argument(x: Tensor, W: Tensor, u: Tensor, R: Tensor, b: Tensor) -> Tensor:

@@ -77,6 +77,17 @@ def _multiplied(x: Tensor, M: Tensor) -> Tensor:
     return (x / largest).float().matmul(M.float()).double() * largest
 
 
+def tanh_slope(a: Tensor) -> Tensor:
+    """Return the slope of tanh at `a`, no zero where tanh is 1 to the last digit."""
+    e = (-2 * a.abs()).exp()
+    return 4 * e / (1 + e).square()
+
+
+def sigmoid_slope(a: Tensor) -> Tensor:
+    """Return the slope of the logistic function at `a`, likewise."""
+    return tanh_slope(a / 2) / 4
+
+
 class _Tanh(torch.autograd.Function):
     @staticmethod
     def forward(a: Tensor) -> Tensor:
@@ -88,8 +99,7 @@ class _Tanh(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
-        e = (-2 * ctx.saved_tensors[0].abs()).exp()
-        return gradient * 4 * e / (1 + e).square()
+        return gradient * tanh_slope(*ctx.saved_tensors)
 
 
 class _Sigmoid(torch.autograd.Function):
@@ -103,8 +113,7 @@ class _Sigmoid(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> Tensor:
-        e = (-ctx.saved_tensors[0].abs()).exp()
-        return gradient * e / (1 + e).square()
+        return gradient * sigmoid_slope(*ctx.saved_tensors)
 
 
 _SLOPED = {"tanh": _Tanh, "sigmoid": _Sigmoid}

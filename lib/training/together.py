@@ -19,8 +19,6 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
 
-Batch = tuple[Tensor, Tensor]
-
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
 
@@ -107,7 +105,9 @@ class Together:
         """Whether passes are replayed."""
         self._passes: dict[tuple, Pass] = {}
 
-    def losses(self, models: Sequence[nn.Module], batches: Sequence[Batch]) -> list[Tensor]:
+    def losses(
+        self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
+    ) -> list[Tensor]:
         """Return the loss of each of some of the models on its own batch, as functions of its own parameters.
 
         Batches of one shape share a pass.
