@@ -183,7 +183,7 @@ class Task:
             asked = np.bincount(part.targets.ravel(), minlength=self.outputs) / part.targets.size
             if (counts[asked > 0] == 0).any():
                 counts = counts + 1
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 loss = -np.sum(asked * np.log(counts / counts.sum()), where=asked > 0)
             return float(loss), float(asked[counts.argmax()])
         axes = tuple(range(known.ndim - 1))
