@@ -129,6 +129,30 @@ def test_what_grids_share_and_add_to_is_a_mapping(content):
             _load(content)
 
 
+def test_changes_stand_over_the_grids_that_they_name(content):
+    group = content["base"]["supervised"]["pixels"]
+    group["changes"] = {"LSTM": {"width": 7, "clip": 2.0}, "LSTM, psMNIST": {"width": 9}}
+    found = {(d.label, d.task_label): d for d in _load(content).designs["pixels"]}
+    here, there = (found[("LSTM",), (task,)] for task in ("sMNIST", "psMNIST"))
+    assert (here.width, here.clip, there.width, there.clip) == ((7,), 2.0, (9,), 2.0)
+    assert found[("GRU",), ("sMNIST",)].width == (group["width"],)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"LSMT": {"width": 7}}, "pixels.changes: no grid is called 'LSMT'; known: GRU, .*LSTM"),
+        ({"LSTM": 7}, "pixels.changes is .*; expected keys and values by label"),
+        ([], "pixels.changes is .*; expected keys and values by label"),
+        ({"LSTM": {"widht": 7}}, r"unknown parameter supervised.pixels.grids\[1\].widht"),
+    ],
+)
+def test_changes_of_no_grid_are_refused(content, changes, complaint):
+    content["base"]["supervised"]["pixels"]["changes"] = changes
+    with pytest.raises(ParameterError, match=complaint):
+        _load(content)
+
+
 def test_what_two_grids_plan_alike_is_refused(content):
     grids = content["base"]["adding"]["grids"]
     grids.append(grids[0] | {"training_steps": 20})

@@ -264,13 +264,18 @@ def checked(kind: type[Section], content: object, where: str) -> Any:
 
 
 def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
-    """Return a section as designs: itself, or one for each of its ``grids``, which stand over what they share."""
+    """Return a section as designs: itself, or one for each of its ``grids``, which stand over what they share.
+
+    ``changes`` stand over the grids, by their label or by label and task: a profile says with them what is otherwise in a few
+    grids of the base.
+    """
     if not (isinstance(content, dict) and "grids" in content):
         return (checked(kind, content, where),)
-    grids = content["grids"]
+    grids, changes = content["grids"], content.get("changes", {})
     if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
         raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
-    shared = {key: value for key, value in content.items() if key != "grids"}
+    grids = _changed(grids, changes, where)
+    shared = {key: value for key, value in content.items() if key not in ("grids", "changes")}
     for i, grid in enumerate(grids):
         for key in shared.keys() & grid.keys():
             if isinstance(grid[key], dict) and not isinstance(shared[key], dict):
@@ -291,6 +296,24 @@ def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
                 )
             seen[key] = f"grids[{i}]"
     return tuple(found)
+
+
+def _changed(grids: list[dict], changes: object, where: str) -> list[dict]:
+    """Return the grids with what is said of their labels, ``LEM`` or ``LEM, psMNIST``, the latter over the former."""
+    if not isinstance(changes, dict) or not all(isinstance(c, dict) for c in changes.values()):
+        raise ParameterError(f"{where}.changes is {changes!r}; expected keys and values by label")
+    names = [(str(g.get("label")), f"{g.get('label')}, {g.get('task_label')}") for g in grids]
+    for label in changes:
+        if not any(label in said for said in names):
+            raise ParameterError(
+                f"{where}.changes: no grid is called {label!r}; known: {', '.join(sorted({n[0] for n in names}))}"
+            )
+    changed = []
+    for grid, said in zip(grids, names, strict=True):
+        for name in said:
+            grid = _over(grid, changes.get(name, {}))
+        changed.append(grid)
+    return changed
 
 
 def _explain(where: str, error: ValidationError) -> str:
