@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 
-from lib.plotting import colour
+from lib.plotting import colour, marker
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
 RUN = ("label", "task_label", "architecture", "width", "learning_rate", "hyper_parameters", "task")
@@ -210,14 +210,15 @@ def curves(ds: xr.Dataset, name: str = "test_metric") -> pd.DataFrame:
 def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: dict[str, str] | None = None) -> None:
     """Draw `curves`: a line for each network, the mean over trainings, with a band from the smallest to the largest.
 
-    `styles` gives line styles by label, for networks of one architecture.
+    An architecture's marker stands on it at eight places. `styles` gives line styles by label, for networks of one architecture.
     """
     for _, rows in frame.groupby("run", sort=False):
         first = rows.iloc[0]
         by_step = rows.groupby("step")["value"]
         mean, tint = by_step.mean(), colour(first["architecture"])
         style = (styles or {}).get(first["label"], "-")
-        ax.plot(mean.index, mean, style, color=tint, label=first["label"])
+        (line,) = ax.plot(mean.index, mean, style, color=tint, label=first["label"], markersize=4)
+        line.set(marker=marker(first["architecture"]), markevery=-(-len(mean) // 8))
         if by_step.size().max() > 1:
             ax.fill_between(mean.index, by_step.min(), by_step.max(), color=tint, alpha=0.15, lw=0)
 
