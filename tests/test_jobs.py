@@ -300,7 +300,7 @@ def test_local_workers_are_processes_of_one_thread(monkeypatch):
         assert how["local_directory"] == str(CACHE / "dask")
 
 
-# An aligned array finds the place of a freed one of its size only once neighbours have merged, after about ten.
+# An aligned array fits into a freed one's place only after that has merged with its neighbours, which takes about ten rounds.
 FRESH_PAGES = """
 import resource, threading, torch
 

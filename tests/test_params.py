@@ -131,25 +131,44 @@ def test_what_grids_share_and_add_to_is_a_mapping(content):
 
 def test_changes_stand_over_the_grids_that_they_name(content):
     group = content["base"]["supervised"]["pixels"]
-    group["changes"] = {"LSTM": {"width": 7, "clip": 2.0}, "LSTM, psMNIST": {"width": 9}}
+    group["changes"] = {
+        "chrono-LSTM": {"width": 7, "hyper_parameters": {"chrono": 5}},
+        "chrono-LSTM, psMNIST": {"width": 9},
+    }
     found = {(d.label, d.task_label): d for d in _load(content).designs["pixels"]}
-    here, there = (found[("LSTM",), (task,)] for task in ("sMNIST", "psMNIST"))
-    assert (here.width, here.clip, there.width, there.clip) == ((7,), 2.0, (9,), 2.0)
+    here, there = (found[("chrono-LSTM",), (task,)] for task in ("sMNIST", "psMNIST"))
+    assert (here.width, there.width) == ((7,), (9,))
+    assert here.hyper_parameters == there.hyper_parameters == {"chrono": 5}
     assert found[("GRU",), ("sMNIST",)].width == (group["width"],)
+
+
+def test_changes_know_a_task_that_all_grids_share(content):
+    content["base"]["supervised"]["noisy_images"]["changes"] = {"UnICORNN, nCIFAR-10": {"width": 9}}
+    found = {(d.label, d.task_label): d.width for d in _load(content).designs["noisy_images"]}
+    assert found[("UnICORNN",), ("nCIFAR-10",)] == (9,) != found[("UnICORNN",), ("fresh noise",)]
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"LSMT": {"width": 7}}, "pixels.changes: no grid is called 'LSMT'; known: GRU, .*LSTM"),
+        ({"LSMT": {"width": 7}}, "pixels.changes: no grid is called 'LSMT'; known: GRU; .*LSTM"),
+        ({"LSTM, psMINST": {}}, "no grid is called 'LSTM, psMINST'; known: .*; LSTM, psMNIST;"),
         ({"LSTM": 7}, "pixels.changes is .*; expected keys and values by label"),
-        ([], "pixels.changes is .*; expected keys and values by label"),
+        (None, "pixels.changes is None; expected keys and values by label"),
+        ({"LSTM": {"label": "GRU"}}, "changes.LSTM has label; change the grid itself to rename it"),
         ({"LSTM": {"widht": 7}}, r"unknown parameter supervised.pixels.grids\[1\].widht"),
     ],
 )
-def test_changes_of_no_grid_are_refused(content, changes, complaint):
+def test_wrong_changes_are_refused(content, changes, complaint):
     content["base"]["supervised"]["pixels"]["changes"] = changes
     with pytest.raises(ParameterError, match=complaint):
+        _load(content)
+
+
+@pytest.mark.parametrize("name", ["None", "['LU', 'basic']"])
+def test_grids_without_a_label_cannot_be_changed(content, name):
+    content["base"]["adding"]["changes"] = {name: {}}
+    with pytest.raises(ParameterError, match="adding.changes: no grid is called .*; known: none"):
         _load(content)
 
 

@@ -210,15 +210,15 @@ def curves(ds: xr.Dataset, name: str = "test_metric") -> pd.DataFrame:
 def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: dict[str, str] | None = None) -> None:
     """Draw `curves`: a line for each network, the mean over trainings, with a band from the smallest to the largest.
 
-    An architecture's marker stands on it at eight places. `styles` gives line styles by label, for networks of one architecture.
+    Up to eight markers tell its architecture. `styles` gives line styles by label, for networks of one architecture.
     """
     for _, rows in frame.groupby("run", sort=False):
         first = rows.iloc[0]
         by_step = rows.groupby("step")["value"]
         mean, tint = by_step.mean(), colour(first["architecture"])
         style = (styles or {}).get(first["label"], "-")
-        (line,) = ax.plot(mean.index, mean, style, color=tint, label=first["label"], markersize=4)
-        line.set(marker=marker(first["architecture"]), markevery=-(-len(mean) // 8))
+        shape = {"marker": marker(first["architecture"]), "markevery": -(-len(mean) // 8)}
+        ax.plot(mean.index, mean, style, color=tint, label=first["label"], markersize=4, **shape)
         if by_step.size().max() > 1:
             ax.fill_between(mean.index, by_step.min(), by_step.max(), color=tint, alpha=0.15, lw=0)
 

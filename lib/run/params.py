@@ -266,16 +266,16 @@ def checked(kind: type[Section], content: object, where: str) -> Any:
 def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
     """Return a section as designs: itself, or one for each of its ``grids``, which stand over what they share.
 
-    ``changes`` stand over the grids, by their label or by label and task: a profile says with them what is otherwise in a few
-    grids of the base.
+    ``changes`` stand over the grids, named by label or by label and task; a profile uses them where it differs from the base in
+    a few grids only.
     """
     if not (isinstance(content, dict) and "grids" in content):
         return (checked(kind, content, where),)
-    grids, changes = content["grids"], content.get("changes", {})
+    grids = content["grids"]
     if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
         raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
-    grids = _changed(grids, changes, where)
     shared = {key: value for key, value in content.items() if key not in ("grids", "changes")}
+    grids = _changed(grids, shared, content.get("changes", {}), where)
     for i, grid in enumerate(grids):
         for key in shared.keys() & grid.keys():
             if isinstance(grid[key], dict) and not isinstance(shared[key], dict):
@@ -298,15 +298,20 @@ def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _changed(grids: list[dict], changes: object, where: str) -> list[dict]:
-    """Return the grids with what is said of their labels, ``LEM`` or ``LEM, psMNIST``, the latter over the former."""
+def _changed(grids: list[dict], shared: dict, changes: object, where: str) -> list[dict]:
+    """Return the grids with their changes: first those of the label (``LEM``), then those of label and task (``LEM, psMNIST``)."""
     if not isinstance(changes, dict) or not all(isinstance(c, dict) for c in changes.values()):
         raise ParameterError(f"{where}.changes is {changes!r}; expected keys and values by label")
-    names = [(str(g.get("label")), f"{g.get('label')}, {g.get('task_label')}") for g in grids]
-    for label in changes:
-        if not any(label in said for said in names):
+    names = [_names(shared | grid) for grid in grids]
+    known = sorted({name for said in names for name in said})
+    for name, change in changes.items():
+        if name not in known:
             raise ParameterError(
-                f"{where}.changes: no grid is called {label!r}; known: {', '.join(sorted({n[0] for n in names}))}"
+                f"{where}.changes: no grid is called {name!r}; known: {'; '.join(known) or 'none'}"
+            )
+        if renamed := change.keys() & {"label", "task_label"}:
+            raise ParameterError(
+                f"{where}.changes.{name} has {min(renamed)}; change the grid itself to rename it"
             )
     changed = []
     for grid, said in zip(grids, names, strict=True):
@@ -314,6 +319,14 @@ def _changed(grids: list[dict], changes: object, where: str) -> list[dict]:
             grid = _over(grid, changes.get(name, {}))
         changed.append(grid)
     return changed
+
+
+def _names(grid: dict) -> tuple[str, ...]:
+    """Return what changes may call a grid; nothing where its labels are several or none."""
+    label, task = grid.get("label"), grid.get("task_label")
+    if not isinstance(label, str):
+        return ()
+    return (label, f"{label}, {task}") if isinstance(task, str) else (label,)
 
 
 def _explain(where: str, error: ValidationError) -> str:
