@@ -156,7 +156,10 @@ def test_changes_know_a_task_that_all_grids_share(content):
         ({"LSTM": 7}, "pixels.changes is .*; expected keys and values by label"),
         (None, "pixels.changes is None; expected keys and values by label"),
         ({"LSTM": {"label": "GRU"}}, "changes.LSTM has label; change the grid itself to rename it"),
-        ({"LSTM": {"widht": 7}}, r"unknown parameter supervised.pixels.grids\[1\].widht"),
+        (
+            {"LSTM": {"widht": 7}},
+            r"unknown parameter supervised.pixels.changes.LSTM.widht; remove it",
+        ),
     ],
 )
 def test_wrong_changes_are_refused(content, changes, complaint):

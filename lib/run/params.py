@@ -275,7 +275,7 @@ def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
     if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
         raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
     shared = {key: value for key, value in content.items() if key not in ("grids", "changes")}
-    grids = _changed(grids, shared, content.get("changes", {}), where)
+    grids = _changed(kind, grids, shared, content.get("changes", {}), where)
     for i, grid in enumerate(grids):
         for key in shared.keys() & grid.keys():
             if isinstance(grid[key], dict) and not isinstance(shared[key], dict):
@@ -298,7 +298,9 @@ def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _changed(grids: list[dict], shared: dict, changes: object, where: str) -> list[dict]:
+def _changed(
+    kind: type[Design], grids: list[dict], shared: dict, changes: object, where: str
+) -> list[dict]:
     """Return the grids with their changes: first those of the label (``LEM``), then those of label and task (``LEM, psMNIST``)."""
     if not isinstance(changes, dict) or not all(isinstance(c, dict) for c in changes.values()):
         raise ParameterError(f"{where}.changes is {changes!r}; expected keys and values by label")
@@ -308,6 +310,10 @@ def _changed(grids: list[dict], shared: dict, changes: object, where: str) -> li
         if name not in known:
             raise ParameterError(
                 f"{where}.changes: no grid is called {name!r}; known: {'; '.join(known) or 'none'}"
+            )
+        if unknown := change.keys() - kind.model_fields.keys():
+            raise ParameterError(
+                f"params.yaml: unknown parameter {where}.changes.{name}.{min(unknown)}; remove it or correct its spelling"
             )
         if renamed := change.keys() & {"label", "task_label"}:
             raise ParameterError(

@@ -181,10 +181,10 @@ class Task:
         if self.classifies:
             counts = np.bincount(known.ravel(), minlength=self.outputs)
             asked = np.bincount(part.targets.ravel(), minlength=self.outputs) / part.targets.size
-            if (counts[asked > 0] == 0).any():
+            shown = asked > 0
+            if (counts[shown] == 0).any():
                 counts = counts + 1
-            with np.errstate(divide="ignore", invalid="ignore"):
-                loss = -np.sum(asked * np.log(counts / counts.sum()), where=asked > 0)
+            loss = -np.sum(asked[shown] * np.log(counts[shown] / counts.sum()))
             return float(loss), float(asked[counts.argmax()])
         axes = tuple(range(known.ndim - 1))
         guesses = [known.mean(axis=axes, dtype=np.float64)]
