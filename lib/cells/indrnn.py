@@ -94,7 +94,7 @@ class IndRNN(Cell, name="indrnn"):
             )
         self.phi = activation(phi, cell=self.name)
         self.bound = bound
-        self.states = layers
+        self.layers = self.states = layers
         self.readout = layers - 1
         d = hidden_size
         sizes = [input_size] + [d] * (layers - 1)

@@ -131,6 +131,8 @@ class Latching(Design):
             raise ValueError(
                 f"longer is {list(self.longer)}; expected lengths above the horizon, {self.horizon}"
             )
+        if list(self.longer) != sorted(self.longer):
+            raise ValueError(f"longer is {list(self.longer)}; expected the shortest length first")
         if self.probe_size > self.test_size:
             raise ValueError(
                 f"probe_size is {self.probe_size}; expected at most test_size, {self.test_size}"

@@ -197,9 +197,11 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
     (order,) = seeds(spec, 1)
     (initial,) = seeds(spec | {"cell": job.cell, "width": job.width}, 1)
     device = pick_device(job.device)
-    check_memory(task, test.time_steps, job.batch_size, job.width, device)
     with torch_seed(initial):
-        model = initial_model(job, task).to(device)
+        model = initial_model(job, task)
+        layers = getattr(model.cell, "layers", 1)
+        check_memory(task, test.time_steps, job.batch_size, job.width * layers, device)
+        model = model.to(device)
         batches = source(job, task, np.random.default_rng(order), device)
         recipe = recipe_of(job)
         total = recipe.total(batches.epoch)
@@ -218,7 +220,7 @@ def run(job: Supervised, prepared: Path, resume: Resume) -> dict[str, np.ndarray
             return _scores(model, task, parts) | gains
 
         def shares() -> list[np.ndarray]:
-            return [counted(model.cell, model.drive(probed[0]))] if scales else []
+            return [counted(model.cell, _driven(model, probed[0]))] if scales else []
 
         before = shares()
         done = fit(
@@ -258,9 +260,16 @@ def _scores(model: Model, task: Task, parts: Mapping[str, Part | None]) -> dict[
 def _gains(model: Model, task: Task, inputs: Tensor, targets: Tensor) -> dict[str, float]:
     output, loss = copy.deepcopy(model.output).double(), task_loss(task)
     wide = targets.double() if targets.is_floating_point() else targets
-    with torch.no_grad():
-        u = model.drive(inputs)
-    return state_gains(model.cell, u, lambda x: loss(output(x), wide) * len(x))
+    return state_gains(model.cell, _driven(model, inputs), lambda x: loss(output(x), wide) * len(x))
+
+
+@torch.no_grad()
+def _driven(model: Model, inputs: Tensor) -> Tensor:
+    """Return what the cell reads, without dropout: measuring draws nothing that training would have drawn."""
+    was_training = model.training
+    driven = model.eval().drive(inputs)
+    model.train(was_training)
+    return driven
 
 
 def job_task(job: Supervised, prepared: Path | None) -> tuple[Task, Part]:

@@ -123,7 +123,7 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     u : (time, batch, input)
         What a trained iRNN reads; its first state is zero.
     every
-        Every so-manieth round is looked at.
+        One round of so many is looked at.
     """
     weights = cell.weights()
     identity = torch.eye(cell.hidden_size, dtype=u.dtype)

@@ -34,7 +34,7 @@ def series(
     dataset
         Name of the data set.
     every
-        Every so-manieth step is kept, from the first on.
+        One step of so many is kept, from the first on; 1 keeps all.
     keep, steps, share
         Of these, so many are kept, or this share: the ``last`` ones, or ``random`` ones in their order, a choice of its own
         for each sequence that does not change between epochs; 0 keeps all.

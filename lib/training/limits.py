@@ -11,7 +11,7 @@ _FLOAT = 4
 
 
 def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> int:
-    """Return about how many bytes a training needs: the task's parts, and a batch's inputs and states.
+    """Return about how many bytes a training needs: the task's parts, and a batch's inputs, states, and predictions of every step.
 
     Parameters
     ----------
@@ -24,7 +24,11 @@ def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> i
     """
     parts = (part for part in (task.train, task.validation, task.test) if part is not None)
     held = sum(part.nbytes for part in parts)
-    return held + _FLOAT * time_steps * batch_size * (2 * max(1, task.features) + ARRAYS * width)
+    predicted = (
+        3 * task.outputs if task.target == "steps" else 0
+    )  # logits, their softmax, and the gradient
+    numbers = 2 * max(1, task.features) + ARRAYS * width + predicted
+    return held + _FLOAT * time_steps * batch_size * numbers
 
 
 def check_memory(

@@ -15,6 +15,9 @@ from lib.training.limits import check_embedding
 READS = ("last", "every", "all")
 """What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
 
+MOST = 2**25
+"""Predictions of one batch in `evaluate`."""
+
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "library": lambda weight: weight,  # as PyTorch drew it
     "glorot": nn.init.xavier_uniform_,
@@ -207,9 +210,11 @@ def evaluate(
 ) -> tuple[float, float]:
     """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
 
-    The metric is the share of classes found, or the root of the mean squared error.
+    Where every step has its predictions, batches are so much smaller that these stay below 256 MiB. The metric is the share of classes found, or the root of the mean squared error.
     """
     device = next(model.parameters()).device
+    if task.target == "steps":
+        batch_size = max(1, min(batch_size, MOST // (task.outputs * part.time_steps)))
     was_training = model.training
     model.eval()
     loss, right = 0.0, 0

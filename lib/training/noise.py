@@ -2,9 +2,9 @@ r"""The numbers that a NumPy generator will draw, wherever they are wanted and i
 
 PCG64 (M. E. O'Neill, *PCG: a family of simple fast space-efficient statistically good algorithms for random number generation*,
 2014; NumPy's is the variant XSL-RR of 128 bits) steps by :math:`s \to A s + c` modulo :math:`2^{128}`. So k steps are one,
-:math:`s \to A_k s + c_k`, and a number follows from its place alone. Noise that an attempt adds to its inputs (see
-`lib.tasks.variations`) need not be held for a whole data set, nor travel to a GPU: a batch's is made there, and it is the noise that
-the CPU would have drawn, to the bit.
+:math:`s \to A_k s + c_k`, and a number follows from its place alone. With it the noise that an attempt adds to its inputs (see
+`lib.tasks.variations`) need not be held for a whole data set, nor travel to a GPU: a batch's can be made there, and is the noise that
+the CPU would have drawn, to the bit. No training uses it yet: that waits for a measurement on a GPU of what the copies cost.
 
 Numbers of 128 bits are eight limbs of 16 in int64 tensors, the lowest first: no sum of their products overflows.
 """

@@ -68,6 +68,7 @@ class Resume:
             "model": model.state_dict(),
             **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
             "torch": torch.random.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
             "kept": done.kept and done.kept[1],
             "text": json.dumps(
                 {
@@ -102,6 +103,8 @@ class Resume:
             for part, state in zip(parts, held[name], strict=True):
                 part.load_state_dict(state)
         torch.random.set_rng_state(held["torch"])
+        if held["cuda"] is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(held["cuda"])  # masks of dropout come from there
         batches.restore(text["batches"])
         done.steps = self._first = text["steps"]
         done.rows = text["rows"]

@@ -33,7 +33,7 @@ def seeds_of(
 
 @contextlib.contextmanager
 def torch_seed(seed: np.random.SeedSequence) -> Iterator[None]:
-    """Let PyTorch's CPU generator draw from `seed` inside the block, and go on as before after it."""
-    with torch.random.fork_rng(devices=[]):
+    """Let PyTorch's generators draw from `seed` inside the block, and go on as before after it."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
         yield

@@ -45,7 +45,7 @@ class Beats:
 
 
 def beats(patients: int, windows: int, rng: np.random.Generator, every: int = 1) -> Beats:
-    """Draw `windows` windows of each of `patients` patients, and keep every so-manieth sample."""
+    """Draw `windows` windows of each of `patients` patients, and keep one sample of `every`."""
     parts = [_patient(windows, rng, every) for _ in range(patients)]
     return Beats(
         np.concatenate([inputs for inputs, _ in parts]),

@@ -43,8 +43,8 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     scheduler
         ``local``, or an address such as ``tcp://host:8786``.
     workers
-        Local processes, each single-threaded; 0 means one per core, which trains faster than threads or
-        ensembles do.
+        Local processes, each single-threaded; 0 means one per core, which on a CPU trains faster than threads or
+        ensembles do (`run_jobs` asks for one where networks share a GPU).
 
     Raises
     ------
