@@ -7,11 +7,9 @@ import xarray as xr
 
 from lib.analysis.adding import AUTHOR
 from lib.results.claims import Finding, Judges, Scale, geometric_mean, unable
+from lib.results.learned import ADDING_GUESS
 from lib.results.published import load_published
-from lib.results.schema import COMPLETED, DIVERGED
-
-GUESS = 1 / 6
-"""Mean squared error of answering 1, the variance of the sum of two uniform numbers (remark 2.3)."""
+from lib.results.schema import COMPLETED, DIVERGED, settings_of
 
 judges = Judges("adding")
 
@@ -19,23 +17,25 @@ judges = Judges("adding")
 def final_errors(ds: xr.Dataset, architecture: str, time_steps: int) -> np.ndarray:
     """Return the last test errors of the author's network at its best learning rate, one for each replicate.
 
-    The best has the smallest mean validation error, as in `lib.analysis.adding.chosen_rates`; a training that diverged
-    counts as having learned nothing.
+    The best has the smallest mean validation error, that of a training that diverged counting as infinite, as in
+    `lib.analysis.adding.chosen_rates`; its own error then is that of having learned nothing.
     """
     asked = {"architecture": architecture, "time_steps": time_steps, **AUTHOR}
     if any(name not in ds.dims or level not in ds[name] for name, level in asked.items()):
         return np.empty(0)
     part = ds.sel(asked)
     ran = part["status"].isin((COMPLETED, DIVERGED))
-    last = part[["error", "validation"]].isel(checkpoint=-1)
-    last = last.where(part["status"] == COMPLETED, GUESS).where(ran)
-    rates = last.sel(learning_rate=ran.any("replicate"))
-    if not rates.sizes["learning_rate"]:
+    if not ran.any():
         return np.empty(0)
-    best = rates.isel(
-        learning_rate=int(rates["validation"].mean("replicate").argmin("learning_rate"))
+    last, done = part.isel(checkpoint=-1), part["status"] == COMPLETED
+    validation = last["validation"].where(done, np.inf).where(ran).mean("replicate")
+    best = (
+        last["error"]
+        .where(done, ADDING_GUESS)
+        .where(ran)
+        .isel(learning_rate=int(validation.argmin("learning_rate")))
     )
-    return best["error"].dropna("replicate").values
+    return best.dropna("replicate").values
 
 
 def relative_error(ds: xr.Dataset, architecture: str, time_steps: int) -> Finding:
@@ -44,7 +44,7 @@ def relative_error(ds: xr.Dataset, architecture: str, time_steps: int) -> Findin
     errors = final_errors(ds, architecture, time_steps)
     if not len(errors):
         return unable("no training from the author's start")
-    settings = json.loads(ds.attrs["settings"])
+    settings = settings_of(ds)
     part = ds["training_steps"].sel(asked)
     scale = Scale(
         sequences=int(part.max()) * settings["batch_size"],
@@ -53,7 +53,7 @@ def relative_error(ds: xr.Dataset, architecture: str, time_steps: int) -> Findin
         test_size=settings["test_size"],
     )
     # No network is perfect: the last digits of an error must not rule the mean of logarithms.
-    return geometric_mean(np.maximum(errors / GUESS, 1e-6), scale)
+    return geometric_mean(np.maximum(errors / ADDING_GUESS, 1e-6), scale)
 
 
 def _drawn(architecture: str, time_steps: int, learned: bool):
@@ -63,7 +63,7 @@ def _drawn(architecture: str, time_steps: int, learned: bool):
         # Between the bounds of the two kinds of claims both are false; each start has its own luck.
         middle = rng.uniform(0.12, 1.0) if learned else rng.uniform(0.001, 0.85)
         spread = rng.uniform(0.05, 0.5)
-        errors = GUESS * middle * np.exp(spread * rng.standard_normal(starts))
+        errors = ADDING_GUESS * middle * np.exp(spread * rng.standard_normal(starts))
         dims = ("architecture", "time_steps", "learning_rate", "start", "activation", "replicate")
         one = (dims, np.zeros((1, 1, 1, 1, 1, starts), int))
         curve = ((*dims, "checkpoint"), errors[None, None, None, None, None, :, None])

@@ -8,6 +8,7 @@ import xarray as xr
 from scipy.stats import binom
 
 from lib.analysis.attempts import TASK, attempts, epochs, terminal
+from lib.analysis.claims_tenet import scale_of
 from lib.analysis.errors import error_rates
 from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
@@ -24,7 +25,7 @@ from lib.results.claims import (
     unable,
 )
 from lib.results.factorial import ATTEMPT, MEASURED
-from lib.results.schema import COMPLETED, DIVERGED, settings_of
+from lib.results.schema import COMPLETED, DIVERGED
 
 ROBUST = ("exponential", "antisymmetric", "unicornn")
 FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
@@ -34,24 +35,13 @@ SURE = 0.999
 judges = Judges("factorial")
 
 
-def _scale(ds: xr.Dataset) -> Scale:
-    settings = settings_of(ds)
-    return Scale(
-        sequences=settings.get("train_size"),
-        epochs=int(ds["training_length"].max()),
-        width=int(ds["width"].max()),
-        replicates=ds.sizes["replicate"],
-        test_size=settings.get("test_size"),
-    )
-
-
 # numerical errors
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str]) -> list[Finding]:
     table = error_rates(attempts(ds), by=[*by])
     table = table[table["architecture"].isin(names)]
-    return [share(row.diverged, row.entered, _scale(ds)) for row in table.itertuples()]
+    return [share(row.diverged, row.entered, scale_of(ds)) for row in table.itertuples()]
 
 
 def _drawn_errors(**rate: float):
@@ -169,14 +159,14 @@ def best_had_vanished_while_training(ds: xr.Dataset) -> Finding:
     ended, training = terminal(ds), epochs(ds, "train")
     ever = ended["attempt"].isin(training.loc[_vanished(training), "attempt"])
     top = (quartiles(ended) == TOP) & _learned(ended, ds)
-    return _share(ever, top, ended, _scale(ds))
+    return _share(ever, top, ended, scale_of(ds))
 
 
 @judges.judge("diss-3.4-terminal-quartile", false=_drawn_metrics(_poor_vanish))
 def vanished_are_among_the_best(ds: xr.Dataset) -> Finding:
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & _learned(rows, ds)
-    return _share(top, _vanished(rows), rows, _scale(ds))
+    return _share(top, _vanished(rows), rows, scale_of(ds))
 
 
 @judges.judge("diss-3.4-terminal-median", false=_drawn_metrics(_poor_vanish))
@@ -184,9 +174,9 @@ def vanished_are_above_the_median(ds: xr.Dataset) -> Finding:
     rows = terminal(ds)
     upper = quartiles(rows).isin(QUARTILES[2:]) & _learned(rows, ds)
     kinds = rows.assign(upper=upper)[_vanished(rows)].groupby(["order", "noise"])["upper"]
-    found = [share(int(part.sum()), len(part), _scale(ds)) for _, part in kinds]
+    found = [share(int(part.sum()), len(part), scale_of(ds)) for _, part in kinds]
     if len(found) < ds.sizes["order"] * ds.sizes["noise"]:
-        return unable("some task variety has no attempt with vanished adjoints", _scale(ds))
+        return unable("some task variety has no attempt with vanished adjoints", scale_of(ds))
     return smallest(found)
 
 
@@ -206,7 +196,7 @@ def basic_rnn_nearest(ds: xr.Dataset) -> Finding:
         distance = nearest_zero(part).set_index("architecture")["metric"].abs()
         if "rnn" in distance and len(distance) > 1:
             differences.append(distance.drop("rnn").min() - distance["rnn"])
-    return mean(differences, _scale(ds))
+    return mean(differences, scale_of(ds))
 
 
 def _nearer_is_better(rng: np.random.Generator, accuracy: np.ndarray) -> np.ndarray:
@@ -220,11 +210,11 @@ def nearer_is_worse(ds: xr.Dataset) -> Finding:
     rows, found = terminal(ds), []
     for architecture, task in FIGURE_35.items():
         chosen, _ = choose_treatment(rows, architecture, task, published_border())
-        found.append(correlation(chosen["accuracy"], -chosen["metric"].abs(), _scale(ds)))
+        found.append(correlation(chosen["accuracy"], -chosen["metric"].abs(), scale_of(ds)))
     if any(np.isnan(one.low) for one in found):
-        return unable("a treatment has too few replicates for a correlation", _scale(ds))
+        return unable("a treatment has too few replicates for a correlation", scale_of(ds))
     # The mean of two independent correlations: their errors add as squares.
     value = np.mean([one.value for one in found])
     low = value - np.hypot(*(one.value - one.low for one in found)) / 2
     high = value + np.hypot(*(one.high - one.value for one in found)) / 2
-    return Finding(float(value), float(low), float(high), _scale(ds))
+    return Finding(float(value), float(low), float(high), scale_of(ds))

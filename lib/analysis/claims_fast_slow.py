@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from lib.analysis.network_claims import Networks, drawn
-from lib.analysis.networks import tuned
+from lib.analysis.networks import chosen_rates, tuned
 from lib.results.claims import Finding, Judges, geometric_mean, smallest
 
 AUTHOR, EXACT = "author's solver", "exact solver"
@@ -22,10 +22,11 @@ def with_tuned(ds: xr.Dataset) -> xr.Dataset:
     return tuned(ds, {SINGLE: f"{SINGLE}, dt="})
 
 
-def scale_shares(ds: xr.Dataset, label: str = SCALES) -> xr.DataArray:
-    """Return the share of a LEM's time steps in each class, both kinds together, (replicate, stage, decade)."""
-    places = np.flatnonzero(ds["label"].values == label)
-    return ds["time_step_share"].isel(run=places[0]).isel(scale=slice(2)).mean("scale")
+def scale_shares(ds: xr.Dataset) -> xr.DataArray:
+    """Return the share of the time steps of LEM with dt = 2 in each class, both kinds together, (replicate, stage, decade)."""
+    best = chosen_rates(ds)
+    place = np.flatnonzero(best["label"].values == SCALES)[0]
+    return best["time_step_share"].isel(run=place).isel(scale=slice(2)).mean("scale")
 
 
 def peak(shares: xr.DataArray, at: float) -> np.ndarray:

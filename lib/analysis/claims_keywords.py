@@ -25,8 +25,9 @@ def clipped(ds: xr.Dataset) -> pd.DataFrame:
 
 def scale_shares(ds: xr.Dataset) -> xr.DataArray:
     """Return the share of LEM's time steps in each class by kind, (replicate, stage, scale, decade)."""
-    place = np.flatnonzero(ds["label"].values == "LEM")[0]
-    return ds["time_step_share"].isel(run=place).isel(scale=slice(2))
+    best = chosen_rates(ds)
+    place = np.flatnonzero(best["label"].values == "LEM")[0]
+    return best["time_step_share"].isel(run=place).isel(scale=slice(2))
 
 
 def decades(shares: np.ndarray, low: np.ndarray) -> float:

@@ -8,34 +8,34 @@ import json
 import numpy as np
 import xarray as xr
 
-from lib.results.claims import Finding, Judges, Scale, share
+from lib.results.claims import Finding, Judges, Scale, share, unable
+from lib.results.schema import settings_of
 
 STEADY = 3.0
 """Orders of magnitude within which an adjoint neither vanishes nor explodes."""
 STANDS_OUT = 0.04
-"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds its neighbours."""
+"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds all others."""
 
 judges = Judges("latching")
 
 
-def _settings(ds: xr.Dataset) -> dict:
-    return json.loads(ds.attrs["settings"])
-
-
-def latched(ds: xr.Dataset) -> np.ndarray:
-    """Return which trainings reached the tolerance at the shortest horizon, those the text goes on with."""
-    settings = _settings(ds)
-    return (ds["error"].sel(horizon=settings["horizon"]) < settings["tolerance"]).values
+def latched(ds: xr.Dataset, horizon: int | None = None) -> np.ndarray:
+    """Return which trainings reached the tolerance at the shortest horizon, those the text goes on with, and at `horizon`."""
+    settings = settings_of(ds)
+    asked = [settings["horizon"], horizon or settings["horizon"]]
+    return (ds["error"].sel(horizon=asked) < settings["tolerance"]).all("horizon").values
 
 
 def _share(ds: xr.Dataset, fulfilled: np.ndarray, of: np.ndarray) -> Finding:
-    settings = _settings(ds)
+    settings = settings_of(ds)
     scale = Scale(
         sequences=settings["training_steps"] * settings["batch_size"],
         width=settings["width"],
         replicates=int(of.sum()),
         test_size=settings["test_size"],
     )
+    if not of.any():
+        return unable("no training reaches the tolerance where this claim asks for it", scale)
     return share(int((fulfilled & of).sum()), int(of.sum()), scale)
 
 
@@ -73,7 +73,7 @@ def can_latch(ds: xr.Dataset) -> Finding:
 
 @judges.judge("diss-3.6-longer", false=lambda rng: _drawn(rng, 0.9, rng.uniform(0, 0.5), 1, 1))
 def latch_longer(ds: xr.Dataset) -> Finding:
-    settings = _settings(ds)
+    settings = settings_of(ds)
     everywhere = (ds["error"].sel(horizon=settings["longer"]) < settings["tolerance"]).all(
         "horizon"
     )
@@ -82,17 +82,18 @@ def latch_longer(ds: xr.Dataset) -> Finding:
 
 @judges.judge("diss-3.6-adjoints", false=lambda rng: _drawn(rng, 0.9, 1, rng.uniform(0, 0.5), 1))
 def adjoints_stay(ds: xr.Dataset) -> Finding:
-    settings = _settings(ds)
+    settings = settings_of(ds)
     longest = settings["longer"][-1]
     median = ds["adjoint_median"].sel(horizon=longest).astype(float)
     change = median.sel(time=settings["place"]) - median.sel(time=longest)
-    return _share(ds, (abs(change) < STEADY).values, latched(ds))
+    return _share(ds, (abs(change) < STEADY).values, latched(ds, longest))
 
 
 @judges.judge("diss-3.6-place", false=lambda rng: _drawn(rng, 0.9, 1, 1, rng.uniform(0, 0.5)))
 def adjoints_mark_the_place(ds: xr.Dataset) -> Finding:
-    settings = _settings(ds)
-    median = ds["adjoint_median"].sel(horizon=settings["longer"][-1]).astype(float)
-    here, *beside = (median.sel(time=settings["place"] + step) for step in (0, -1, 1))
-    stands_out = (here > beside[0] + STANDS_OUT) & (here > beside[1] + STANDS_OUT)
-    return _share(ds, stands_out.values, latched(ds))
+    settings = settings_of(ds)
+    longest = settings["longer"][-1]
+    median = ds["adjoint_median"].sel(horizon=longest).astype(float)
+    others = median.sel(time=median["time"] != settings["place"]).max("time")
+    stands_out = median.sel(time=settings["place"]) > others + STANDS_OUT
+    return _share(ds, stands_out.values, latched(ds, longest))

@@ -1,7 +1,7 @@
 """What the padded images (sections 2.7 and 2.8, Table 2.2) say of the text's claims, at the largest width that was run."""
 
 import json
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,12 @@ from lib.results.claims import (
     correlation,
     difference,
     largest,
+    magnitude,
     mean,
     smallest,
     unable,
 )
+from lib.results.schema import settings_of
 
 RNN = ("adjoint", "coadjoint", "constrained", "reservoir")
 """The methods that train a basic RNN; "linear" is a comparison of ours."""
@@ -49,7 +51,7 @@ class _Results:
 
     @property
     def scale(self) -> Scale:
-        settings = json.loads(self.ds.attrs["settings"])
+        settings = settings_of(self.ds)
         return Scale(
             sequences=settings["train_size"],
             epochs=settings["epochs"],
@@ -114,15 +116,8 @@ def _accuracy_rises(rng: np.random.Generator) -> xr.Dataset:
 @judges.judge("diss-2.7-pad0-similar", false=_drawn(adjoint=0.6, reservoir=0.58))
 def rnn_methods_alike(ds: xr.Dataset) -> Finding:
     results = _Results(ds)
-    found = []
-    for dataset in results.datasets:
-        for place, one in enumerate(RNN):
-            for two in RNN[place + 1 :]:
-                lead = results.lead(dataset, 0, one, two)
-                apart = sorted((abs(lead.low), abs(lead.high)))
-                low = 0.0 if lead.low <= 0 <= lead.high else apart[0]
-                found.append(Finding(abs(lead.value), low, apart[1], lead.scale, note=lead.note))
-    return largest(found)
+    pairs = product(results.datasets, combinations(RNN, 2))
+    return largest(magnitude(results.lead(name, 0, *pair)) for name, pair in pairs)
 
 
 @judges.judge("diss-2.7-pad0-lstm", false=_drawn(constrained=0.52))
@@ -195,7 +190,7 @@ def coadjoint_leads(ds: xr.Dataset) -> Finding:
 
 
 def _nearness(ds: xr.Dataset, padding: int) -> Finding:
-    swept = json.loads(ds.attrs["settings"]).get("sweep", {}).get("dataset", TEXT[-1])
+    swept = settings_of(ds).get("sweep", {}).get("dataset", TEXT[-1])
     if swept not in TEXT:
         return unable(f"the sweep is over {swept}, which is no data set of the text")
     rows = sweep_attempts(ds)

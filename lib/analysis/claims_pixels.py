@@ -1,11 +1,13 @@
 """What pixels read one by one (UnICORNN's Tables 1 and 7 and Figure 5, LEM's Table 1 and Figure 7) say of the texts' claims."""
 
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
 from lib.analysis.network_claims import Networks, drawn, on_task
-from lib.analysis.networks import hyper_parameter
-from lib.analysis.scales import decays, histograms, reach
+from lib.analysis.networks import chosen_rates, hyper_parameter
+from lib.analysis.scales import CLASS, decays, histograms, reach
 from lib.results.claims import Finding, Judges, geometric_mean, largest, mean, smallest, unable
 
 SEQUENTIAL, PERMUTED = "sMNIST", "psMNIST"
@@ -68,9 +70,10 @@ def lem_equals_cornn(ds: xr.Dataset) -> Finding:
 
 
 def _steps(ds: xr.Dataset, label: str, task: str) -> tuple[Networks, xr.Dataset]:
-    """Return the networks of a task, and the results of one of them."""
-    chosen = (ds["label"] == label) & (ds["task_label"] == task)
-    return Networks(ds, task), ds.isel(run=np.flatnonzero(chosen))
+    """Return the networks of a task, and the results of one of them, at its best learning rate."""
+    best = chosen_rates(ds)
+    chosen = (best["label"] == label) & (best["task_label"] == task)
+    return Networks(ds, task), best.isel(run=np.flatnonzero(chosen))
 
 
 def _with_steps(law):
@@ -97,7 +100,9 @@ def unicornn_learns_small_steps(ds: xr.Dataset) -> Finding:
     if refused := networks.refusal("wide UnICORNN"):
         return refused
     low = reach(histograms(chosen)).query("stage == 'trained'")["low"]
-    return geometric_mean(largest_step(chosen) / low, networks.scale("wide UnICORNN"))
+    found = geometric_mean(largest_step(chosen) / low, networks.scale("wide UnICORNN"))
+    half = 10 ** (CLASS / 2)  # where in its class the smallest step lies is not known
+    return replace(found, low=found.low / half, high=found.high * half)
 
 
 def largest_step(ds: xr.Dataset) -> float:

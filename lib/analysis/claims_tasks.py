@@ -16,20 +16,18 @@ from scipy.optimize import brentq
 
 from lib.analysis import comparisons, generalisation, task_models, variance
 from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
-from lib.analysis.attempts import TASK, attempts
-from lib.analysis.claims_tenet import scale_of
+from lib.analysis.claims_tenet import made_instead, scale_of
 from lib.analysis.design import CENTRE, COVARIATES
-from lib.analysis.errors import error_rates
 from lib.analysis.linear import CONFIDENCE
-from lib.results.claims import Finding, Judges, Scale, largest, share, smallest, unable
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, empty
+from lib.results.claims import Finding, Judges, Scale, share, unable
+from lib.results.factorial import COMPLETED, empty
 
 LARGE = 0.7
 """Explained variance that the text calls substantial."""
-ROBUST = ("exponential", "antisymmetric", "unicornn")
-"""The architectures that the text found to have hardly any error."""
+DECADES = 4
+"""Powers of ten that the text's learning rates cover (Table 1.2): over much fewer, hyper-parameters have hardly an effect to differ."""
 
-judges = Judges("factorial")
+judges = Judges("factorial, by task")
 
 
 class Evidence:
@@ -61,14 +59,6 @@ class Evidence:
         """Fits of (1.11), with differences of architectures where networks are trained."""
         return task_models.fit_second_order(self.frame, reference=self.reference, centre=CENTRE)
 
-    def rates(self, architectures: tuple[str, ...], by: list[str]) -> list[Finding]:
-        """Return the error rates of architectures."""
-        design = attempts(self.ds)
-        table = error_rates(
-            design[design["architecture"].isin(architectures)], by=[*by, "architecture"]
-        )
-        return [share(row.diverged, row.entered, self.scale) for row in table.itertuples()]
-
 
 def _judge(claim: str, *, false: Callable[[np.random.Generator], Evidence]):
     """Make a function of `Evidence` the judge of a claim."""
@@ -76,6 +66,8 @@ def _judge(claim: str, *, false: Callable[[np.random.Generator], Evidence]):
     def register(function: Callable[[Evidence], Finding]) -> Callable:
         def judge(evidence: xr.Dataset | Evidence) -> Finding:
             evidence = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+            if instead := made_instead(evidence.ds):
+                return unable(instead, evidence.scale)
             try:
                 return function(evidence)
             except ValueError as refusal:  # nothing to fit, and the message says why
@@ -147,10 +139,18 @@ def _share_explained(fits: task_models.TaskFits, scale: Scale) -> Finding:
 
 
 @lru_cache(maxsize=120)
-def _drawn(seed: int, failing: tuple[str, ...]) -> Evidence:
-    """Draw results in which every behaviour is the same at all tasks, apart from noise, and some architectures fail."""
+def _drawn(seed: int) -> Evidence:
+    """Draw results in which every behaviour is the same at all tasks, apart from noise."""
     levels = {
-        "architecture": [*ROBUST, "rnn", "lstm", "gru", "lipschitz"],
+        "architecture": [
+            "exponential",
+            "antisymmetric",
+            "unicornn",
+            "rnn",
+            "lstm",
+            "gru",
+            "lipschitz",
+        ],
         "width": [8],
         "learning_rate": [0.001, 0.01, 0.1],
         "training_length": [4],
@@ -163,28 +163,17 @@ def _drawn(seed: int, failing: tuple[str, ...]) -> Evidence:
     ds = empty(levels, profile="drawn")
     rng = np.random.default_rng(seed)
     shape = ds["status"].shape
-    fails = np.isin(ds["architecture"].values, failing).reshape(-1, *[1] * (len(shape) - 1))
-    status = np.where(fails & (rng.random(shape) < 0.15), DIVERGED, COMPLETED)
-    ds["status"][:], ds["classes"][:], ds["examples"][:] = status, 2, 1000
-    ds["epochs_completed"][:] = np.where(
-        status == COMPLETED,
-        ds["training_length"].broadcast_like(ds["status"]).transpose(*ATTEMPT),
-        0,
-    )
+    ds["status"][:], ds["classes"][:], ds["examples"][:] = COMPLETED, 2, 1000
+    ds["epochs_completed"][:] = 4
     # Noise differs from architecture to architecture, which is no difference between tasks.
     spread = rng.uniform(0.02, 0.06, (shape[0], *[1] * len(shape)))
     values = 0.75 + spread[..., None] * rng.standard_normal((*shape, 2, 4))
-    reached = (ds["epoch"] <= ds["epochs_completed"]).transpose(*ATTEMPT, "epoch")
-    ds["accuracy"][:] = np.where(reached.values[..., None, :], np.clip(values, 0, 1), np.nan)
+    ds["accuracy"][:] = np.clip(values, 0, 1)
     return Evidence(ds)
 
 
 def _alike(rng: np.random.Generator) -> Evidence:
-    return _drawn(int(rng.integers(2**31)), ())
-
-
-def _robust_fail(rng: np.random.Generator) -> Evidence:
-    return _drawn(int(rng.integers(2**31)), ROBUST)
+    return _drawn(int(rng.integers(2**31)))
 
 
 @_judge("diss-1.4-first-order-accuracy", false=_alike)
@@ -201,20 +190,26 @@ def variances(evidence: Evidence) -> Finding:
 @_judge("diss-1.4-convergence", false=_alike)
 def convergence(evidence: Evidence) -> Finding:
     times = comparisons.convergence_times(evidence.ds, evidence.best)
-    return _share_of_tests(comparisons.compare_times(evidence.frame, times), evidence.scale)
+    table = comparisons.compare_times(evidence.frame, times, by=("dataset",))
+    return _share_of_tests(table, evidence.scale)
+
+
+def _second_order(evidence: Evidence, effect: str) -> Finding:
+    rates = np.log10(evidence.ds["learning_rate"].values)
+    if np.ptp(rates) < DECADES / 2:
+        return unable(
+            f"learning rates over {np.ptp(rates):.1f} decades; the text's cover {DECADES}",
+            evidence.scale,
+        )
+    return _spread_over_tasks(evidence.second, effect, evidence)
 
 
 for _name, _effect in zip(
     ("architecture", "hyperparameters", "interactions"), generalisation.EFFECTS, strict=True
 ):
     _judge(f"diss-1.4-second-order-{_name}", false=_alike)(
-        lambda evidence, effect=_effect: _spread_over_tasks(evidence.second, effect, evidence)
+        lambda evidence, effect=_effect: _second_order(evidence, effect)
     )
-
-
-@_judge("diss-1.4-error-rate", false=_robust_fail)
-def failures_by_task(evidence: Evidence) -> Finding:
-    return largest(evidence.rates(ROBUST, list(TASK)))
 
 
 @_judge("diss-1.5.1-variance-explained", false=_alike)
@@ -225,16 +220,3 @@ def first_order_explains(evidence: Evidence) -> Finding:
 @_judge("diss-1.5.2-variance-explained", false=_alike)
 def second_order_explains(evidence: Evidence) -> Finding:
     return _share_explained(evidence.second, evidence.scale)
-
-
-@_judge("diss-1.5.2-robust", false=_robust_fail)
-def robust(evidence: Evidence) -> Finding:
-    return largest(evidence.rates(ROBUST, []))
-
-
-@_judge("diss-1.5.2-fragile", false=_alike)
-def fragile(evidence: Evidence) -> Finding:
-    others = tuple(
-        name for name in evidence.ds["architecture"].values.tolist() if name not in ROBUST
-    )
-    return smallest(evidence.rates(others, []))

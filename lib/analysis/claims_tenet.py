@@ -5,7 +5,6 @@ resampling attempts (`lib.analysis.resample`), and lie on the other side of the 
 explained variance is biased upwards and its draws are twice.
 """
 
-import json
 from collections.abc import Callable
 from functools import cache
 
@@ -20,6 +19,8 @@ from lib.analysis.tenet.models import FAMILIES, MODELS
 from lib.analysis.tenet.rows import SINGLE, Rows, rows
 from lib.results.claims import Finding, Judges, Scale, unable
 from lib.results.factorial import ATTEMPT, COMPLETED, empty
+from lib.results.learned import STAND_INS
+from lib.results.schema import settings_of
 
 JUDGES = {number: Judges(f"tenet, family {number}") for number in FAMILIES}
 """The judges of each family of models."""
@@ -27,7 +28,7 @@ JUDGES = {number: Judges(f"tenet, family {number}") for number in FAMILIES}
 
 def scale_of(ds: xr.Dataset) -> Scale:
     """Return how large a factorial experiment was."""
-    settings = json.loads(ds.attrs["settings"])
+    settings = settings_of(ds)
     return Scale(
         sequences=settings.get("train_size"),
         epochs=int(ds["training_length"].max()),
@@ -35,6 +36,12 @@ def scale_of(ds: xr.Dataset) -> Scale:
         replicates=ds.sizes["replicate"],
         test_size=settings.get("test_size"),
     )
+
+
+def made_instead(ds: xr.Dataset) -> str:
+    """Return what stands in for the text's data in a factorial experiment; empty where nothing does."""
+    found = sorted({*STAND_INS} & {*ds["dataset"].values.tolist()})
+    return f"{', '.join(found)}: stands in for the text's data" if found else ""
 
 
 class Evidence:
@@ -63,8 +70,10 @@ class Evidence:
 
     def slope(self, number: int) -> np.ndarray:
         """Return the coefficient of the metric or of the accuracy, and draws of it."""
-        drawn = self._numbers(number)
-        return drawn.coefficients[:, self._names[number].index(MODELS[number].predictor)]
+        drawn, names = self._numbers(number), self._names[number]
+        if MODELS[number].predictor not in names:
+            raise NothingToFit("these rows do not tell the coefficient")
+        return drawn.coefficients[:, names.index(MODELS[number].predictor)]
 
     def _numbers(self, number: int) -> Drawn:
         if number not in self._drawn:
@@ -109,12 +118,12 @@ def _judge(
 ) -> Callable[[xr.Dataset | Evidence], Finding]:
     def judge(evidence: xr.Dataset | Evidence) -> Finding:
         evidence = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+        if instead := made_instead(evidence.ds):
+            return unable(instead, evidence.scale)
         try:
             estimate, *draws = quantity(evidence)
         except NothingToFit as refusal:
             return unable(str(refusal), evidence.scale)
-        except ValueError:  # the predictor has one level only
-            return unable("these rows do not tell the coefficient", evidence.scale)
         tail = (1 - CONFIDENCE) / 2
         low, high = 2 * estimate - np.quantile(draws, [1 - tail, tail])
         return Finding(float(estimate), float(low), float(high), evidence.scale)

@@ -17,6 +17,8 @@ task accuracy". The text's values run from 1 to 25, so the epoch that attains th
 epochs of each attempt: the shorter of its training lengths, and here the shortest of the design.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -223,8 +225,10 @@ def summarise_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     return table.assign(attempts=table["attempts"].fillna(0).astype(int))
 
 
-def compare_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Test for each architecture whether convergence time has one distribution over all tasks.
+def compare_times(
+    frame: pd.DataFrame, times: pd.DataFrame, by: Sequence[str] = TASK
+) -> pd.DataFrame:
+    """Test for each architecture whether convergence time has one distribution over all tasks, or whatever `by` tells apart.
 
     The text makes no test of this behaviour; this is Kruskal and Wallis's, of ranks, because epochs are whole numbers with
     many ties at the end of the window.
@@ -238,7 +242,7 @@ def compare_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for architecture in frame["architecture"].unique():
         own = times[times["architecture"] == architecture]
-        groups = [part.to_numpy() for _, part in own.groupby(list(TASK), sort=False)["epochs"]]
+        groups = [part.to_numpy() for _, part in own.groupby(list(by), sort=False)["epochs"]]
         cause = _cause(own, groups)
         statistic, p_value = (np.nan, np.nan) if cause else stats.kruskal(*groups)
         rows.append(

@@ -23,6 +23,7 @@ from lib.results.claims import (
     difference,
     exponential,
     largest,
+    magnitude,
     mean,
     smallest,
     unable,
@@ -140,13 +141,7 @@ class Networks:
 
     def apart(self, pairs: Iterable[tuple[str, str]]) -> Finding:
         """Return how far the scores of a pair are apart, the largest of several pairs."""
-        found = []
-        for one, other in pairs:
-            lead = self.lead(one, other)
-            ends = sorted((abs(lead.low), abs(lead.high)))
-            low = 0.0 if lead.low <= 0 <= lead.high else ends[0]
-            found.append(Finding(abs(lead.value), low, ends[1], lead.scale, note=lead.note))
-        return largest(found)
+        return largest(magnitude(self.lead(one, other)) for one, other in pairs)
 
     def over_guess(self, label: str) -> Finding:
         """Return by how much a network's score is larger than that of guessing."""

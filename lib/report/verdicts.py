@@ -9,11 +9,9 @@ from lib.report.coverage import STATES, state
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import significant
 from lib.report.tables import read_table
-from lib.results.claims import AGREES, VERDICTS, Region, claims
+from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, Region, claims
 
 NOT_JUDGED = "not judged yet"
-NO_EFFECT = "no effect found"
-"""What "agrees" is called where the claim says that there is no effect: shuffled data agree as well, so that it is no evidence in favour of the text."""
 COLUMNS = (AGREES, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 _SIZES = ("sequences", "epochs", "width", "replicates")
 _SCALE = {

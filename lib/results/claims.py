@@ -18,7 +18,7 @@ any verdict is "agrees". What holds whatever the data is no claim and is not lis
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import ClassVar
 
@@ -35,6 +35,8 @@ AGREES, DIFFERS, UNDECIDED, UNTESTABLE = (
     "not testable at this scale",
 )
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
+NO_EFFECT = "no effect found"
+"""What "agrees" is called where the claim says that there is no effect: shuffled data agree as well."""
 CONFIDENCE = 0.95
 FOUND = 0.8
 """Chance with which a minimum detectable effect would be found."""
@@ -112,6 +114,8 @@ class Finding:
         Where the quantity is a share: of how many.
     note
         What a reader must know beside it; the reason where nothing can be said.
+    ratio
+        Whether it is a ratio, whose interval is that of its logarithm.
     """
 
     value: float
@@ -120,6 +124,7 @@ class Finding:
     scale: Scale = field(default_factory=Scale)
     trials: int | None = None
     note: str = ""
+    ratio: bool = False
 
 
 def verdict(finding: Finding, region: Region, published: float = math.nan) -> tuple[str, float]:
@@ -148,13 +153,16 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         chances = stats.binom.pmf(np.arange(finding.trials + 1), finding.trials, published)
         agree = [region.holds(*_exact(k, finding.trials)) for k in range(finding.trials + 1)]
         return float(chances[agree].sum())
-    below, above = finding.value - finding.low, finding.high - finding.value
-    error = (below + above) / 2 / stats.norm.ppf((1 + CONFIDENCE) / 2)
+    numbers = np.array(
+        [finding.low, finding.value, finding.high, region.low, region.high, published]
+    )
+    with np.errstate(divide="ignore"):
+        low, value, high, *ends, truth = np.log(numbers.clip(0)) if finding.ratio else numbers
+    error = (high - low) / 2 / stats.norm.ppf((1 + CONFIDENCE) / 2)
     if not error:
         return 1.0
-    inside = stats.norm.cdf(
-        [region.low + below - published, region.high - above - published], scale=error
-    )
+    margins = np.array([value - low, value - high])
+    inside = stats.norm.cdf(ends + margins - truth, scale=error)
     return float(max(inside[1] - inside[0], 0.0))
 
 
@@ -211,6 +219,8 @@ class Judges:
         self.judges: dict[str, Judge] = {}
         self.false: dict[str, Draw] = {}
         self.true: dict[str, Draw] = {}
+        if experiment in self.everywhere:
+            raise ClaimError(f"two sets of judges are called {experiment!r}; rename one of them")
         self.everywhere[experiment] = self
 
     def __call__(self, evidence: object) -> pd.DataFrame:
@@ -299,9 +309,10 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         found = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
         if math.isnan(row.low):
             found = row.note or "nothing could be measured"
+        said = NO_EFFECT if claim.no_effect and row.verdict == AGREES else row.verdict
         beside = f" Note: {row.note}." if row.note and not math.isnan(row.low) else ""
         out.append(
-            f"“{claim.said}” **{row.verdict}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
+            f"“{claim.said}” **{said}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
         )
     return out
 
@@ -332,15 +343,23 @@ def _exact(successes: int, trials: int) -> tuple[float, float]:
 def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
     """Return the mean of independent values with Student's interval; one value alone says nothing."""
     values = np.asarray(list(values), float)
-    if len(values) < 2 or not np.isfinite(values).all():
+    if len(values) < 2:
         return unable("fewer than two replicates give no interval", scale)
+    if not np.isfinite(values).all():
+        return _infinite(values, scale)
     half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
     return Finding(values.mean(), values.mean() - half, values.mean() + half, scale or Scale())
 
 
+def _infinite(values: np.ndarray, scale: Scale | None) -> Finding:
+    bad = int((~np.isfinite(values)).sum())
+    return unable(f"{bad} of {len(values)} replicates gave no finite value", scale)
+
+
 def geometric_mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
     """Return the geometric mean of positive values with the interval of their logarithms."""
-    return exponential(mean(np.log(np.asarray(list(values), float)), scale))
+    with np.errstate(divide="ignore"):  # the logarithm of zero is refused with a reason
+        return exponential(mean(np.log(np.asarray(list(values), float)), scale))
 
 
 def difference(
@@ -350,6 +369,8 @@ def difference(
     ours, others = (np.asarray(list(values), float) for values in (ours, others))
     if min(len(ours), len(others)) < 2:
         return unable("fewer than two replicates on a side give no interval", scale)
+    if not np.isfinite([*ours, *others]).all():
+        return _infinite(np.append(ours, others), scale)
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(CONFIDENCE)
     value = ours.mean() - others.mean()
@@ -367,6 +388,13 @@ def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None 
     at = math.atanh(np.clip(rho, -0.999999, 0.999999))
     half = stats.norm.ppf((1 + CONFIDENCE) / 2) * math.sqrt((1 + rho**2 / 2) / (len(one) - 3))
     return Finding(rho, math.tanh(at - half), math.tanh(at + half), scale or Scale())
+
+
+def magnitude(found: Finding) -> Finding:
+    """Return the absolute value of a quantity, with the interval that its own gives."""
+    near, far = sorted((abs(found.low), abs(found.high)))
+    near = 0.0 if found.low <= 0 <= found.high else near
+    return replace(found, value=abs(found.value), low=near, high=far)
 
 
 def _notes(found: Iterable[Finding]) -> str:
@@ -389,6 +417,7 @@ def smallest(findings: Iterable[Finding]) -> Finding:
         min(one.value + wider * (one.high - one.value) for one in found),
         found[0].scale,
         note=_notes(found),
+        ratio=all(one.ratio for one in found),
     )
 
 
@@ -403,6 +432,7 @@ def largest(findings: Iterable[Finding]) -> Finding:
         max(one.high for one in found),
         found[0].scale,
         note=_notes(found),
+        ratio=all(one.ratio for one in found),
     )
 
 
@@ -418,4 +448,4 @@ def _together(findings: Iterable[Finding]) -> tuple[list[Finding], float]:
 def exponential(found: Finding) -> Finding:
     """Return a finding on logarithms as one on what they are the logarithms of."""
     ends = (math.exp(end) for end in (found.value, found.low, found.high))
-    return Finding(*ends, found.scale, note=found.note)
+    return Finding(*ends, found.scale, note=found.note, ratio=True)
