@@ -120,8 +120,8 @@ def write_pages(inputs: Inputs, source: Path) -> None:
         groups=table_groups,
         counts=count_verdicts(judged),
         verdicts=VERDICT_NAMES,
-        questions=[question for question in asked if question.made],
-        others=[question for question in asked if not question.made],
+        questions=[question for question in asked if question.made or question.answer],
+        others=[question for question in asked if not (question.made or question.answer)],
     )
 
 
@@ -131,7 +131,7 @@ class Question:
 
     title: str
     copies: tuple[Notebook, ...]
-    """Its executed copies; the one that answers, of the largest experiment that trained networks, first."""
+    """Its executed copies; the one that answers, of the weightiest results and then of the largest experiment, first."""
     answer: str
     made: tuple[tuple[str, str], ...]
     """Labels and pages of what it makes of published artefacts, then of our own."""
@@ -148,16 +148,15 @@ def questions(
     for notebook in inputs.notebooks:
         by_name.setdefault(notebook.name, []).append(notebook)
 
-    def runs(notebook: Notebook) -> int:
-        found = (
-            item.runs
-            for item in inputs.artefacts
-            if (item.notebook, item.result_set) == (notebook.name, notebook.belongs_to)
-        )
-        return max(found, default=0)
+    def made_by(item: Artefact, notebook: Notebook) -> bool:
+        return (item.notebook, item.result_set) == (notebook.name, notebook.belongs_to)
 
-    def weight(notebook: Notebook) -> tuple[bool, int]:
-        return notebook.belongs_to != SIMULATED, runs(notebook)
+    def runs(notebook: Notebook) -> int:
+        return max((item.runs for item in inputs.artefacts if made_by(item, notebook)), default=0)
+
+    def weight(notebook: Notebook) -> tuple[int, bool, int]:
+        states = (_weight(item) for item in inputs.artefacts if made_by(item, notebook))
+        return max(states, default=-1), notebook.belongs_to != SIMULATED, runs(notebook)
 
     titles = [copies[0].title for copies in by_name.values()]
     found = []
@@ -368,9 +367,12 @@ def _needs(data: str) -> str:
 
 
 def chapter_name(text: str, chapter: str) -> str:
-    """Return how readers call a chapter of a text, or the whole text where it has none."""
+    """Return how readers call a chapter of the dissertation, a section or an appendix of a paper, or the whole text where it has none."""
     name = TEXTS.get(text, text)
-    return f"{name}, chapter {chapter}" if chapter else name
+    paper = "appendix" if chapter.isalpha() else "section"
+    return (
+        f"{name}, {'chapter' if text == 'dissertation' else paper} {chapter}" if chapter else name
+    )
 
 
 def _page_of(item: Artefact) -> str:
