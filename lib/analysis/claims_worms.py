@@ -57,8 +57,8 @@ def _drawn(**accuracy: float):
     return drawn(scores, spread=2, guess=40)
 
 
-def _networks(ds: xr.Dataset, task: str = WHOLE) -> Networks:
-    return Networks(with_tuned(ds), task)
+def _networks(ds: xr.Dataset) -> Networks:
+    return Networks(with_tuned(ds), WHOLE)
 
 
 @judges.judge("unicornn-worms-best", false=_drawn(UnICORNN=50), true=_drawn(UnICORNN=80))

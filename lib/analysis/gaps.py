@@ -186,15 +186,13 @@ def normalised_adjoints(ds: xr.Dataset) -> xr.DataArray:
         return 10 ** (ds["adjoint"] - ds["adjoint"].max("time"))
 
 
-def evenness_table(ds: xr.Dataset, learned: float = LEARNED) -> pd.DataFrame:
+def evenness_table(ds: xr.Dataset) -> pd.DataFrame:
     """Return one row per weight kappa: who learned, and how even the adjoints are over time.
 
     Parameters
     ----------
     ds
         Results of the experiment `coadjoint_gaps`.
-    learned
-        Accuracy from which a network counts as one that learned the task.
 
     Returns
     -------
@@ -211,7 +209,7 @@ def evenness_table(ds: xr.Dataset, learned: float = LEARNED) -> pd.DataFrame:
             "kappa_author": ds["kappa"].values * KAPPA,
             "networks": ds.sizes["replicate"],
             "diverged": (ds["status"] == DIVERGED).sum("replicate").values,
-            "learned": (ds["accuracy"] >= learned).sum("replicate").values,
+            "learned": (ds["accuracy"] >= LEARNED).sum("replicate").values,
             "accuracy": ds["accuracy"].max("replicate").values,
             "evenness": evenness.median("replicate").values,
             "largest": largest.median("replicate").values,

@@ -151,17 +151,13 @@ def _validation(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(score=score).groupby("run", sort=False).agg(about)
 
 
-def beside_published(
-    ours: pd.DataFrame, published: pd.DataFrame, *, percent: bool = True
-) -> pd.DataFrame:
-    """Put what `outcomes` returns beside a published table; every row of either is kept.
+def beside_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Put what `outcomes` returns beside a published table, accuracies in per cent as texts print them; every row of either is kept.
 
     Parameters
     ----------
     published
         Columns ``network``, ``task``, ``parameters``, ``published``, ``spread`` and ``note``, as in `data/published`.
-    percent
-        Whether shares of ours are to become per cent, as texts print accuracies.
 
     Returns
     -------
@@ -169,7 +165,7 @@ def beside_published(
         ``task``, ``network``, ``ours``, ``spread``, ``n``, ``guess``, ``published``, ``published_spread``, ``parameters``,
         ``published_parameters``, ``note``; rows in the published order, then ours alone.
     """
-    factor = np.where(percent & (ours["metric"] == "accuracy"), 100.0, 1.0)
+    factor = np.where(ours["metric"] == "accuracy", 100.0, 1.0)
     mine = pd.DataFrame(
         {
             "task": ours["task_label"],

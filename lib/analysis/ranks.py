@@ -7,10 +7,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 
-def rank_correlation(
-    frame: pd.DataFrame, x: str = "metric", y: str = "accuracy"
-) -> tuple[float, int]:
-    """Return Spearman's rank correlation of two columns and the number of rows it rests on.
+def rank_correlation(frame: pd.DataFrame) -> tuple[float, int]:
+    """Return Spearman's rank correlation of metric and accuracy and the number of rows it rests on.
 
     Rows in which either value is undefined are left out; infinite values have a rank and stay.
 
@@ -20,12 +18,12 @@ def rank_correlation(
         The correlation, between -1 and 1, and the number of rows. The correlation is nan where fewer than
         three rows are left or one of the columns is constant: then there is no order to compare.
     """
-    pairs = frame[[x, y]].dropna()
-    if len(pairs) < 3 or pairs[x].nunique() < 2 or pairs[y].nunique() < 2:
+    pairs = frame[["metric", "accuracy"]].dropna()
+    if len(pairs) < 3 or (pairs.nunique() < 2).any():
         return float("nan"), len(pairs)
     # Ranks first: a difference of infinities inside the correlation would be undefined.
     ranks = pairs.rank()
-    return float(spearmanr(np.asarray(ranks[x]), np.asarray(ranks[y])).statistic), len(pairs)
+    return float(spearmanr(np.asarray(ranks)).statistic), len(pairs)
 
 
 def rank_correlations(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
