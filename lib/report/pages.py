@@ -120,8 +120,8 @@ def write_pages(inputs: Inputs, source: Path) -> None:
         groups=table_groups,
         counts=count_verdicts(judged),
         verdicts=VERDICT_NAMES,
-        questions=[question for question in asked if question.made or question.answer],
-        others=[question for question in asked if not (question.made or question.answer)],
+        questions=[question for question in asked if question.made],
+        others=[question for question in asked if not question.made],
     )
 
 
@@ -384,11 +384,13 @@ def _page_of(item: Artefact) -> str:
 def _artefacts_of(
     found: Iterable[Artefact], labels: dict[str, str]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return for each notebook the labels and pages of the artefacts it makes."""
+    """Return for each notebook the labels and pages of the artefacts it makes, or else of those that it makes parts of."""
+    found = list(found)
+    whole = {item.notebook for item in found if not item.part and item.kind != "claims"}
     links: dict[str, dict[str, str]] = {}
     ours_last = sorted(found, key=lambda item: item.artefact not in labels)
     for item in ours_last:
-        if not item.part and item.kind != "claims":
+        if item.kind != "claims" and not (item.part and item.notebook in whole):
             name = labels.get(item.artefact, item.artefact.removeprefix("own-"))
             page = _page_of(item).partition("#")[0] if item.kind == "table" else _page_of(item)
             links.setdefault(item.notebook, {}).setdefault(name, page)

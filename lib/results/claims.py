@@ -148,16 +148,19 @@ def _power(finding: Finding, region: Region, published: float) -> float:
     if finding.trials is not None and math.isnan(published):
         published = float(region.high > 1)  # the best case: all of them, or none
     if not region.holds(published, published) or math.isnan(finding.low):
-        return math.nan
+        return math.nan  # what the text's own number contradicts, or nobody measured, has no power
     if finding.trials is not None:
         chances = stats.binom.pmf(np.arange(finding.trials + 1), finding.trials, published)
         agree = [region.holds(*_exact(k, finding.trials)) for k in range(finding.trials + 1)]
         return float(chances[agree].sum())
     numbers = np.array(
-        [finding.low, finding.value, finding.high, region.low, region.high, published]
+        [finding.low, finding.value, finding.high, published, region.low, region.high]
     )
-    with np.errstate(divide="ignore"):
-        low, value, high, *ends, truth = np.log(numbers.clip(0)) if finding.ratio else numbers
+    if finding.ratio:  # a published zero is a very small ratio
+        numbers[:4] = np.log(numbers[:4].clip(np.finfo(float).tiny))
+        with np.errstate(divide="ignore"):
+            numbers[4:] = np.log(numbers[4:].clip(0))
+    low, value, high, truth, *ends = numbers
     error = (high - low) / 2 / stats.norm.ppf((1 + CONFIDENCE) / 2)
     if not error:
         return 1.0
