@@ -92,7 +92,7 @@ def lstm_stays_at_the_guess(ds: xr.Dataset) -> Finding:
 
 @judges.judge("lem-5-adding-lem", false=_drawn(0.04), true=_drawn(0.005))
 def lem_solves_it(ds: xr.Dataset) -> Finding:
-    return _extreme(largest, lambda task: _over_guess(ds, "LEM", task), compared(ds, SHORTEST))
+    return _extreme(largest, lambda task: _over_guess(ds, "LEM", task), lengths(ds, SHORTEST))
 
 
 @judges.judge("lem-5-adding-lower", false=_drawn(0.05), true=_drawn(0.005))
