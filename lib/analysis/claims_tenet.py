@@ -41,7 +41,7 @@ def scale_of(ds: xr.Dataset) -> Scale:
 def made_instead(ds: xr.Dataset) -> str:
     """Return what stands in for the text's data in a factorial experiment; empty where nothing does."""
     found = sorted({*STAND_INS} & {*ds["dataset"].values.tolist()})
-    return f"{', '.join(found)}: stands in for the text's data" if found else ""
+    return f"the data set {', '.join(found)} stands in for the text's" if found else ""
 
 
 class Evidence:
