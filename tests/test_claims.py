@@ -10,7 +10,7 @@ import xarray as xr
 from scipy import stats
 
 import lib.analysis
-from lib.analysis import claims_tenet
+from lib.analysis import claims_irnn, claims_tenet
 from lib.paths import DATA
 from lib.results import claims
 from lib.results.claims import Finding, Judges, Region
@@ -189,6 +189,27 @@ def test_a_judge_is_persuaded_by_data_in_which_its_claim_is_true(experiment, cla
         claims.verdict(judges.judges[claim](judges.true[claim](rng)), region)[0] for _ in range(8)
     ]
     assert said.count(claims.AGREES) >= 6
+
+
+def test_a_claim_under_two_readings_asks_for_both():
+    rng = np.random.default_rng(3)
+    soon, late = (claims_irnn._memory({"iRNN K=10": steps})(rng) for steps in (200.0, 700.0))
+    ours = np.flatnonzero(late["label"].to_series().str.startswith("iRNN"))
+    minus = late.isel(run=ours)
+    minus = minus.assign(label=minus["label"].astype(object) + claims_irnn.MINUS)
+    both = xr.concat([soon, minus.assign_coords(run=minus["run"].astype(object) + claims_irnn.MINUS)], "run")
+    judge = claims_irnn.memory.judges["irnn-4.2-twice"]
+    region = Region.parse(claims.claims().loc["irnn-4.2-twice", "region"])
+    assert claims.verdict(judge(soon), region)[0] == claims.AGREES
+    assert claims.verdict(judge(both), region)[0] == claims.UNDECIDED
+
+
+def test_digits_judge_nothing_of_the_factorial():
+    judges = Judges.everywhere["factorial"]
+    ds = judges.false["diss-1.5.2-robust"](np.random.default_rng(4))
+    judged = judges(ds.assign_coords(dataset=["digits"]))
+    assert set(judged["verdict"]) == {claims.UNTESTABLE}
+    assert judged["note"].str.contains("digits stands in").all()
 
 
 def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect():

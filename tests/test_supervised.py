@@ -84,6 +84,22 @@ def test_networks_of_one_task_see_the_same(prepared, monkeypatch):
     assert not np.array_equal(again["test_loss"][:, 0], again["test_loss"][:, 1])
 
 
+@pytest.mark.parametrize("measures", [["time_steps"], ["gains"]])
+def test_measuring_does_not_move_the_draws_of_training(measures, prepared, monkeypatch):
+    """Dropout draws from the same generator."""
+    lem = FOUR[0] | {"dropout": {"input": 0.3}}
+    losses = [
+        train(
+            "supervised",
+            designs(Supervised, _section(TASKS["a class at the end"], grids=[row]), "rows"),
+            monkeypatch,
+            prepared,
+        )["test_loss"]
+        for row in (lem, lem | {"measures": measures})
+    ]
+    assert np.array_equal(*losses)
+
+
 def test_a_network_learns_a_task_it_can_learn(prepared, monkeypatch):
     grid = [{"label": "GRU", "cell": "gru", "width": 16, "learning_rate": 0.02}]
     task = {"task": "adding", "time_steps": 3}
