@@ -24,9 +24,8 @@ def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> i
     """
     parts = (part for part in (task.train, task.validation, task.test) if part is not None)
     held = sum(part.nbytes for part in parts)
-    predicted = (
-        3 * task.outputs if task.target == "steps" else 0
-    )  # logits, their softmax, and the gradient
+    # Logits, their softmax, and the gradient.
+    predicted = 3 * task.outputs if task.target == "steps" else 0
     numbers = 2 * max(1, task.features) + ARRAYS * width + predicted
     return held + _FLOAT * time_steps * batch_size * numbers
 

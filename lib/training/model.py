@@ -16,7 +16,7 @@ READS = ("last", "every", "all")
 """What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
 
 MOST = 2**25
-"""Predictions of one batch in `evaluate`."""
+"""Predictions that a batch of `evaluate` may have, where there is one for every step."""
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "library": lambda weight: weight,  # as PyTorch drew it
@@ -210,7 +210,8 @@ def evaluate(
 ) -> tuple[float, float]:
     """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
 
-    Where every step has its predictions, batches are so much smaller that these stay below 256 MiB. The metric is the share of classes found, or the root of the mean squared error.
+    The metric is the share of classes found, or the root of the mean squared error. Where every step has its predictions,
+    batches are so much smaller that these stay below 256 MiB.
     """
     device = next(model.parameters()).device
     if task.target == "steps":
