@@ -1,5 +1,7 @@
 """Designs and jobs of the smoke profile, changed as a test needs them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from lib.experiments import EXPERIMENTS, load_profile
@@ -11,12 +13,17 @@ def one_job(name, *, replicate=0, **changes):
     return next(design.jobs()).at(**changes, replicate=replicate)
 
 
-def in_turn(name, jobs, cache, where):
+def in_turn(groups, cache, where):
     """Do what `lib.training.jobs.run_jobs` does in this process: what is tested is the rest, not Dask."""
-    return [
-        {key: np.asarray(value) for key, value in job.run(*job.arguments, None).items()}
-        for job in jobs
-    ]
+    return {
+        group: SimpleNamespace(
+            results=[
+                {key: np.asarray(value) for key, value in job.run(*job.arguments, None).items()}
+                for job in jobs
+            ]
+        )
+        for group, jobs in groups.items()
+    }
 
 
 def train(name, designs, monkeypatch, prepared=None):

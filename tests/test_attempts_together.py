@@ -135,7 +135,7 @@ def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
     capsys.readouterr()
     ds = trained(where, prepared, tmp_path, replicates=3)
     told = capsys.readouterr().err
-    assert "factorial: 2 of 6 jobs to run" in told and "and 1 beside it" in told
+    assert "2 of 6 jobs to run" in told and "and 1 beside it" in told
     assert {path: path.stat().st_mtime_ns for path in before} == before
     expected, cache = whole
     assert ds.identical(expected), "in other company the same attempts came out otherwise"
@@ -158,14 +158,14 @@ def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
 
     one = made()
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
-        assert made(**same).company == one.company and made(**same).name() != one.name()
-    assert made(noise=("post",)).company == made(noise=("uniform",)).company != one.company
+        assert made(**same).batch_key == one.batch_key and made(**same).name() != one.name()
+    assert made(noise=("post",)).batch_key == made(noise=("uniform",)).batch_key != one.batch_key
     others = [{"width": (32,)}, {"architecture": ("rnn",)}, {"batch_size": 4}, {"probe_size": 3}]
-    assert len({made(**other).company for other in others} | {one.company}) == 5
+    assert len({made(**other).batch_key for other in others} | {one.batch_key}) == 5
     assert made(replicates=9).name() == one.name() != made(together=4).name()
     levels = one.name()["job"]["levels"]
     assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
-    assert made(together=1).company == "" and made(together=1).run is factorial.run
+    assert made(together=1).batch_key == "" and made(together=1).run is factorial.run
 
 
 def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
@@ -177,7 +177,7 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
     for module in (_experiment, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
     made = EXPERIMENT.work(job, prepared)
-    assert made.places == PLACES and made.run is factorial.run_together
+    assert made.batch_size == PLACES and made.run is factorial.run_together
     engine = f"reference-cuda, {PLACES} places; probes reference-cuda"
     assert made.identity["engines"] == {"gru": engine.replace("probes reference", "probes library")}
 
@@ -223,7 +223,7 @@ def test_one_that_fails_is_tried_again_and_named_and_the_others_are_kept(
     if failures == 1:
         assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
     else:
-        named = r"1 of 6 jobs .* gru 16 on digits .* rate 0.1, 2 epochs, replicate 2: OSError: the"
+        named = r"1 of 6 jobs failed.* factorial: gru 16 on digits .* rate 0.1, 2 epochs, replicate 2: OSError: the"
         with pytest.raises(JobError, match=named):
             trained(where, prepared, tmp_path, replicates=3)
     lost = shards(cache).keys() - shards(tmp_path).keys()
@@ -241,28 +241,26 @@ def _fail(asked, resumes):
 
 
 def test_an_error_that_all_share_names_them_all(where, tmp_path):
-    alike = {"run": _fail, "modules": (), "company": "one", "places": 2}
+    alike = {"run": _fail, "modules": (), "batch_key": "one", "batch_size": 2}
     jobs = [_Plain(arguments=(), identity={"i": i}, title=f"job {i}", **alike) for i in range(3)]
     with pytest.raises(
-        JobError, match="3 of 3 jobs of test failed.* job [02]: MemoryError: too many"
+        JobError, match="3 of 3 jobs failed.* test: job [02]: MemoryError: too many"
     ):
-        run.run_jobs("test", jobs, tmp_path, where)
+        run.run_jobs({"test": jobs}, tmp_path, where)
 
 
-def test_calls_hold_a_company_and_the_largest_is_first():
-    def job(size, company="", places=1):
-        return _Plain(
-            run=_fail,
-            arguments=(),
-            identity={},
-            modules=(),
-            size=size,
-            company=company,
-            places=places,
+def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
+    def job(title, size, batch_key="", group="one"):
+        batch = {"batch_key": batch_key, "batch_size": 2 if batch_key else 1}
+        of = _Plain(
+            run=_fail, arguments=(), identity={}, modules=(), size=size, title=title, **batch
         )
+        return run._Job(of, group, {}, None, None, found=False)
 
-    jobs = [job(5), job(4, "a", 2), job(4, "b", 2), job(3, "a", 2), job(2, "a", 2), job(1)]
-    assert run._units(jobs, range(6)) == [[1, 3], [0], [2], [4], [5]]
+    jobs = [job("b", 5), job("a", 4, "A"), job("c", 4, "B"), job("a", 3, "A"), job("d", 2, "A")]
+    jobs += [job("e", 1, group="two"), job("f", 0.5, group="two"), job("g", 3)]
+    order = ["aa", "e", "b", "c", "g", "d", "f"]
+    assert ["".join(j.work.title for j in call) for call in run._calls(jobs)] == order
 
 
 _KILLED = """

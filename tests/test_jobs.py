@@ -32,6 +32,8 @@ from lib.tasks.sources import prepare
 from lib.training.jobs import Work, cluster, progress, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training.outcome import Fit
+from lib.training.resume import Resume
 
 EXPERIMENT = EXPERIMENTS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]
@@ -211,19 +213,40 @@ def test_shard_names_follow_the_bytes_of_the_data(prepared, tmp_path):
     )
 
 
-def test_progress_is_told_every_few_seconds_and_at_the_end(monkeypatch, capsys):
-    clock = iter([2.5, 5.5, 10.4, 10.5, 11.5])
+def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
+    clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    study = progress.Progress("test", 5, [1.0, 2.0, 3.0, 4.0])
-    for work, diverged, title in [(1, 0, "a"), (2, 1, "b"), (3, 1, "c"), (4, 0, "d")]:
-        study.done(work, diverged, title)
+    study = progress.Progress()
+    for group, size in [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]:
+        study.add(group, size, None)
+    study.add("b", 7, 0.0)  # a shard that says no cost
+    study.begin()
+    for group, size, seconds, diverged, title in [
+        ("a", 9, 18.0, 1, "of a, nothing is known of b"),
+        ("a", 5, 10.0, 1, "too soon after the last line"),
+        ("b", 1, 3.0, 0, "nothing is left but what is known"),
+        ("b", 1000, 3.0, 0, "a"),
+        ("a", 1, 1.0, 0, "the end"),
+    ]:
+        study.done(group, size, seconds, diverged)
+        study.report(title, 2)
     assert capsys.readouterr().err.splitlines() == [
-        "test: 4 of 5 jobs to run",
-        "test: job 2/5, 0 attempts diverged, 0:00:03 gone, about 0:00:27 left; a",
-        "test: job 4/5, 2 attempts diverged, 0:00:08 gone, about 0:00:05 left; c",
-        "test: job 5/5, 2 attempts diverged, 0:00:09 gone, about 0:00:00 left; d",
+        "5 of 6 jobs to run",
+        "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left; of a, nothing is known of b",
+        "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left; nothing is left but what is known",
+        "job 5/6, 2 attempts diverged, 0:00:18 gone, about 0:00:01 left; a",
+        "job 6/6, 2 attempts diverged, 0:00:29 gone; the end",
     ]
     assert progress._clock(3725.4) == "1:02:05"
+
+
+def test_shards_of_an_earlier_call_say_what_a_size_costs_and_without_any_nothing_is_said(capsys):
+    for seconds, said in [(6.0, ", about 0:00:02 left"), (None, "")]:
+        study = progress.Progress()
+        study.add("a", 3, seconds)
+        study.add("a", 2, None)
+        study.report("x", 2)
+        assert f"gone{said}; x" in capsys.readouterr().err
 
 
 @contextlib.contextmanager
@@ -256,11 +279,11 @@ def test_a_job_that_fails_is_tried_twice_more(tmp_path, monkeypatch, failures, t
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     path = tmp_path / "tries"
     job = _Plain(run=_fails, arguments=(failures, path), identity={}, modules=())
-    study = partial(run_jobs, "test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    study = partial(run_jobs, {"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
     if failures < tries:
-        assert study()[0]["status"] == 0
+        assert study()["test"].results[0]["status"] == 0
     else:
-        with pytest.raises(JobError, match="the first was job: OSError: the disk is away"):
+        with pytest.raises(JobError, match="the first was test: job: OSError: the disk is away"):
             study()
     assert len(path.read_text().splitlines()) == tries
 
@@ -275,16 +298,57 @@ def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(
 ):
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     job = _Plain(run=_diverges, arguments=(), identity={}, modules=())
-    [found] = run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
-    assert found["small"] == 0
-    assert "test: job 1/1, 2 attempts diverged" in capsys.readouterr().err
+    found = run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))["test"]
+    assert found.results[0].keys() == {"status", "small"} and found.results[0]["small"] == 0
+    assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
+    assert "job 1/1, 2 attempts diverged" in capsys.readouterr().err
 
 
 def test_a_shard_that_says_no_cost_has_none(tmp_path):
     job = _Plain(run=_diverges, arguments=(), identity={}, modules=())
     write_shard(tmp_path, job.name(), {"status": np.zeros(1)})
-    run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
-    assert json.loads((tmp_path / "test.cost.json").read_text()) == {"jobs": 1, "core_seconds": 0}
+    run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
+    cost = json.loads((tmp_path / "test.cost.json").read_text())
+    assert cost == {"jobs": 1, "diverged": 0, "resumed": 0, "core_seconds": 0}
+
+
+def _counts(path, resume):
+    with path.open("a") as file:
+        file.write("ran\n")
+    return {"status": 0, "value": 7}
+
+
+def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
+    path = tmp_path / "runs"
+    same = _Plain(run=_counts, arguments=(path,), identity={"i": 0}, modules=())
+    other = replace(same, identity={"i": 1})
+    where = Jobs(scheduler="local", workers=1)
+    found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
+    assert len(path.read_text().splitlines()) == 2
+    assert [len(one.results) for one in found.values()] == [3, 1]
+    assert [(one.jobs, one.trained) for one in found.values()] == [(2, 2), (1, 1)]
+    assert all(result["value"] == 7 for one in found.values() for result in one.results)
+    again = run_jobs({"b": [same]}, tmp_path, where)["b"]
+    assert (again.jobs, again.trained, again.cost) == (1, 0, found["b"].cost)
+
+
+def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
+    def spend(resume):
+        until = time.process_time() + 0.2
+        while time.process_time() < until:
+            pass
+        return resume.seconds
+
+    cut = Resume(tmp_path / "a.state", beside=2)
+    assert 0.1 <= spend(cut) < 0.2 and not cut.resumed
+    state = torch.nn.Linear(1, 1), {}, SimpleNamespace(state=dict, restore=id), Fit(0, 1, [])
+    cut.save(*state)
+    again = Resume(tmp_path / "a.state")
+    again.load(*state)
+    assert spend(again) >= 0.3 and again.resumed
 
 
 def test_local_workers_are_processes_of_one_thread(monkeypatch):
@@ -340,10 +404,8 @@ def test_a_job_that_fails_is_named_and_the_others_are_kept(prepared, tmp_path, s
     broken = replace(
         jobs[0], arguments=(None, prepared), identity={"broken": 1}, title="the bad one"
     )
-    with pytest.raises(
-        JobError, match="1 of 2 jobs of test failed, .* the bad one: AttributeError"
-    ):
-        run_jobs("test", [broken, jobs[1]], tmp_path, Jobs(scheduler=scheduler, workers=1))
+    with pytest.raises(JobError, match="1 of 2 jobs failed, .* test: the bad one: AttributeError"):
+        run_jobs({"test": [broken, jobs[1]]}, tmp_path, Jobs(scheduler=scheduler, workers=1))
     assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
@@ -364,7 +426,7 @@ def test_a_scheduler_that_no_worker_joins_is_named(tmp_path, monkeypatch):
     with LocalCluster(n_workers=0, dashboard_address=None) as alone:
         where = Jobs(scheduler=alone.scheduler_address, workers=0)
         with pytest.raises(ConnectionError, match="no worker has joined .* in 0 s; start one from"):
-            run_jobs("test", [job], tmp_path, where)
+            run_jobs({"test": [job]}, tmp_path, where)
 
 
 def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsys):
@@ -396,10 +458,8 @@ def _is_lost(resume):
 def test_a_scheduler_that_is_lost_is_told_with_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     job = _Plain(run=_is_lost, arguments=(), identity={}, modules=())
-    with pytest.raises(
-        ConnectionError, match="was lost with 1 of 1 jobs of test to do; the others"
-    ):
-        run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    with pytest.raises(ConnectionError, match="was lost with 1 of 1 jobs to do; the others"):
+        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
 
 
 def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path, monkeypatch):
@@ -409,10 +469,8 @@ def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path,
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     monkeypatch.setattr(Future, "result", closed)
     job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
-    with pytest.raises(
-        ConnectionError, match="was lost with 1 of 1 jobs of test to do; the others"
-    ):
-        run_jobs("test", [job], tmp_path, Jobs(scheduler="local", workers=1))
+    with pytest.raises(ConnectionError, match="was lost with 1 of 1 jobs to do; the others"):
+        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
 
 
 _DRIVER = """

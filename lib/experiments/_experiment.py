@@ -111,11 +111,11 @@ class Experiment:
     def work(self, job: Any, prepared: Path | None) -> Work:
         """Return a job as `lib.training.jobs` runs it."""
         places = self.places(job)
-        company = json.dumps(self.alike(job), sort_keys=True) if places > 1 else ""
+        batch_key = json.dumps(self.alike(job), sort_keys=True) if places > 1 else ""
         return Work(
-            run=self.run_together if company else self.run,
-            company=company,
-            places=places,
+            run=self.run_together if batch_key else self.run,
+            batch_key=batch_key,
+            batch_size=places,
             arguments=(job, prepared),
             identity={
                 "experiment": self.name,
@@ -165,7 +165,8 @@ class Experiment:
         """
         prepared = None if prepared is None else Path(prepared)
         jobs = self.plan(designs)
-        found = run_jobs(name, [self.work(job, prepared) for job in jobs], cache, where)
+        asked = {name: [self.work(job, prepared) for job in jobs]}
+        found = run_jobs(asked, cache, where)[name].results
         ds = self.join(profile, designs, jobs, found)
         self.fill(ds, designs, prepared, found)
         return self.schema.validate(ds)

@@ -31,15 +31,27 @@ class Resume:
         A few words on the training, for the line that tells how far it is.
     every
         Seconds between two states. Trainings side by side keep theirs one after another, and the first of them says how far it is.
+    beside
+        Trainings side by side, of which each is said to take an equal share of the process's time.
     """
 
-    _told = -math.inf
+    _printed = -math.inf
     """When any in this process said last how far it is."""
 
-    def __init__(self, path: Path, what: str = "training", *, every: float = EVERY) -> None:
-        self._path, self._what, self._every = Path(path), what, every
+    def __init__(
+        self, path: Path, what: str = "training", *, every: float = EVERY, beside: int = 1
+    ) -> None:
+        self._path, self._what, self._every, self._beside = Path(path), what, every, beside
         self._began = self._saved = time.monotonic()
+        self._process_began, self._seconds_before = time.process_time(), 0.0
         self._first = 0
+        self.resumed = False
+        """Whether the training went on from a state."""
+
+    @property
+    def seconds(self) -> float:
+        """What the training has taken of its processes' time, that before its last state included."""
+        return self._seconds_before + (time.process_time() - self._process_began) / self._beside
 
     def save_if_due(
         self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit, total: int
@@ -50,9 +62,9 @@ class Resume:
             return
         self.save(model, moving, batches, done)
         self._saved = time.monotonic()
-        if now - Resume._told < self._every:
+        if now - Resume._printed < self._every:
             return
-        Resume._told = now
+        Resume._printed = now
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
@@ -73,6 +85,7 @@ class Resume:
             "text": json.dumps(
                 {
                     "batches": batches.state(),
+                    "seconds": self.seconds,
                     "steps": done.steps,
                     "rows": done.rows,
                     "kept": done.kept and done.kept[0],
@@ -106,6 +119,7 @@ class Resume:
         if held["cuda"] is not None and torch.cuda.is_available():
             torch.cuda.set_rng_state(held["cuda"])  # masks of dropout come from there
         batches.restore(text["batches"])
+        self._seconds_before, self.resumed = text["seconds"], True
         done.steps = self._first = text["steps"]
         done.rows = text["rows"]
         done.kept = (text["kept"], held["kept"]) if text["kept"] else None

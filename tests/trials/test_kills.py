@@ -82,8 +82,8 @@ if __name__ == "__main__":
     if sys.argv[3] == "threads":
         run.connect = here
     jobs = [Work(run=job, arguments=(i,), identity={"i": i}, modules=()) for i in range(60)]
-    found = run_jobs("killed", jobs, sys.argv[1], Jobs(scheduler="local", workers=2))
-    np.save(sys.argv[2], np.stack([one["loss"] for one in found]))
+    found = run_jobs({"killed": jobs}, sys.argv[1], Jobs(scheduler="local", workers=2))
+    np.save(sys.argv[2], np.stack([one["loss"] for one in found["killed"].results]))
 """
 
 
@@ -157,7 +157,7 @@ def test_workers_that_are_lost_are_replaced_and_nothing_is_lost(trials, draw, tm
             ],
             stderr=subprocess.DEVNULL,
         )
-        found = run_jobs("workers", _jobs(0.5), tmp_path, where)
+        found = run_jobs({"workers": _jobs(0.5)}, tmp_path, where)["workers"].results
         killed = killer.wait()
     for i, one in enumerate(found):
         expected = np.random.default_rng(i).normal(size=50)
@@ -217,7 +217,7 @@ def test_a_scheduler_without_workers_is_told_in_a_sentence(trials, tmp_path, mon
     monkeypatch.setattr(cluster, "WORKERS", 3.0)
     with _scheduler(tmp_path) as (address, _):
         call = lambda: run_jobs(
-            "alone", _jobs(0), tmp_path / "cache", Jobs(scheduler=address, workers=0)
+            {"alone": _jobs(0)}, tmp_path / "cache", Jobs(scheduler=address, workers=0)
         )
         trials.refuse("no worker", call, ConnectionError)
 
@@ -227,7 +227,7 @@ def test_a_scheduler_that_is_lost_is_told_in_a_sentence_and_what_was_done_is_kep
     with _scheduler(tmp_path, workers=2) as (address, processes):
         wait = f"import glob, os, time\nwhile len(glob.glob({str(cache / '*.npz')!r})) < 5: time.sleep(0.05)\n"
         killer = subprocess.Popen([sys.executable, "-c", f"{wait}os.kill({processes[0].pid}, 9)"])
-        call = lambda: run_jobs("lost", _jobs(0.3), cache, Jobs(scheduler=address, workers=0))
+        call = lambda: run_jobs({"lost": _jobs(0.3)}, cache, Jobs(scheduler=address, workers=0))
         trials.refuse("lost scheduler", call, ConnectionError)
         killer.wait()
     trials.accept("kept", lambda: len(list(cache.glob("*.npz"))), lambda kept: 5 <= kept < 40)
@@ -240,7 +240,7 @@ def test_a_worker_that_cannot_import_the_code_ends_which_is_told_and_another_goe
     with _scheduler(tmp_path, workers=1, program=_STRANGER) as (address, processes):
         where = Jobs(scheduler=address, workers=0)
         with ThreadPoolExecutor(1) as pool:
-            found = pool.submit(run_jobs, "code", _jobs(0), tmp_path / "cache", where)
+            found = pool.submit(run_jobs, {"code": _jobs(0)}, tmp_path / "cache", where)
             processes[1].wait()
             said = ""
             while "no worker has been at" not in said and not found.done():
@@ -248,4 +248,4 @@ def test_a_worker_that_cannot_import_the_code_ends_which_is_told_and_another_goe
                 said += capsys.readouterr().err
             trials.accept("told", lambda: said.count("no worker has been at"), (1).__eq__)
             processes.append(_worker(tmp_path))
-            trials.accept("done", lambda: len(found.result(600)), (40).__eq__)
+            trials.accept("done", lambda: len(found.result(600)["code"].results), (40).__eq__)

@@ -1,55 +1,82 @@
-"""A line every few seconds: how far a study is and how long it may still take."""
+"""A line every few seconds: how far all groups are and how long they may still take."""
 
 import sys
 import time
+from collections import defaultdict
+from dataclasses import dataclass
 
 QUIET = 5.0
 """Seconds between two lines."""
 
 
-class Progress:
-    """Counts finished jobs and prints to the standard error, which no stored notebook keeps.
+@dataclass
+class _Rate:
+    """A group: what is left of it, and what its finished jobs took. Sizes compare jobs of one group alone."""
 
-    Parameters
-    ----------
-    name
-        What is running; every line begins with it.
-    total
-        Number of jobs, finished ones included.
-    work
-        For each job that is still to run, a number proportional to the time it takes.
+    jobs: int = 0
+    left: float = 0.0
+    size: float = 0.0
+    seconds: float = 0.0
+
+
+class Progress:
+    """Counts finished jobs of all groups and prints to the standard error, which no stored notebook keeps.
+
+    The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group; where some group with jobs
+    left has none yet the line says "more than", and where all have none it says nothing.
     """
 
-    def __init__(self, name: str, total: int, work: list[float]) -> None:
-        self._name = name
-        self._total = total
-        self._finished = total - len(work)
-        self._left = sum(work)
-        self._done = 0.0
-        self._diverged = 0
-        self._started = time.monotonic()
-        self._told = 0.0
-        self._print(f"{len(work)} of {total} jobs to run")
+    def __init__(self) -> None:
+        self._groups: dict[str, _Rate] = defaultdict(_Rate)
+        self._total = self._finished = self._diverged = 0
+        self._began = time.monotonic()
+        self._last = 0.0
 
-    def done(self, work: float, diverged: int, description: str, *, jobs: int = 1) -> None:
-        """Note a finished job, or several that were one call, of so much work and with so many diverged attempts."""
-        self._finished += jobs
-        self._done += work
-        self._left -= work
-        self._diverged += diverged
-        now = time.monotonic()
-        if now - self._told < QUIET and self._finished < self._total:
+    def add(self, group: str, size: float, seconds: float | None) -> None:
+        """Count a job, which took so many core seconds where it is done already."""
+        self._total += 1
+        rate = self._groups[group]
+        if seconds is None:
+            rate.jobs, rate.left = rate.jobs + 1, rate.left + size
             return
-        self._told = now
-        elapsed = now - self._started
-        left = elapsed / self._done * self._left
+        self._finished += 1
+        if seconds:
+            rate.size, rate.seconds = rate.size + size, rate.seconds + seconds
+
+    def begin(self) -> None:
+        """Say how much there is to do."""
+        self._print(f"{self._total - self._finished} of {self._total} jobs to run")
+
+    def done(self, group: str, size: float, seconds: float, diverged: int) -> None:
+        """Note a finished job, its core seconds and diverged attempts."""
+        rate = self._groups[group]
+        rate.jobs, rate.left = rate.jobs - 1, rate.left - size
+        rate.size, rate.seconds = rate.size + size, rate.seconds + seconds
+        self._finished += 1
+        self._diverged += diverged
+
+    def report(self, title: str, workers: int) -> None:
+        """Print a line, if the last one is old or nothing is left."""
+        now = time.monotonic()
+        if now - self._last < QUIET and self._finished < self._total:
+            return
+        self._last = now
         self._print(
             f"job {self._finished}/{self._total}, {self._diverged} attempts diverged, "
-            f"{_clock(elapsed)} gone, about {_clock(left)} left; {description}"
+            f"{_clock(now - self._began)} gone{self._left(workers)}; {title}"
         )
 
-    def _print(self, line: str) -> None:
-        print(f"{self._name}: {line}", file=sys.stderr, flush=True)
+    def _left(self, workers: int) -> str:
+        going = [rate for rate in self._groups.values() if rate.jobs]
+        known = [rate for rate in going if rate.seconds]
+        if not known:
+            return ""
+        seconds = sum(rate.left * rate.seconds / rate.size for rate in known) / max(workers, 1)
+        return f", {'about' if len(known) == len(going) else 'more than'} {_clock(seconds)} left"
+
+    @staticmethod
+    def _print(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
 
 
 def _clock(seconds: float) -> str:

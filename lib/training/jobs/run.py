@@ -1,16 +1,16 @@
 """Run the jobs that have no shard yet, on Dask."""
 
 import json
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
-from dask.distributed import Future, as_completed
+from dask.distributed import Client, Future, as_completed
 
 from lib.results.schema import DIVERGED
 from lib.run.files import write_whole
@@ -23,8 +23,8 @@ from lib.training.resume import Resume
 
 PACKAGES = ("torch", "numba")
 """Their versions change last digits, and so name the shards."""
-SECONDS = "core seconds"
-"""Beside what a job returns: the time its process computed, since its last state where it was cut off."""
+SECONDS, RESUMED = "core seconds", "resumed"
+"""In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
 
 
 class JobError(RuntimeError):
@@ -48,13 +48,13 @@ class Work:
     modules
         The modules it uses, as far as imports do not tell: cells, engines, the task.
     size
-        About proportional to the time it takes.
+        Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first.
     title
         A few words for the line that tells it is done.
-    company, places
-        Jobs of the same company, a name, and of the same `run` are done in one call, at most `places` of them: `run` then gets lists, of
-        what each would be called with and of their resumes, and returns a list of results, an exception in the place of a job that
-        failed. Whose company a job has is no part of its name, and must not change its results. Without a name it has none.
+    batch_key, batch_size
+        Jobs of the same key, a name, and of the same `run` are done in one call, at most `batch_size` of them: `run` then gets lists,
+        of what each would be called with and of their resumes, and returns a list of results, an exception in the place of a job that
+        failed. The key is no part of a job's name, and must not change its results. A job without one is done by itself.
     """
 
     run: Callable[..., Arrays]
@@ -63,13 +63,13 @@ class Work:
     modules: tuple[str, ...]
     size: float = 1.0
     title: str = "job"
-    company: str = ""
-    places: int = 1
+    batch_key: str = ""
+    batch_size: int = 1
 
     @property
     def code(self) -> str:
         """Fingerprint of the code that the job runs."""
-        return fingerprint([self.run.__module__, *self.modules])
+        return _code((self.run.__module__, *self.modules))
 
     def name(self) -> dict:
         """Return the whole identity, which names the shard."""
@@ -81,21 +81,82 @@ class Work:
         }
 
 
+@cache  # a process runs what it has imported
+def _code(modules: tuple[str, ...]) -> str:
+    return fingerprint(modules)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """What came of the jobs of a group.
+
+    Attributes
+    ----------
+    results
+        Of each job, in their order.
+    jobs, trained
+        How many different trainings they are, and how many of them ran in this call; the others were found in shards.
+    diverged, resumed
+        Attempts that diverged, and trainings that went on from a state.
+    core_seconds
+        What all of them took, now and when their shards were written, up to the last state of what was cut off.
+    """
+
+    results: list[dict[str, np.ndarray]]
+    jobs: int
+    trained: int
+    diverged: int
+    resumed: int
+    core_seconds: float
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """What does not depend on which call ran them; it is kept in the file `cost_path`."""
+        names = ("jobs", "diverged", "resumed", "core_seconds")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(eq=False)
+class _Job:
+    """A job on its way: its work, its group, its name and shard, and its result once there is one."""
+
+    work: Work
+    group: str
+    name: dict
+    shard: Path
+    result: dict[str, np.ndarray] | None
+    found: bool
+
+    @property
+    def diverged(self) -> int:
+        return int((self.result.get("status", np.empty(0)) == DIVERGED).sum())
+
+    @property
+    def seconds(self) -> float:
+        return float(self.result.get(SECONDS, 0.0))
+
+
 def run_jobs(
-    name: str, jobs: Sequence[Work], cache: str | Path, where: Jobs
-) -> list[dict[str, np.ndarray]]:
-    """Return the results of all jobs, in their order; those without a shard are run, the largest first.
+    groups: Mapping[str, Sequence[Work]], cache: str | Path, where: Jobs
+) -> dict[str, Trained]:
+    """Run the jobs of all groups that have no shard as one queue, and return what came of each group.
 
     Parameters
     ----------
-    name
-        What is running, for the lines of progress on the standard error.
-    jobs
-        They differ from each other.
+    groups
+        Jobs by the name of their group. Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and
+        each group has its result and its cost.
     cache
-        Folder of the shards, and of the states of unfinished jobs; created if needed.
+        Folder of the shards, of the states of unfinished jobs, and of what each group cost (`cost_path`); created if needed.
     where
         The scheduler and the number of workers.
+
+    Returns
+    -------
+    dict
+        For each group, in the order of `groups`, its `Trained`: ``run_jobs({"a": jobs}, cache, where)["a"].results[i]`` are the arrays
+        of ``jobs[i]``, and ``{name: (one.trained, one.diverged, one.resumed, one.core_seconds) for name, one in found.items()}``
+        is the table of a study.
 
     Raises
     ------
@@ -106,113 +167,149 @@ def run_jobs(
 
     Notes
     -----
+    The largest job of every group begins first, so that it is soon known what a size costs there (see
+    `lib.training.jobs.progress`), then all others, the largest first. A line of progress tells of all groups.
+
     A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
-    nothing is lost or counted twice. Where some of a company fail, the others' results are kept and those run once more by
+    nothing is lost or counted twice. Where some jobs of a batch fail, the others' results are kept and those run once more by
     themselves.
     """
     cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
-    names = [job.name() for job in jobs]
-    shards = [shard_path(cache, whole) for whole in names]  # two jobs may be the same training
-    results = {path: read_shard(cache, whole) for path, whole in zip(shards, names, strict=True)}
-    first = {path: i for i, path in reversed(list(enumerate(shards)))}
-    missing = sorted(
-        (i for path, i in first.items() if results[path] is None), key=lambda i: -jobs[i].size
+    jobs: dict[Path, _Job] = {}
+    asked: dict[str, list[_Job]] = {name: [] for name in groups}
+    for group, works in groups.items():
+        for one in works:
+            name = one.name()
+            shard = shard_path(cache, name)
+            if shard not in jobs:
+                result = read_shard(cache, name)
+                jobs[shard] = _Job(one, group, name, shard, result, found=result is not None)
+            asked[group].append(jobs[shard])
+    progress = Progress()
+    for job in jobs.values():
+        progress.add(job.group, job.work.size, job.seconds if job.found else None)
+    progress.begin()
+    if missing := [job for job in jobs.values() if not job.found]:
+        _train(missing, cache, where, progress)
+    return {group: _counted(cache, group, members) for group, members in asked.items()}
+
+
+def cost_path(cache: Path, group: str) -> Path:
+    """Return the file that says what a group's results cost (`Trained.cost`), which no dataset may hold."""
+    return cache / f"{group}.cost.json"
+
+
+def _counted(cache: Path, group: str, asked: Sequence[_Job]) -> Trained:
+    """Write down what a group's jobs took, and return their results without it."""
+    different = list(dict.fromkeys(asked))
+    trained = Trained(
+        results=[
+            {key: part for key, part in job.result.items() if key not in (SECONDS, RESUMED)}
+            for job in asked
+        ],
+        jobs=len(different),
+        trained=sum(not job.found for job in different),
+        diverged=sum(job.diverged for job in different),
+        resumed=sum(bool(job.result.get(RESUMED)) for job in different),
+        core_seconds=round(sum(job.seconds for job in different), 2),
     )
-    progress = Progress(name, len(first), [jobs[i].size for i in missing])
-    if not missing:
-        return _counted(name, cache, results, shards)
-    units = _units(jobs, missing)
-    failed, lost = [], 0
+    text = json.dumps(trained.cost)
+    write_whole(cost_path(cache, group), lambda partial: partial.write_text(text))
+    return trained
+
+
+def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress) -> None:
+    """Fill in the results of jobs that have none, and write their shards."""
+    calls = _calls(missing)
+    failed: list[str] = []
+    lost = 0
     # Networks in one pass fill a GPU, and its memory is not there twice.
-    one = int(torch.cuda.is_available() and any(len(unit) > 1 for unit in units))
+    one = int(torch.cuda.is_available() and any(len(call) > 1 for call in calls))
     with connect(where.scheduler, where.workers or one) as client:
 
-        def submit(unit: list[int], priority: int) -> Future:
-            asked = [jobs[i] for i in unit], [names[i] for i in unit], cache
+        def submit(call: Sequence[_Job], priority: int) -> Future:
+            asked = [job.work for job in call], [job.name for job in call], cache
             # Not pure: two jobs are never the same call, and results must not be looked up by value.
             return client.submit(work, *asked, pure=False, retries=2, priority=priority)
 
-        futures = {submit(unit, len(units) - rank): unit for rank, unit in enumerate(units)}
+        futures = {submit(call, len(calls) - rank): call for rank, call in enumerate(calls)}
         ended = as_completed(list(futures))
         for future in ended:
-            unit = futures.pop(future)
+            call = futures.pop(future)
             if future.status == "error":
                 error = future.exception()
-                failed += [f"{jobs[i].title}: {type(error).__name__}: {error}" for i in unit]
+                failed += [f"{_title([job])}: {type(error).__name__}: {error}" for job in call]
                 continue
             try:
-                found = dict(zip(unit, future.result(), strict=True))
+                results = future.result()
             except (OSError, CancelledError):  # as Dask says that its scheduler is gone
-                lost += len(unit)
+                lost += len(call)
                 continue
-            done = [i for i in unit if found[i] is not None]
-            diverged = 0
-            for i in done:
-                result = {key: np.asarray(value) for key, value in found[i].items()}
-                write_shard(cache, names[i], result)
-                _resume(cache, names[i], "").forget()
-                results[shards[i]] = result
-                diverged += int((result.get("status", np.empty(0)) == DIVERGED).sum())
-            size = sum(jobs[i].size for i in done)
-            progress.done(size, diverged, _title([jobs[i] for i in done]), jobs=len(done))
-            if left := [i for i in unit if found[i] is None]:
+            for job, result in zip(call, results, strict=True):
+                if result is not None:
+                    _keep(job, result, cache, progress)
+            if done := [job for job in call if job.result is not None]:
+                progress.report(_title(done), _workers(client))
+            if left := [job for job in call if job.result is None]:
                 again = submit(left, 0)
                 futures[again] = left
                 ended.add(again)
     if lost:
         raise ConnectionError(
-            f"the scheduler at {where.scheduler} was lost with {lost} of {len(jobs)} jobs of {name} to do; the others are "
+            f"the scheduler at {where.scheduler} was lost with {lost} of {len(missing)} jobs to do; the others are "
             "kept: start it again, and run again to go on from there"
         )
     if failed:
         raise JobError(
-            f"{len(failed)} of {len(jobs)} jobs of {name} failed, the others are kept; the first was {failed[0]}"
+            f"{len(failed)} of {len(missing)} jobs failed, the others are kept; the first was {failed[0]}"
         )
-    return _counted(name, cache, results, shards)
 
 
-def cost_path(cache: Path, name: str) -> Path:
-    """Return the file that says what the results `name` cost: their jobs and core seconds, which no dataset may hold."""
-    return cache / f"{name}.cost.json"
+def _keep(job: _Job, result: Arrays, cache: Path, progress: Progress) -> None:
+    job.result = {key: np.asarray(value) for key, value in result.items()}
+    write_shard(cache, job.name, job.result)
+    _resume(cache, job.name, "").forget()
+    progress.done(job.group, job.work.size, job.seconds, job.diverged)
 
 
-def _counted(
-    name: str, cache: Path, results: Mapping[Path, dict], shards: Sequence[Path]
-) -> list[dict[str, np.ndarray]]:
-    """Write down what all jobs took, and return their results without it."""
-    seconds = sum(float(found.pop(SECONDS, 0.0)) for found in results.values())
-    cost = {"jobs": len(results), "core_seconds": round(seconds, 2)}
-    write_whole(cost_path(cache, name), lambda partial: partial.write_text(json.dumps(cost)))
-    return [results[path] for path in shards]
+def _workers(client: Client) -> int:
+    """Return how many jobs run at once; 0 where the scheduler does not say."""
+    try:
+        return sum(client.nthreads().values())
+    except Exception:  # it is gone, which the next future tells
+        return 0
 
 
-def _units(jobs: Sequence[Work], missing: Sequence[int]) -> list[list[int]]:
-    """Return which of the missing jobs are done in one call, the largest call first."""
-    companies: dict[object, list[int]] = {}
-    for i in missing:
-        job = jobs[i]
-        companies.setdefault((job.run, job.company, job.places) if job.company else i, []).append(i)
-    units = [
-        members[k : k + jobs[members[0]].places]
-        for members in companies.values()
-        for k in range(0, len(members), jobs[members[0]].places)
+def _calls(missing: Iterable[_Job]) -> list[list[_Job]]:
+    """Return which jobs are done in one call: the largest call of every group, then all others, the largest first."""
+    batches: dict[object, list[_Job]] = {}
+    for job in missing:
+        of = job.work
+        key = (of.run, of.batch_key, of.batch_size) if of.batch_key else job
+        batches.setdefault(key, []).append(job)
+    calls = [
+        batch[k : k + batch[0].work.batch_size]
+        for batch in batches.values()
+        for k in range(0, len(batch), batch[0].work.batch_size)
     ]
-    return sorted(units, key=lambda unit: -sum(jobs[i].size for i in unit))
+    calls.sort(key=lambda call: -sum(job.work.size for job in call))
+    largest = {call[0].group: call for call in reversed(calls)}
+    return sorted(calls, key=lambda call: call is not largest[call[0].group])
 
 
-def _title(unit: Sequence[Work]) -> str:
-    beside = f", and {len(unit) - 1} beside it" if len(unit) > 1 else ""
-    return f"{unit[0].title}{beside}"
+def _title(call: Sequence[_Job]) -> str:
+    beside = f", and {len(call) - 1} beside it" if len(call) > 1 else ""
+    return f"{call[0].group}: {call[0].work.title}{beside}"
 
 
-def work(unit: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Arrays | None]:
-    """Do a job, or those of a company, in this process, if code and packages are those that the driver asked for.
+def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Arrays | None]:
+    """Do a job, or those of a batch, in this process, if code and packages are those that the driver asked for.
 
     Returns
     -------
     list
-        Their results; None for one of a company that failed while others did not.
+        Their results; None for one of a batch that failed while others did not.
 
     Raises
     ------
@@ -221,7 +318,7 @@ def work(unit: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
     Exception
         Whatever ended all of them, of the first.
     """
-    for job, name in zip(unit, names, strict=True):
+    for job, name in zip(call, names, strict=True):
         here = job.name()
         for what in ("code", "versions"):
             if here[what] != name[what]:
@@ -232,17 +329,22 @@ def work(unit: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    began = time.process_time()
-    resumes = [_resume(cache, name, job.title) for job, name in zip(unit, names, strict=True)]
-    if unit[0].company:
-        found = unit[0].run([job.arguments for job in unit], resumes)
+    resumes = [
+        _resume(cache, name, job.title, len(call)) for job, name in zip(call, names, strict=True)
+    ]
+    if call[0].batch_key:
+        found = call[0].run([job.arguments for job in call], resumes)
     else:
-        found = [unit[0].run(*unit[0].arguments, resumes[0])]
+        found = [call[0].run(*call[0].arguments, resumes[0])]
     if all(isinstance(one, Exception) for one in found):
         raise found[0]
-    seconds = (time.process_time() - began) / len(unit)
-    return [None if isinstance(one, Exception) else {**one, SECONDS: seconds} for one in found]
+    return [
+        None
+        if isinstance(one, Exception)
+        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
+        for one, resume in zip(found, resumes, strict=True)
+    ]
 
 
-def _resume(cache: Path, name: Mapping, title: str) -> Resume:
-    return Resume(shard_path(cache, name).with_suffix(".state"), title)
+def _resume(cache: Path, name: Mapping, title: str, beside: int = 1) -> Resume:
+    return Resume(shard_path(cache, name).with_suffix(".state"), title, beside=beside)
