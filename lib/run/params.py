@@ -31,7 +31,7 @@ PARAMS = ROOT / "params.yaml"
 
 _FACTOR = "factor"
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
-_DEPTH = 9
+_DEPTH = 12
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 
@@ -234,13 +234,17 @@ def merged(profile: str, path: str | Path = PARAMS) -> dict[str, Any]:
         raise ParameterError(
             f"unknown profile {profile!r}; choose one of {', '.join(content['profiles'])}"
         )
-    return _over(content["base"], content["profiles"][profile] or {})
+    return overlaid(content["base"], content["profiles"][profile] or {})
 
 
-def _over(base: Any, change: Any) -> Any:
+def overlaid(base: Any, change: Any) -> Any:
+    """Return `base` with a change over it: mappings key by key, over a list of mappings in each of them, all else replaced."""
+    if isinstance(base, list) and base and isinstance(change, dict):
+        if all(isinstance(part, dict) for part in base):
+            return [overlaid(part, change) for part in base]
     if isinstance(base, dict) and isinstance(change, dict):
         return {
-            key: _over(base[key], change[key])
+            key: overlaid(base[key], change[key])
             if key in base and key in change
             else copy.deepcopy(change.get(key, base.get(key)))
             for key in (*base, *(key for key in change if key not in base))
@@ -263,76 +267,10 @@ def checked(kind: type[Section], content: object, where: str) -> Any:
         raise ParameterError(_explain(where, error)) from None
 
 
-def designs(kind: type[Design], content: object, where: str) -> tuple[Any, ...]:
-    """Return a section as designs: itself, or one for each of its ``grids``, which stand over what they share.
-
-    ``changes`` stand over the grids, named by label or by label and task; a profile uses them where it differs from the base in
-    a few grids only.
-    """
-    if not (isinstance(content, dict) and "grids" in content):
-        return (checked(kind, content, where),)
-    grids = content["grids"]
-    if not isinstance(grids, list) or not grids or not all(isinstance(g, dict) for g in grids):
-        raise ParameterError(f"{where}.grids is {grids!r}; expected a list of designs")
-    shared = {key: value for key, value in content.items() if key not in ("grids", "changes")}
-    grids = _changed(kind, grids, shared, content.get("changes", {}), where)
-    for i, grid in enumerate(grids):
-        for key in shared.keys() & grid.keys():
-            if isinstance(grid[key], dict) and not isinstance(shared[key], dict):
-                raise ParameterError(
-                    f"{where}.{key} is {shared[key]!r}; {where}.grids[{i}] adds to it, so that a mapping is expected"
-                )
-    found = [
-        checked(kind, _over(shared, grid), f"{where}.grids[{i}]") for i, grid in enumerate(grids)
-    ]
-    seen: dict[str, str] = {}
-    for i, design in enumerate(found):
-        for job in design.jobs():
-            levels = {name: _plain(getattr(job, name)) for name in kind.factors()}
-            key = json.dumps(levels | {"replicate": job.replicate}, sort_keys=True)
-            if key in seen:
-                raise ParameterError(
-                    f"{where}.grids[{i}] plans what {seen[key]} has planned: {key}; plan it once"
-                )
-            seen[key] = f"grids[{i}]"
-    return tuple(found)
-
-
-def _changed(
-    kind: type[Design], grids: list[dict], shared: dict, changes: object, where: str
-) -> list[dict]:
-    """Return the grids with their changes: first those of the label (``LEM``), then those of label and task (``LEM, psMNIST``)."""
-    if not isinstance(changes, dict) or not all(isinstance(c, dict) for c in changes.values()):
-        raise ParameterError(f"{where}.changes is {changes!r}; expected keys and values by label")
-    names = [_names(shared | grid) for grid in grids]
-    known = sorted({name for said in names for name in said})
-    for name, change in changes.items():
-        if name not in known:
-            raise ParameterError(
-                f"{where}.changes: no grid is called {name!r}; known: {'; '.join(known) or 'none'}"
-            )
-        if unknown := change.keys() - kind.model_fields.keys():
-            raise ParameterError(
-                f"params.yaml: unknown parameter {where}.changes.{name}.{min(unknown)}; remove it or correct its spelling"
-            )
-        if renamed := change.keys() & {"label", "task_label"}:
-            raise ParameterError(
-                f"{where}.changes.{name} has {min(renamed)}; change the grid itself to rename it"
-            )
-    changed = []
-    for grid, said in zip(grids, names, strict=True):
-        for name in said:
-            grid = _over(grid, changes.get(name, {}))
-        changed.append(grid)
-    return changed
-
-
-def _names(grid: dict) -> tuple[str, ...]:
-    """Return what changes may call a grid; nothing where its labels are several or none."""
-    label, task = grid.get("label"), grid.get("task_label")
-    if not isinstance(label, str):
-        return ()
-    return (label, f"{label}, {task}") if isinstance(task, str) else (label,)
+def shown(value: object) -> str:
+    """Return what came, short enough for a sentence and safe to print."""
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def _explain(where: str, error: ValidationError) -> str:
@@ -345,7 +283,7 @@ def _explain(where: str, error: ValidationError) -> str:
             lines.append(f"params.yaml: {key} is missing")
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            given = repr(problem["input"])
-            given = given if len(given) < 200 else f"{given[:200]}..."
-            lines.append(f"params.yaml: {key} is {given}; {message[0].lower()}{message[1:]}")
+            lines.append(
+                f"params.yaml: {key} is {shown(problem['input'])}; {message[0].lower()}{message[1:]}"
+            )
     return "\n".join(lines)

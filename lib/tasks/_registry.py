@@ -67,3 +67,9 @@ def _find(spec: Mapping) -> Make:
     if name not in TASKS:
         raise ValueError(f"unknown task {name!r}; known: {', '.join(sorted(TASKS))}")
     return TASKS[name]
+
+
+def task_settings(name: object) -> tuple[str, ...]:
+    """Return the names of a task's settings; raises `ValueError` where there is no such task."""
+    parameters = inspect.signature(_find({"task": name})).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)

@@ -1,0 +1,298 @@
+"""The grammar of the tables in `params.yaml`: networks and tasks by name, what varies as levels, and rows as what comes of it.
+
+A table (group) is tasks x networks. A key of it is a field of `lib.training.row.Row`, else a keyword of the cell, else a setting of the
+task, and no name is two of these. Its value is
+
+=============================== ============================================================================================
+``0.01``                        what holds
+``[0.01, 0.1]``                 levels: a row for each, crossed with those of other keys; one that is itself a list is ``[[0.1, 0.3]]``
+``{i=0: 1.0, i=3: 0.125}``      levels with names for people
+``{sMNIST: 0.2, psMNIST: 0.3}`` a value, or levels, for each task by its name
+``null``                        the default
+=============================== ============================================================================================
+
+It may stand with a task (``tasks``), with the table, with a task of the table, with a network (``networks``), and with a network of the table,
+which may have several readings in a list; the later stands over the earlier. What a table says goes to all of its cells and tasks that
+know it. A network is trained on all tasks of its table, or on its own ``tasks`` alone; ``tables`` are several tables of one dataset.
+"""
+
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from lib.cells import cell_class
+from lib.run.params import ParameterError, checked, overlaid, shown
+from lib.tasks import task_settings
+from lib.training.row import LISTS, NAMED, Row
+
+MOST = 10**6
+"""A table that plans more trainings than this was mistyped."""
+_COLUMNS = ("width", "learning_rate")
+"""What tables print beside a label, and not in it."""
+_OF_TABLE = ("networks", "tasks", "tables")
+
+
+class Level(NamedTuple):
+    """One level of a factor: its value, what people call it, and whether the file names it."""
+
+    value: Any
+    text: str
+    named: bool = False
+
+
+class Said(NamedTuple):
+    """What is said of a key, where, and whether with the network itself."""
+
+    value: Any
+    where: str
+    of_network: bool
+
+
+def rows(
+    group: str, content: Mapping, networks: Mapping[str, Mapping], tasks: Mapping[str, Mapping]
+) -> tuple[Row, ...]:
+    """Return the rows of a group of `params.yaml`, each with a name of its own.
+
+    Raises
+    ------
+    ParameterError
+        One sentence: where, what came, what was expected.
+    """
+    where = f"trainings.{group}"
+    shared = {key: value for key, value in _mapping(content, where).items() if key != "tables"}
+    parts = {where: shared}
+    if "tables" in content:
+        tables = _mapping(content["tables"], f"{where}.tables")
+        parts = {f"{where}.tables.{n}": overlaid(shared, t) for n, t in tables.items() if t}
+    found = []
+    for at, table in parts.items():
+        found.append(list(_Table(at, table, networks, tasks).rows()))
+        _check_once(at, found[-1])
+    if not (all_rows := [row for part in found for row in part]):
+        raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
+    _check_networks(where, all_rows)
+    return _with_names(all_rows)
+
+
+class _Table:
+    """A table of `params.yaml` on its way to rows."""
+
+    def __init__(self, where: str, content: Mapping, networks: Mapping, tasks: Mapping) -> None:
+        self.where, self.known_networks, self.known_tasks = where, networks, tasks
+        self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
+        chosen = content.get("tasks", {})
+        if isinstance(chosen, list):
+            chosen = dict.fromkeys(map(str, chosen), {})
+        chosen = _mapping(chosen, f"{where}.tasks")
+        self.tasks = {name: said for name, said in chosen.items() if said is not None}
+        entries = _mapping(content.get("networks", {}), f"{where}.networks")
+        self.networks = {name: said for name, said in entries.items() if said is not None}
+        for name in self.networks:
+            self._named("networks", name, networks)
+        for name in self.tasks:
+            self._named("tasks", name, tasks)
+        self._everything = {
+            *(key for name in self.tasks for key in task_settings(tasks[name].get("task"))),
+            *(key for n in self.networks for key in _keywords(networks[n].get("cell"), where)),
+        }
+
+    def _named(self, kind: str, name: str, known: Mapping) -> None:
+        if name not in known:
+            raise ParameterError(
+                f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {', '.join(known)}"
+            )
+
+    def rows(self) -> Iterator[Row]:
+        planned = 0
+        for name, readings in self.networks.items():
+            for reading in readings if isinstance(readings, list) else [readings]:
+                where = f"{self.where}.networks.{name}"
+                reading = _mapping(reading, where)
+                chosen = reading.get("tasks", list(self.tasks))
+                for task in chosen if isinstance(chosen, list) else [chosen]:
+                    self._named("tasks", task, self.tasks)
+                    said = self._said(name, reading, task, where)
+                    levels = {key: self._levels(key, one) for key, one in said.items()}
+                    planned += _product(len(several) for several in levels.values())
+                    if planned > MOST:
+                        raise ParameterError(
+                            f"params.yaml: {self.where} plans {planned:,} rows; expected at most {MOST:,}"
+                        )
+                    for chosen_levels in itertools.product(*levels.values()):
+                        picked = dict(zip(said, chosen_levels, strict=True))
+                        yield self._row(name, reading, task, where, said, picked)
+
+    def _said(self, name: str, reading: Mapping, task: str, where: str) -> dict[str, Said]:
+        """Return what is said of every key, the later over the earlier."""
+        layers = (
+            (f"tasks.{task}", self.known_tasks[task], False),
+            (self.where, self.shared, False),
+            (f"{self.where}.tasks.{task}", _mapping(self.tasks[task], self.where), False),
+            (f"networks.{name}", self.known_networks[name], True),
+            (where, reading, True),
+        )
+        both = {key: value for _, layer, _ in layers for key, value in layer.items()}
+        kinds = (Row.fields(), _keywords(both.get("cell"), where), task_settings(both.get("task")))
+        said: dict[str, Said] = {}
+        for at, layer, of_network in layers:
+            for key, value in layer.items():
+                if key in ("label", "tasks", "task"):
+                    continue
+                if self._by_task(value):
+                    if task not in value:
+                        continue
+                    value = value[task]
+                if not any(key in kind for kind in kinds):
+                    if layer is self.shared and key in self._everything:
+                        continue  # for another cell, or another task
+                    raise ParameterError(
+                        f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {both.get('cell')}'s "
+                        f"keywords ({', '.join(kinds[1]) or 'none'}), or a setting of the task ({', '.join(kinds[2]) or 'none'})"
+                    )
+                said.pop(key, None)
+                said[key] = Said(value, f"{at}.{key}", of_network)
+        return said
+
+    def _by_task(self, value: object) -> bool:
+        return isinstance(value, Mapping) and bool(value) and set(value) <= set(self.known_tasks)
+
+    def _levels(self, key: str, said: Said) -> list[Level]:
+        value = said.value
+        if isinstance(value, Mapping) and key not in NAMED:
+            levels = [Level(v, str(n), True) for n, v in value.items()]
+        elif isinstance(value, list) and key not in LISTS:
+            levels = [Level(v, text(v), False) for v in value]
+        else:
+            return [Level(value, text(value))]
+        if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
+            raise ParameterError(
+                f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
+            )
+        return levels
+
+    def _row(
+        self, name: str, reading: Mapping, task: str, where: str, said: Mapping, picked: Mapping
+    ) -> Row:
+        given = {key: level.value for key, level in picked.items() if level.value is not None}
+        keywords = _keywords(given.get("cell"), where)
+        fields = {key: given[key] for key in given if key in Row.fields()}
+        rest = {key: given[key] for key in given if key not in fields}
+        texts = {key: level.text for key, level in picked.items()}
+        template = reading.get("label", self.known_networks[name].get("label"))
+        if template is None:
+            varied = [
+                picked[key].text if picked[key].named else f"{key}={picked[key].text}"
+                for key, one in said.items()
+                if one.of_network and key not in _COLUMNS and self._varies(key, one)
+            ]
+            template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
+        task_template = self.known_tasks[task].get("label", task)
+        row = {
+            "network": name,
+            "label": _filled(template, texts, where),
+            "task_label": _filled(task_template, texts, f"tasks.{task}"),
+            "task": {key: value for key, value in rest.items() if key not in keywords}
+            | {"task": self.known_tasks[task].get("task")},
+            "hyper_parameters": {key: value for key, value in rest.items() if key in keywords},
+        }
+        return checked(Row, row | fields, where)
+
+    def _varies(self, key: str, said: Said) -> bool:
+        """Return whether a key is written as levels, be it one."""
+        value = said.value
+        nested = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
+        return not nested and (
+            (isinstance(value, list) and key not in LISTS)
+            or (isinstance(value, Mapping) and key not in NAMED)
+        )
+
+
+def text(value: object) -> str:
+    """Return a level as people write it, short where that is exact."""
+    if isinstance(value, float):
+        return short if float(short := f"{value:g}") == value else repr(value)
+    return json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+
+
+def _mapping(content: object, where: str) -> Mapping:
+    if not isinstance(content, Mapping):
+        raise ParameterError(f"params.yaml: {where} is {shown(content)}; expected keys and values")
+    return content
+
+
+def _product(sizes: Iterator[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _keywords(cell: object, where: str) -> tuple[str, ...]:
+    try:
+        return _keywords_of(cell_class(cell).__init__)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(f"params.yaml: {where}.cell is {shown(cell)}; {error}") from None
+
+
+@cache
+def _keywords_of(function: Callable) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+
+
+def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
+    try:
+        return template.format_map(texts)
+    except (KeyError, ValueError, AttributeError, IndexError) as error:
+        raise ParameterError(
+            f"params.yaml: the label {shown(template)} of {where} names {error}, which is none of {', '.join(texts)}"
+        ) from None
+
+
+def _check_once(where: str, found: Sequence[Row]) -> None:
+    seen: dict[str, Row] = {}
+    for row in found:
+        key = json.dumps(row.identity(), sort_keys=True)
+        if key in seen:
+            raise ParameterError(
+                f"params.yaml: {where} plans one training twice, as {shown(seen[key].label)} and as {shown(row.label)} "
+                f"on {shown(row.task_label)}; plan it once"
+            )
+        seen[key] = row
+
+
+def _check_networks(where: str, found: Sequence[Row]) -> None:
+    """Build each network once, without numbers in it, so that what does not fit its cell is known before anything is trained."""
+    built = set()
+    for row in found:
+        key = json.dumps([row.cell, row.width, row.start, row.hyper_parameters], sort_keys=True)
+        if key in built:
+            continue
+        built.add(key)
+        try:
+            row.check_network()
+        except (ValueError, TypeError) as error:
+            raise ParameterError(f"params.yaml: {where}, {shown(row.label)}: {error}") from None
+
+
+def _with_names(found: Sequence[Row]) -> tuple[Row, ...]:
+    """Return the rows with the names that they have in the dataset: label, task, and what else tells rows of a name apart."""
+    said = [row.factors() for row in found]
+    names: dict[str, list[int]] = {}
+    for i, row in enumerate(found):
+        names.setdefault(f"{row.label}, {row.task_label}", []).append(i)
+    done, used = list(found), set()
+    for name, members in names.items():
+        keys = dict.fromkeys(key for i in members for key in said[i])
+        differing = [k for k in keys if len({json.dumps(said[i].get(k)) for i in members}) > 1]
+        for i in members:
+            own = [f"{k}={text(said[i][k])}" for k in differing if k in said[i]]
+            run, again = ", ".join([name, *own]), 2
+            while run in used:
+                run, again = f"{', '.join([name, *own])} ({again})", again + 1
+            used.add(run)
+            done[i] = found[i].at(run=run)
+    return tuple(done)

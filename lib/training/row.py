@@ -1,0 +1,162 @@
+"""A row: one network, one task and one recipe, with every level in its place."""
+
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field, model_validator
+
+from lib.cells import cell_class, check_hyper_parameters, make_cell
+from lib.run.params import LearningRate, Positive, Section, Size, Weight
+from lib.tasks import check_task, task_module
+from lib.training.fit import OPTIMISERS
+from lib.training.job import Architecture, Job
+from lib.training.model import HEADS, READS
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+MEASURES = (
+    "gains",
+    "time_steps",
+    "adjoint_norms",
+    "adjoint_curve",
+    "singular_values",
+    "trajectories",
+    "penalty",
+)
+OBJECTIVES = ("plain", "coadjoint", "orthogonal")
+_NAMES = ("run", "network", "label", "task_label", "replicates")
+"""What people call a row, and how often it is trained: no part of what comes of it."""
+_MADE = ("task", "hyper_parameters")
+LISTS = ("drops", "groups", "frozen", "measures")
+"""Fields whose value is a list; in all others a list are levels."""
+NAMED = ("options",)
+"""Fields whose value has keys; in all others they name levels or tasks."""
+_ALWAYS = ("width", "learning_rate")
+_WHERE_SAID = (
+    "objective",
+    "kappa",
+    "orthogonality",
+    "start",
+    "input_dropout",
+    "embedding_dropout",
+    "output_dropout",
+)
+"""Fields that are coordinates of a dataset in which any row says something of them."""
+
+
+class ParameterGroup(Section):
+    """Parameters with a step of their own, see `lib.training.fit.Group`."""
+
+    names: str
+    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
+
+
+class Row(Job):
+    """What is trained on what, and how.
+
+    `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
+    training. `probe_size` training sequences are measured (0: all). Where the task draws its sequences, `test_draws` fresh ones
+    test all networks of the task, and `validation_draws` validate them. A training ends, as completed, when its validation loss is
+    below `stop_below`. `objective` is what a step minimises: the loss, ``coadjoint`` with weight `kappa`, ``orthogonal`` with weight
+    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after.
+    """
+
+    run: str = ""
+    network: str
+    label: str
+    task_label: str
+    task: dict[str, Any]
+    cell: Architecture
+    width: Positive
+    learning_rate: LearningRate
+    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
+    start: str = "text"
+    head: Literal[tuple(HEADS)] = "library"
+    read: Literal[("", *READS)] = ""
+    embedding_width: Size = 0
+    train_initial_state: bool = False
+    input_dropout: Share = 0.0
+    embedding_dropout: Share = 0.0
+    output_dropout: Share = 0.0
+    epochs: Size = 0
+    steps: Size = 0
+    records: Positive
+    first_record: bool = False
+    batch_size: Positive
+    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
+    options: dict[str, Any] = Field(default_factory=dict)
+    drops: tuple[Positive, ...] = ()
+    drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    gradient_clip: Weight = 0.0
+    groups: tuple[ParameterGroup, ...] = ()
+    objective: Literal[OBJECTIVES] = "plain"
+    kappa: Weight | None = None
+    orthogonality: Weight | None = None
+    frozen: tuple[str, ...] = ()
+    stop_below: Weight = 0.0
+    metric: Literal["", "squared error"] = ""
+    probe_size: Size = 0
+    test_draws: Size = 0
+    validation_draws: Size = 0
+    measures: tuple[Literal[MEASURES], ...] = ()
+    measure_size: Size = 8
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @classmethod
+    def fields(cls) -> frozenset[str]:
+        """Return the names that a table may give."""
+        return frozenset(cls.model_fields) - {*_NAMES[:-1], *_MADE}
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Row":
+        check_task(self.task)
+        check_hyper_parameters(self.cell, self.hyper_parameters)
+        if self.start not in (starts := cell_class(self.cell).starts):
+            raise ValueError(
+                f"{self.cell}: expected initial weights among {', '.join(starts)}, got {self.start!r}"
+            )
+        if (self.epochs > 0) == (self.steps > 0):
+            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
+        weight = {"coadjoint": "kappa", "orthogonal": "orthogonality"}.get(self.objective)
+        if weight and getattr(self, weight) is None:
+            raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        return {name: value for name, value in self.values().items() if name not in _NAMES}
+
+    def factors(self) -> dict[str, Any]:
+        """Return what the row says of every factor: fields, keywords of its cell, settings of its task; nothing of the others."""
+        fields = {name: getattr(self, name) for name in self.fields() - {"cell", "device"}}
+        settings = {name: value for name, value in self.task.items() if name != "task"}
+        return fields | settings | self.hyper_parameters
+
+    def check_network(self) -> None:
+        """Build its cell with as little in it as it takes; raises `ValueError` where hyper-parameters do not fit."""
+        given = {k: tuple(v) if isinstance(v, list) else v for k, v in self.hyper_parameters.items()}
+        try:
+            with torch.device("meta"):  # shapes alone
+                make_cell(self.cell, 1, self.width, **given)
+        except RuntimeError:  # a constraint looks at its numbers
+            make_cell(self.cell, 1, min(self.width, 8), **given)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (self.cell, f"{self.cell}/adjoints") if self.objective == "coadjoint" else (self.cell,)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return (self.task["dataset"],) if "dataset" in self.task else ()
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return (task_module(self.task),)
+
+    @property
+    def size(self) -> float:
+        return self.width * (self.epochs or self.steps)
+
+    @property
+    def title(self) -> str:
+        return f"{self.run}, replicate {self.replicate}"
