@@ -94,6 +94,11 @@ class Design(Section):
         """Return the names of the factors, in order."""
         return tuple(name for name, f in cls.model_fields.items() if _FACTOR in f.metadata)
 
+    @property
+    def planned(self) -> int:
+        """How many jobs there are, told without making any."""
+        return self.replicates * math.prod(len(getattr(self, name)) for name in self.factors())
+
     def jobs(self) -> Iterator[Self]:
         """Yield each job of the design."""
         names = self.factors()

@@ -280,7 +280,7 @@ def _check_networks(where: str, found: Sequence[Row]) -> None:
 
 def _with_names(found: Sequence[Row]) -> tuple[Row, ...]:
     """Return the rows with the names that they have in the dataset: label, task, and what else tells rows of a name apart."""
-    said = [row.factors() for row in found]
+    said = [row.levels() for row in found]
     names: dict[str, list[int]] = {}
     for i, row in enumerate(found):
         names.setdefault(f"{row.label}, {row.task_label}", []).append(i)

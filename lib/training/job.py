@@ -55,7 +55,7 @@ class Job(Design):
         return getattr(self, "device", "cpu")
 
     @property
-    def batch_size_of_jobs(self) -> int:
+    def jobs_in_a_call(self) -> int:
         """How many jobs are done in one call, 1 for each by itself."""
         return 1
 

@@ -1,5 +1,6 @@
 """A row: one network, one task and one recipe, with every level in its place."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -24,7 +25,7 @@ MEASURES = (
     "penalty",
 )
 OBJECTIVES = ("plain", "coadjoint", "orthogonal")
-_NAMES = ("run", "network", "label", "task_label", "replicates")
+_NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
 _MADE = ("task", "hyper_parameters")
 LISTS = ("drops", "groups", "frozen", "measures")
@@ -32,16 +33,14 @@ LISTS = ("drops", "groups", "frozen", "measures")
 NAMED = ("options",)
 """Fields whose value has keys; in all others they name levels or tasks."""
 _ALWAYS = ("width", "learning_rate")
-_WHERE_SAID = (
-    "objective",
-    "kappa",
-    "orthogonality",
-    "start",
-    "input_dropout",
-    "embedding_dropout",
-    "output_dropout",
+_WHERE_SAID = ("objective", "kappa", "orthogonality", "start") + tuple(
+    f"{of}_dropout" for of in ("input", "embedding", "output")
 )
 """Fields that are coordinates of a dataset in which any row says something of them."""
+_IF_VARIED = ("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser")
+"""Fields that are coordinates of a dataset in which they vary."""
+_VARIABLES = ("time_steps",)
+"""Settings of tasks that are variables of every dataset."""
 
 
 class ParameterGroup(Section):
@@ -59,7 +58,8 @@ class Row(Job):
     training. `probe_size` training sequences are measured (0: all). Where the task draws its sequences, `test_draws` fresh ones
     test all networks of the task, and `validation_draws` validate them. A training ends, as completed, when its validation loss is
     below `stop_below`. `objective` is what a step minimises: the loss, ``coadjoint`` with weight `kappa`, ``orthogonal`` with weight
-    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after.
+    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after, of `measure_size` sequences;
+    singular values are those of the last `stretch` steps (0: of all).
     """
 
     run: str = ""
@@ -101,6 +101,7 @@ class Row(Job):
     validation_draws: Size = 0
     measures: tuple[Literal[MEASURES], ...] = ()
     measure_size: Size = 8
+    stretch: Size = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @classmethod
@@ -126,9 +127,10 @@ class Row(Job):
     def identity(self) -> dict[str, Any]:
         return {name: value for name, value in self.values().items() if name not in _NAMES}
 
-    def factors(self) -> dict[str, Any]:
+    def levels(self) -> dict[str, Any]:
         """Return what the row says of every factor: fields, keywords of its cell, settings of its task; nothing of the others."""
-        fields = {name: getattr(self, name) for name in self.fields() - {"cell", "device"}}
+        said = self.values()
+        fields = {name: said[name] for name in said if name in self.fields() - {"cell", "device"}}
         settings = {name: value for name, value in self.task.items() if name != "task"}
         return fields | settings | self.hyper_parameters
 
@@ -160,3 +162,17 @@ class Row(Job):
     @property
     def title(self) -> str:
         return f"{self.run}, replicate {self.replicate}"
+
+
+def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return for each row of a dataset what it says of every factor that is a coordinate there: keywords, settings, and fields that tell rows apart."""
+    fields = [
+        *(f for f in _WHERE_SAID if any(getattr(r, f) != Row.model_fields[f].default for r in rows)),
+        *(f for f in _IF_VARIED if len({getattr(row, f) for row in rows}) > 1),
+    ]
+    found = []
+    for row in rows:
+        settings = {k: v for k, v in row.task.items() if k not in ("task", *_VARIABLES)}
+        said = {name: getattr(row, name) for name in fields} | settings | row.hyper_parameters
+        found.append(said)
+    return found

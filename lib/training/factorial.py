@@ -18,12 +18,13 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from lib.experiments._experiment import Architecture, Experiment, parameter_count
+from lib.cells import make_cell
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
-from lib.run.params import Design, Factor, LearningRate, Positive, Size
+from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
 from lib.tasks.variations import NOISES, ORDERS, smaller, time_steps, vary
 from lib.training.batches import Epochs
+from lib.training.experiment import Experiment, join
 from lib.training.fit import (
     Group,
     Objective,
@@ -34,6 +35,7 @@ from lib.training.fit import (
     fit,
     fit_together,
 )
+from lib.training.job import Architecture, Job
 from lib.training.limits import check_copies
 from lib.training.measure import measure
 from lib.training.model import Model, build, pick_device, task_loss
@@ -71,7 +73,7 @@ names none of them. Its UnICORNN reads all four states out; the matrix A of its 
 the learning rate."""
 
 
-class Factorial(Design):
+class Factorial(Job):
     """The design (Table 1.2), and how its attempts are trained.
 
     Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
@@ -107,6 +109,43 @@ class Factorial(Design):
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in super().values().items() if name != "together"}
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (self.architecture,)
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        return (self.dataset,)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return ("lib.tasks.variations",)
+
+    @property
+    def size(self) -> float:
+        return self.training_length * (3 if self.noise != "none" else 1)
+
+    @property
+    def title(self) -> str:
+        return (
+            f"{self.architecture} {self.width} on {self.dataset} {self.order} {self.noise}, rate {self.learning_rate}, "
+            f"{self.training_length} epochs, replicate {self.replicate + 1}"
+        )
+
+    @property
+    def jobs_in_a_call(self) -> int:
+        """How many attempts share a pass; raises `ValueError` for networks that cannot."""
+        device = pick_device(self.device).type
+        places = self.together or (PLACES if device == "cuda" else 1)
+        if places > 1:
+            check_width(self.width, device)
+        return places
+
+    def batch_key(self) -> dict[str, Any]:
+        varying = ("learning_rate", "training_length", "order", "replicate")
+        shared = {name: value for name, value in self.values().items() if name not in varying}
+        return shared | {"noise": self.noise != "none"}  # either kind is as long
+
 
 PLACES = 50
 """Attempts in a pass on a GPU: half of those that differ in rate, order and replicate in the published design, whose states of 2,024
@@ -139,27 +178,11 @@ def train_together(
     longer = time_steps(data, jobs[0].noise) / time_steps(data, "none")
     check_copies(data, len(own) * longer)
     trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
-    found = fit_together(trainings, _objective(data), places=_places(jobs[0]))
+    found = fit_together(trainings, _objective(data), places=jobs[0].jobs_in_a_call)
     return [
-        done if isinstance(done, Exception) else _measurements(job, done)
+        done if isinstance(done, Exception) else _measurements(job, data, done)
         for job, done in zip(jobs, found, strict=True)
     ]
-
-
-def _places(job: Factorial) -> int:
-    """Return how many attempts share a pass; refuse networks that cannot."""
-    device = pick_device(job.device).type
-    places = job.together or (PLACES if device == "cuda" else 1)
-    if places > 1:
-        check_width(job.width, device)
-    return places
-
-
-def _alike(job: Factorial) -> dict[str, Any]:
-    """Return what attempts share that are trained side by side: all that says how a pass is computed and measured."""
-    own = ("learning_rate", "training_length", "order", "replicate")
-    shared = {name: value for name, value in job.values().items() if name not in own}
-    return shared | {"noise": job.noise != "none"}  # either kind is as long
 
 
 def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str, np.ndarray]:
@@ -182,7 +205,7 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
         training.record,
         resume=resume,
     )
-    return _measurements(job, done)
+    return _measurements(job, data, done)
 
 
 def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
@@ -208,12 +231,13 @@ def _objective(data: Task) -> Objective:
     return lambda model, inputs, targets: loss(model(inputs), targets)
 
 
-def _measurements(job: Factorial, done: Fit) -> dict[str, np.ndarray]:
+def _measurements(job: Factorial, data: Task, done: Fit) -> dict[str, np.ndarray]:
     found = {
         name: np.array([done.column(f"{name} {split}", job.training_length) for split in SPLITS])
         for name in MEASUREMENTS
     }
-    return {"status": done.status, "epochs_completed": len(done.rows), **found}
+    about = _about(job, data)
+    return {"status": done.status, "epochs_completed": len(done.rows), **found, **about}
 
 
 def initial_model(job: Factorial, task: Task) -> Model:
@@ -236,9 +260,9 @@ def _start(job: Factorial) -> Start:
     return AUTHOR.get(job.architecture, Start()) if job.start == "author" else Start()
 
 
-def _data(design: Factorial, prepared: Path, dataset: str = "") -> Task:
+def _data(design: Factorial, prepared: Path) -> Task:
     """Return a data set in the size that the design asks for."""
-    path = prepared / f"{dataset or design.dataset}.nc"
+    path = prepared / f"{design.dataset}.nc"
     data = load_prepared(path, design.train_size, design.test_size)
     pictures = data.kind == "pixels"
     short = smaller(data, design.pool if pictures else 1, 0 if pictures else design.words)
@@ -257,51 +281,37 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
     return found
 
 
-def _levels(designs: Sequence[Any]) -> dict[str, list]:
+def _about(job: Factorial, data: Task) -> dict[str, Any]:
+    """Return what follows from the data set: labels, sizes, sequence length, parameter count."""
+    features = job.embedding_width if data.kind == "tokens" else data.features
+    cell = make_cell(job.architecture, features, job.width, **_start(job).hyper_parameters)
+    return {
+        "classes": data.outputs,
+        "largest_class": np.bincount(data.test.targets).max() / len(data.test),
+        "examples": [
+            min(job.probe_size or len(part), len(part)) for part in (data.train, data.test)
+        ],
+        "time_steps": time_steps(data, job.noise),
+        "parameters": sum(parameter.numel() for parameter in cell.parameters()),
+    }
+
+
+def dataset(
+    profile: str, settings: dict, designs: Sequence[Factorial], results: Sequence[Mapping]
+) -> xr.Dataset:
+    """Return the attempts of a design as one dataset of `lib.results.factorial`."""
     longest = max(max(design.training_length) for design in designs)
-    return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
-
-
-def _describe_data(
-    ds: xr.Dataset, designs: Sequence[Any], prepared: Path, found: Sequence[Mapping]
-) -> None:
-    """Fill in what follows from the data sets: labels, sizes, sequence lengths, parameter counts."""
-    design = designs[0]
-    for i, name in enumerate(ds["dataset"].values.tolist()):
-        data = _data(design, prepared, name)
-        ds["classes"].values[i] = data.outputs
-        ds["largest_class"].values[i] = np.bincount(data.test.targets).max() / len(data.test)
-        ds["examples"].values[i] = [
-            min(design.probe_size or len(part), len(part)) for part in (data.train, data.test)
-        ]
-        for j, noise in enumerate(ds["noise"].values.tolist()):
-            ds["time_steps"].values[i, j] = time_steps(data, noise)
-        features = design.embedding_width if data.kind == "tokens" else data.features
-        for a, architecture in enumerate(ds["architecture"].values.tolist()):
-            start = _start(design.at(architecture=architecture))
-            for w, width in enumerate(ds["width"].values.tolist()):
-                ds["parameters"].values[a, w, i] = parameter_count(
-                    architecture, features, width, start.hyper_parameters
-                )
+    levels = {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
+    jobs = [job for design in designs for job in design.jobs()]
+    ds = join(FACTORIAL, levels, jobs, results, profile=profile, settings=settings)
+    return FACTORIAL.validate(ds)
 
 
 EXPERIMENT = Experiment(
     name="factorial",
     design=Factorial,
-    schema=FACTORIAL,
+    schema=lambda ds: FACTORIAL,
+    dataset=dataset,
     run=run,
-    cells=lambda job: (job.architecture,),
-    datasets=lambda job: (job.dataset,),
-    modules=lambda job: ("lib.tasks.variations",),
-    levels=_levels,
-    fill=_describe_data,
-    size=lambda job: job.training_length * (3 if job.noise != "none" else 1),
-    title=lambda job: (
-        f"{job.architecture} {job.width} on {job.dataset} {job.order} {job.noise}, rate {job.learning_rate}, "
-        f"{job.training_length} epochs, replicate {job.replicate + 1}"
-    ),
-    device=lambda job: job.device,
-    places=_places,
-    alike=_alike,
     run_together=run_together,
 )

@@ -13,20 +13,23 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 """
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+import xarray as xr
 from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.experiments._experiment import Experiment
 from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED, Schema
-from lib.run.params import Design, Factor, LearningRate, Positive, Weight
+from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
+from lib.training.experiment import Experiment, join
 from lib.training.fit import Recipe, Record, fit
+from lib.training.job import Job
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 
@@ -52,7 +55,7 @@ SCHEMA = Schema(
 )
 
 
-class LinearGaps(Design):
+class LinearGaps(Job):
     """Experiment 2.2 of the dissertation and its appendix A3.1.
 
     `place` are the deciding inputs t*, `orthogonality` the weights of the soft orthogonal penalty (0 is
@@ -76,6 +79,14 @@ class LinearGaps(Design):
                 f"expected places among 1..{self.time_steps}, the time steps, got {max(self.place)}"
             )
         return self
+
+    @property
+    def size(self) -> float:
+        return self.steps * self.networks
+
+    @property
+    def title(self) -> str:
+        return f"t* = {self.place}, orthogonality {self.orthogonality:g}"
 
 
 class Networks(NamedTuple):
@@ -218,17 +229,19 @@ def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     return arrays | {"status": np.where(ended.numpy(), COMPLETED, DIVERGED)}
 
 
+def dataset(
+    profile: str, settings: dict, designs: Sequence[LinearGaps], results: Sequence[Mapping]
+) -> xr.Dataset:
+    """Return the networks of all jobs as one dataset."""
+    (design,) = designs
+    levels = {
+        "replicate": list(range(design.networks)),
+        "time": list(range(1, design.time_steps + 1)),
+    }
+    shared = {"profile": profile, "settings": settings, "inner": ("replicate",)}
+    return SCHEMA.validate(join(SCHEMA, levels, list(design.jobs()), results, **shared))
+
+
 EXPERIMENT = Experiment(
-    name=NAME,
-    design=LinearGaps,
-    schema=SCHEMA,
-    run=run,
-    cells=lambda job: (),
-    levels=lambda designs: {
-        "replicate": list(range(designs[0].networks)),
-        "time": list(range(1, designs[0].time_steps + 1)),
-    },
-    inner=("replicate",),
-    size=lambda job: job.steps * job.networks,
-    title=lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}",
+    name=NAME, design=LinearGaps, schema=lambda ds: SCHEMA, dataset=dataset, run=run
 )

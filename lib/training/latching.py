@@ -15,7 +15,7 @@ number of networks  the text shows one; here several are trained, and all are ke
 import copy
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 import torch
@@ -25,14 +25,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import make_cell
-from lib.experiments._experiment import Experiment
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, ResultsError, Schema
-from lib.run.params import Design, LearningRate, Positive, distinct
+from lib.run.params import LearningRate, Positive, distinct
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
+from lib.training.experiment import Experiment, join
 from lib.training.fit import Recipe, Record, fit
+from lib.training.job import Job
 from lib.training.model import Model, tensors
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
@@ -96,7 +97,7 @@ def example(ds: xr.Dataset) -> int:
     return int(ds["training"].values[np.argmin(worst.values)])
 
 
-class Latching(Design):
+class Latching(Job):
     """Independent trainings of the basic RNN on the long time gap task, and longer tasks for its output layer.
 
     The label is the sign of the input at `place`; `horizon` is the length of the training sequences, `longer` are those
@@ -138,6 +139,18 @@ class Latching(Design):
                 f"probe_size is {self.probe_size}; expected at most test_size, {self.test_size}"
             )
         return self
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return ("rnn",)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        return ("lib.tasks.long_time_gap",)
+
+    @property
+    def title(self) -> str:
+        return f"training {self.replicate}"
 
     @property
     def training(self) -> int:
@@ -310,30 +323,26 @@ def _error(logits: Tensor, labels: Tensor) -> float:
     return ((logits > 0) != (labels > 0)).double().mean().item()
 
 
-def _add_example(
-    ds: xr.Dataset, designs: Sequence[Any], prepared: None, found: Sequence[Mapping]
-) -> None:
-    """Add the medians over sequences, and all of one example."""
-    ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in found]
+def dataset(
+    profile: str, settings: dict, designs: Sequence[Latching], results: Sequence[Mapping]
+) -> xr.Dataset:
+    """Return the trainings as one dataset, with the medians over sequences, and all sequences of one example."""
+    (design,) = designs
+    levels = {
+        "horizon": list(design.horizons),
+        "sequence": list(range(design.probe_size)),
+        "time": list(range(1, max(design.horizons) + 1)),
+    }
+    shared = {"profile": profile, "settings": settings, "inner": ("horizon",)}
+    ds = join(SCHEMA, levels, list(design.jobs()), results, **shared)
+    ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
     chosen = example(ds)
     ds["example"] = ds["example"].copy(data=chosen)
-    ds["state_norm"].values[:] = found[chosen]["states"]
-    ds["adjoint"].values[:] = found[chosen]["adjoints"]
+    ds["state_norm"].values[:] = results[chosen]["states"]
+    ds["adjoint"].values[:] = results[chosen]["adjoints"]
+    return SCHEMA.validate(ds)
 
 
 EXPERIMENT = Experiment(
-    name="latching",
-    design=Latching,
-    schema=SCHEMA,
-    run=run,
-    cells=lambda job: ("rnn",),
-    modules=lambda job: ("lib.tasks.long_time_gap",),
-    levels=lambda designs: {
-        "horizon": list(designs[0].horizons),
-        "sequence": list(range(designs[0].probe_size)),
-        "time": list(range(1, max(designs[0].horizons) + 1)),
-    },
-    inner=("horizon",),
-    fill=_add_example,
-    title=lambda job: f"training {job.replicate}",
+    name="latching", design=Latching, schema=lambda ds: SCHEMA, dataset=dataset, run=run
 )

@@ -1,0 +1,192 @@
+"""The dataset of a group of rows: one schema for everything that is trained by one recipe on one task.
+
+A run is a network on a task with every level in its place; its name is for people. What varies comes back as coordinates along `run`:
+hyper-parameters, settings of tasks, fields of the recipe, each missing (``nan``, or ``""``) where a run has none. What was measured beside
+losses and metrics is there where a row of the group asked for it.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from lib.results.schema import COMPLETED, ResultsError, Schema, load as load_any
+
+NAME = "rows/1"
+PARTS = ("train", "validation", "test")
+STAGES = ("untrained", "trained")
+ENDS = ("largest", "smallest")
+POSITIONS = tuple(round(k / 50, 2) for k in range(51))
+"""Where along a sequence the adjoint states are kept, as shares of T."""
+
+_RUN = ("run",)
+_TRAINING = ("run", "replicate")
+_RECORD = (*_TRAINING, "record")
+_STAGE = (*_TRAINING, "stage")
+_TIME = (*_TRAINING, "sequence", "time")
+
+_DIMS = {
+    "run": ("network, task and recipe", "1"),
+    "replicate": ("replicate: initial weights and batches of its own", "1"),
+    "record": ("measurement, in the order of training", "1"),
+    "stage": ("before or after training", "1"),
+    "scale": ("layer, or kind of time step", "1"),
+    "decade": ("log10 of a time step, lower end of a class of its histogram", "1"),
+    "position": ("place in the sequence, as a share of its length", "1"),
+    "end": ("end of the singular values", "1"),
+    "sequence": ("sequence followed through the trained network", "1"),
+    "time": ("time t of a state, from 1", "step"),
+    "test_sequence": ("test sequence, the same for all networks of a task", "1"),
+}
+
+ABOUT = {
+    "network": (_RUN, "str", "name in params.yaml", "1"),
+    "label": (_RUN, "str", "what tables print: the network and the levels that distinguish it", "1"),
+    "task": (_RUN, "str", "what the task is called in tables", "1"),
+    "task_settings": (_RUN, "str", "task and its settings, as JSON", "1"),
+    "substitute": (_RUN, "str", "what stands in for the publisher's data", "1"),
+    "architecture": (_RUN, "str", "recurrent architecture", "1"),
+    "metric": (_RUN, "str", "what a part is scored by", "1"),
+    "width": (_RUN, "int64", "recurrent dimension", "1"),
+    "learning_rate": (_RUN, "float64", "learning rate", "1"),
+    "parameters": (_RUN, "int64", "trainable numbers of the cell", "1"),
+    "sequences": (_RUN, "int64", "training sequences; 0 where they are drawn", "1"),
+    "test_sequences": (_RUN, "int64", "sequences tested on", "1"),
+    "time_steps": (_RUN, "int64", "length of the input sequence", "step"),
+    "guess_loss": (_RUN, "float64", "test loss of an answer that ignores the inputs", "1"),
+    "guess_metric": (_RUN, "float64", "test metric of that answer", "1"),
+}
+_TRAINED = {
+    "status": (_TRAINING, "int8", "how the training ended", "1"),
+    "steps": (_TRAINING, "int64", "batches trained on", "step"),
+    "records": (_TRAINING, "int64", "measurements taken", "1"),
+    "step": (_RECORD, "int64", "batches trained on before the measurement", "step"),
+    **{
+        f"{part}_{name}": (_RECORD, "float64", f"{name} on the {part} part", "1")
+        for part in PARTS
+        for name in ("loss", "metric")
+    },
+}
+_SCORE = (
+    (*_TRAINING, "test_sequence"),
+    "float16",
+    "share of a test sequence's targets answered rightly, or its squared error, at the record with the best validation metric",
+    "1",
+)
+MEASURED = {
+    "gains": {
+        "gain_first": (_RECORD, "float64", "log10 of the norm of dh_T/dh_1, median", "1"),
+        "gain_last": (_RECORD, "float64", "log10 of the norm of dh_T/dh_(T-1), median", "1"),
+        "adjoint_first": (_RECORD, "float64", "log10 of the norm of dL/dh_1, median", "1"),
+    },
+    "time_steps": {
+        "time_step_share": (
+            (*_STAGE, "scale", "decade"),
+            "float64",
+            "share of a network's time steps of this size",
+            "1",
+        )
+    },
+    "adjoint_norms": {
+        "adjoint_norm_first": (_STAGE, "float64", "log10 of summed norms of lambda_1", "1"),
+        "adjoint_norm_last": (_STAGE, "float64", "log10 of summed norms of lambda_T", "1"),
+    },
+    "adjoint_curve": {
+        "adjoint_curve": (
+            (*_STAGE, "position"),
+            "float64",
+            "median over sequences of log10 of the norm of the adjoint state that is read out",
+            "1",
+        )
+    },
+    "singular_values": {
+        "singular_values": (
+            (*_STAGE, "end"),
+            "float64",
+            "mean over sequences of log10 of the singular values of the last steps",
+            "1",
+        )
+    },
+    "trajectories": {
+        "state_norm": (_TIME, "float64", "Euclidean norm of the state", "1"),
+        "adjoint_norm": (_TIME, "float64", "log10 of the Euclidean norm of the adjoint state", "1"),
+    },
+    "penalty": {"penalty": (_RECORD, "float64", "mean coadjoint penalty G (2.20)", "1")},
+}
+"""Variables by the measure that asks for them, see `lib.training.row.Row`."""
+
+
+def _check(ds: xr.Dataset) -> None:
+    done = ds["records"] > ds["record"]
+    if bool((ds["step"].where(done, 0) != ds["step"]).any()):
+        raise ResultsError("step: expected 0 where nothing was recorded")
+    if bool((ds["test_loss"].notnull() != done).any()):
+        raise ResultsError("test_loss: expected values for exactly what was recorded")
+    if bool(((ds["status"] == COMPLETED) & (ds["records"] == 0)).any()):
+        raise ResultsError("records: expected some of a training that completed")
+
+
+def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
+    """Return the schema of a dataset with these measures, and with scores of each test sequence."""
+    variables = ABOUT | _TRAINED
+    for measure in dict.fromkeys(measures):
+        variables = variables | MEASURED[measure]
+    if scores:
+        variables = variables | {"sequence_score": _SCORE}
+    used = {dim for dims, *_ in variables.values() for dim in dims}
+    coordinates = {dim: said for dim, said in _DIMS.items() if dim in used}
+    return Schema(NAME, coordinates, variables, check=_check, unions=("status",))
+
+
+def schema_of(ds: xr.Dataset) -> Schema:
+    """Return the schema of a dataset, from what it holds."""
+    held = [measure for measure, variables in MEASURED.items() if variables.keys() & set(ds)]
+    return schema(held, scores="sequence_score" in ds)
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read the dataset of a group and validate it in full.
+
+    Raises
+    ------
+    ResultsError
+        The file is missing, unreadable or of another schema.
+    """
+    ds = load_any(path)
+    return schema_of(ds).validate(ds)
+
+
+def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:
+    """Return what runs say as coordinates along `run`.
+
+    Parameters
+    ----------
+    said
+        For each run its levels by name, of those factors that it has.
+
+    Returns
+    -------
+    dict
+        Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
+        name, and beside numbers under ``<name>_range``.
+    """
+    found: dict[str, tuple[str, np.ndarray]] = {}
+    for name in sorted({key for one in said for key in one}):
+        levels = [one.get(name) for one in said]
+        lists = [json.dumps(v) if isinstance(v, list | dict) else "" for v in levels]
+        plain = [None if text else v for v, text in zip(levels, lists, strict=True)]
+        if any(isinstance(v, str) for v in plain):
+            texts = ["" if v is None else str(v) for v in plain]
+            found[name] = ("run", np.array([a or b for a, b in zip(texts, lists, strict=True)]))
+        elif any(v is not None for v in plain):
+            numbers = [math.nan if v is None else float(v) for v in plain]
+            found[name] = ("run", np.array(numbers))
+            if any(lists):
+                found[f"{name}_range"] = ("run", np.array(lists))
+        elif any(lists):
+            found[name] = ("run", np.array(lists))
+    return found

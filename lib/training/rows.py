@@ -1,0 +1,404 @@
+"""Everything that is a row is trained here: a network on a task by a recipe, measured on the way, and the dataset that comes of a group."""
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lib.probes.adjoint import adjoint_norms
+from lib.probes.coadjoint import coadjoint_loss, soft_orthogonality
+from lib.probes.lyapunov import singular_values
+from lib.probes.state_gains import state_gains
+from lib.probes.time_steps import DECADES, SCALES, counted
+from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
+from lib.results.schema import COMPLETED, DIVERGED
+from lib.tasks import Part, Task, make_task
+from lib.training.batches import Batches, Epochs, Fresh
+from lib.training.fit import Group, Objective, Recipe, Record, fit
+from lib.training.limits import check_memory
+from lib.training.measure import measure
+from lib.training.model import Dropout, Model, build, evaluate, pick_device, task_loss, tensors
+from lib.training.resume import Resume
+from lib.training.row import Row, coordinates
+from lib.training.seeds import seeds, torch_seed
+
+_COUNTING = ("lu_rnn", "inverse_rnn")
+"""Cells whose second state counts steps and is no memory."""
+
+
+def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray]:
+    """Train one network; return its variables of `lib.results.rows`.
+
+    Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient or
+    a measurement that is not finite ends the training as diverged; what was recorded is kept.
+    """
+    task, parts = row_task(row, prepared)
+    test = parts["test"]
+    spec = {"task": row.task, "replicate": row.replicate}
+    (order,) = seeds(spec, 1)
+    (initial,) = seeds(spec | {"cell": row.cell, "width": row.width}, 1)
+    device = pick_device(row.device)
+    with torch_seed(initial):
+        model = initial_model(row, task)
+        layers = getattr(model.cell, "layers", 1)
+        check_memory(task, test.time_steps, row.batch_size, row.width * layers, device)
+        model = model.to(device)
+        trained, seen = _frozen_states(row, model, task, parts)
+        batches = source(row, task, seen["train"], np.random.default_rng(order), device)
+        recipe = recipe_of(row)
+        total = recipe.total(batches.epoch)
+        at = [total * k // row.records for k in range(0 if row.first_record else 1, row.records + 1)]
+        probe = Probe(row, task, model, parts["train"], test, device)
+        before, _ = _measured(probe)
+
+        def record(trained: nn.Module) -> dict[str, float]:
+            return _scores(row, trained, task, seen) | probe.record()
+
+        done = fit(
+            trained,
+            batches,
+            recipe,
+            objective(row, task),
+            Record(
+                record,
+                at,
+                keep=_merit(row, task, seen),
+                stop=(lambda one: one["validation_loss"] < row.stop_below)
+                if row.stop_below
+                else None,
+            ),
+            finite="gradients" if row.objective == "coadjoint" else "loss",
+            resume=resume,
+        )
+        after, sound = _measured(probe) if done.status == COMPLETED else ({}, True)
+        if not sound:
+            done.status = DIVERGED
+        kept = {}
+        if done.kept is not None:
+            trained.load_state_dict(done.kept[1])
+            kept = {"sequence_score": sequence_scores(trained, task, seen["test"])} | probe.follow()
+    columns = [name for name in (done.rows[0] if done.rows else ()) if name != "step"]
+    loss, metric = task.guess(test)
+    return {
+        "status": done.status,
+        "steps": done.steps,
+        "records": len(done.rows),
+        "step": np.array([one["step"] for one in done.rows], np.int64),
+        **{name: np.array(done.column(name, 0)) for name in columns},
+        **_stages(before, after),
+        **kept,
+        "parameters": sum(p.numel() for p in model.cell.parameters()),
+        "sequences": 0 if task.train is None else len(task.train),
+        "test_sequences": len(test),
+        "time_steps": test.time_steps,
+        "substitute": np.array(task.substitute),
+        "metric": np.array(row.metric or task.metric),
+        "guess_loss": loss,
+        "guess_metric": loss if row.metric else metric,
+    }
+
+
+def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
+    """Return a row's task and what its networks are recorded on; both depend on the task alone.
+
+    Where sequences are drawn they are all alike: the test's stand for the training's too.
+    """
+    task_seed, test_seed, validation_seed = seeds({"task": row.task}, 3)
+    task = make_task(row.task, prepared, np.random.default_rng(task_seed))
+    parts = {"test": task.test, "validation": task.validation, "train": task.train}
+    if task.test is None:
+        if not row.test_draws:
+            raise ValueError(f"{task.name} draws its sequences; give test_draws, how many to test on")
+        parts["test"] = task.draw(row.test_draws, np.random.default_rng(test_seed))
+        if row.validation_draws:
+            rng = np.random.default_rng(validation_seed)
+            parts["validation"] = task.draw(row.validation_draws, rng)
+    if task.train is None:
+        parts["train"] = parts["test"]
+    else:
+        parts["train"] = task.train.take(slice(row.probe_size or None))
+    return task, {name: part for name, part in parts.items() if part is not None}
+
+
+def initial_model(row: Row, task: Task) -> Model:
+    """Return an untrained network, drawn from torch's generator, with what the row freezes frozen."""
+    model = build(
+        task,
+        row.cell,
+        row.width,
+        hyper_parameters=row.hyper_parameters,
+        start=row.start,
+        head=row.head,
+        read=row.read,
+        embedding_width=row.embedding_width,
+        train_initial_state=row.train_initial_state,
+        dropout=Dropout(row.input_dropout, row.embedding_dropout, row.output_dropout),
+    )
+    named = dict(model.named_parameters())
+    for pattern in row.frozen:
+        matched = [name for name in named if fnmatchcase(name, pattern)]
+        if not matched:
+            raise ValueError(f"no parameter is called {pattern!r}; the model has {', '.join(named)}")
+        for name in matched:
+            named[name].requires_grad_(False)
+    return model
+
+
+def source(
+    row: Row, task: Task, train: Part, rng: np.random.Generator, device: torch.device
+) -> Batches:
+    """Return where a row's batches come from."""
+    if task.train is None:
+        return Fresh(task.draw, row.batch_size, rng, device)
+    return Epochs(train, row.batch_size, rng, device)
+
+
+def recipe_of(row: Row) -> Recipe:
+    """Return how a row is trained."""
+    same = ("learning_rate", "optimiser", "options", "epochs", "steps", "drops", "drop_factor")
+    return Recipe(
+        **{name: getattr(row, name) for name in same},
+        clip=row.gradient_clip,
+        groups=tuple(Group(**dict(group)) for group in row.groups),
+    )
+
+
+def objective(row: Row, task: Task) -> Objective:
+    """Return what a step minimises: the loss F, F + kappa G (2.20), or F with a penalty on W that is not orthogonal."""
+    loss = task_loss(task)
+
+    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss(model(inputs), targets)
+
+    def coadjoint(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return penalised(model, task, inputs, targets, row.kappa).total
+
+    def orthogonal(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return plain(model, inputs, targets) + row.orthogonality * soft_orthogonality(model.cell.W)
+
+    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[row.objective]
+
+
+def penalised(model: Model, task: Task, inputs: Tensor, targets: Tensor, kappa: float):
+    """Return loss and coadjoint penalty of a classifier, see `lib.probes.coadjoint.coadjoint_loss`."""
+    losses = partial(_losses, model, targets)
+    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
+
+
+def _losses(model: Model, labels: Tensor, x: Tensor) -> Tensor:
+    return F.cross_entropy(model.output(x), labels, reduction="none")
+
+
+def _frozen_states(
+    row: Row, model: Model, task: Task, parts: Mapping[str, Part]
+) -> tuple[nn.Module, dict[str, Part]]:
+    """Return what is trained and on what: of a reservoir the head alone, on the last states that the fixed network reaches."""
+    seen = dict(parts) | ({} if task.train is None else {"train": task.train})
+    if "cell.*" not in row.frozen or task.train is None or task.target == "steps":
+        return model, seen | {"train_probe": parts["train"]}
+    states = {name: last_states(model, part) for name, part in seen.items()}
+    return model.output, states | {"train_probe": states["train"].take(slice(len(parts["train"])))}
+
+
+@torch.no_grad()
+def last_states(model: Model, part: Part) -> Part:
+    """Return the last states that a network reaches, (n, hidden), in place of the inputs."""
+    pieces = torch.from_numpy(part.inputs).split(500)
+    states = [model.seen(model.cell(model.drive(piece))[1]) for piece in pieces]
+    return Part(torch.cat(states).numpy(), part.targets)
+
+
+def _scores(row: Row, model: nn.Module, task: Task, seen: Mapping[str, Part]) -> dict[str, float]:
+    found = {}
+    for part, of in (("test", "test"), ("validation", "validation"), ("train", "train_probe")):
+        if of in seen:
+            loss, metric = evaluate(model, task, seen[of])
+            found |= {f"{part}_loss": loss, f"{part}_metric": loss if row.metric else metric}
+    return found
+
+
+def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping], tuple]:
+    """Return what is largest at the record that is kept: the best validation metric's, the first of equals; else the last."""
+    if "validation" not in seen:
+        return lambda one: (one["step"],)
+    sign = 1 if task.classifies and not row.metric else -1
+    latest = 1 if "trajectories" in row.measures else -1  # the text's figure shows the latest
+    return lambda one: (sign * one["validation_metric"], latest * one["step"])
+
+
+@torch.no_grad()
+def sequence_scores(
+    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
+) -> np.ndarray:
+    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    found = []
+    for start in range(0, len(part), batch_size):
+        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
+        predicted = model(inputs)
+        if task.classifies:
+            right = (predicted.argmax(-1) == targets).double()
+        else:
+            right = (predicted - targets).double().square()
+        found.append(right.flatten(1).mean(1) if right.dim() > 1 else right)
+    model.train(was_training)
+    scores = torch.cat(found).cpu().numpy()
+    return np.clip(scores, 0, np.finfo(np.float16).max).astype(np.float16)
+
+
+class Probe:
+    """What is measured beside losses and metrics, as far as a row asks for it."""
+
+    def __init__(
+        self, row: Row, task: Task, model: Model, train: Part, test: Part, device: torch.device
+    ) -> None:
+        self._row, self._task, self._model, self._test = row, task, model, test
+        self._train = tensors(train.take(slice(row.measure_size or None)), device)
+        self._tested = tensors(test.take(slice(row.measure_size or None)), device)
+
+    def _asks(self, name: str) -> bool:
+        return name in self._row.measures
+
+    def record(self) -> dict[str, float]:
+        """Return what is measured with every record."""
+        found = {}
+        if self._asks("gains"):
+            found |= self._gains(*self._train)
+        if self._asks("penalty"):
+            all_tested = tensors(self._test, self._tested[0].device)
+            found["penalty"] = penalised(self._model, self._task, *all_tested, 0.0).penalty.item()
+        return found
+
+    def ends(self) -> dict[str, np.ndarray]:
+        """Return what is measured before and after training."""
+        model, (inputs, targets) = self._model, self._tested
+        found = {}
+        if self._asks("time_steps"):
+            found["time_step_share"] = counted(model.cell, driven(model, self._train[0]))
+        if self._asks("adjoint_norms"):
+            norms = measure(model, self._test, batch_size=128, size=self._row.measure_size)
+            for end in ("first", "last"):
+                found[f"adjoint_norm_{end}"] = np.array(norms[f"adjoint_{end}_full"])
+        if self._asks("adjoint_curve"):
+            u = driven(model, inputs)
+            times = [max(1, round(position * len(u))) for position in POSITIONS]
+            norms = adjoint_norms(model.cell, u, self._summed_loss(targets), times=times)
+            medians = norms.readout.median(dim=1).values.tolist()
+            by_time = dict(zip(norms.times, medians, strict=True))
+            found["adjoint_curve"] = np.array([by_time[t] for t in times])
+        if self._asks("singular_values"):
+            u = driven(model, inputs)
+            parts = (0,) if self._row.cell in _COUNTING else None
+            stretch = min(self._row.stretch or len(u), len(u))
+            values = singular_values(model.cell, u, parts=parts, start=len(u) - stretch).log10()
+            found["singular_values"] = np.array([values[:, end].mean().item() for end in (0, -1)])
+        return found
+
+    def follow(self) -> dict[str, np.ndarray]:
+        """Return the norms of states and adjoints of the kept network, (sequence, time)."""
+        if not self._asks("trajectories"):
+            return {}
+        inputs, labels = self._tested
+        model = copy.deepcopy(self._model).double().requires_grad_(False)
+        u = model.drive(inputs.double())
+        states, _ = model.cell(u)
+        adjoints = adjoint_norms(model.cell, u, lambda x: _losses(model, labels, x).sum())
+        return {
+            "state_norm": states.norm(dim=2).T.numpy(),
+            "adjoint_norm": adjoints.readout.T.numpy(),
+        }
+
+    def _gains(self, inputs: Tensor, targets: Tensor) -> dict[str, float]:
+        return state_gains(self._model.cell, driven(self._model, inputs), self._summed_loss(targets))
+
+    def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
+        output = copy.deepcopy(self._model.output).double().requires_grad_(False)
+        wide = targets.double() if targets.is_floating_point() else targets
+        loss = task_loss(self._task)
+        return lambda x: loss(output(x), wide) * len(x)
+
+
+@torch.no_grad()
+def driven(model: Model, inputs: Tensor) -> Tensor:
+    """Return what the cell reads, without dropout: measuring draws nothing that training would have drawn."""
+    was_training = model.training
+    found = model.eval().drive(inputs)
+    model.train(was_training)
+    return found
+
+
+def _measured(probe: Probe) -> tuple[dict[str, np.ndarray], bool]:
+    """Return what is measured now, and whether all of it is a number."""
+    try:
+        found = probe.ends()
+    except ArithmeticError:  # such as a matrix that has become singular
+        return {}, False
+    return found, not any(np.isnan(values).any() for values in found.values())
+
+
+def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
+    """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
+    known = before | after
+    nothing = {name: np.full_like(one, np.nan, dtype=np.float64) for name, one in known.items()}
+    return {
+        name: np.stack([before.get(name, nothing[name]), after.get(name, nothing[name])])
+        for name in known
+    }
+
+
+def dataset(
+    profile: str, settings: dict, rows: Sequence[Row], results: Sequence[Mapping[str, np.ndarray]]
+) -> xr.Dataset:
+    """Return the results of a group, of each replicate of each row in this order, as one dataset of `lib.results.rows`."""
+    found = dict(zip([(r.run, k) for r in rows for k in range(r.replicates)], results, strict=True))
+    measures = [name for name in MEASURED if any(name in row.measures for row in rows)]
+    form = schema(measures)
+
+    def longest(name: str, axis: int = 0) -> list[int]:
+        sizes = [one[name].shape[axis] for one in results if name in one]
+        return list(range(max(sizes, default=1)))
+
+    ds = form.empty(
+        {
+            "run": [row.run for row in rows],
+            "replicate": list(range(max(row.replicates for row in rows))),
+            "record": longest("step"),
+            "stage": list(STAGES),
+            "scale": list(range(SCALES)),
+            "decade": DECADES[:-1].tolist(),
+            "position": list(POSITIONS),
+            "end": list(ENDS),
+            "sequence": longest("state_norm"),
+            "time": [t + 1 for t in longest("state_norm", 1)],
+            "test_sequence": longest("sequence_score"),
+        },
+        profile=profile,
+        settings=settings,
+    )
+    for i, row in enumerate(rows):
+        said = {
+            "network": row.network,
+            "label": row.label,
+            "task": row.task_label,
+            "task_settings": json.dumps(row.task, sort_keys=True),
+            "architecture": row.cell,
+            "width": row.width,
+            "learning_rate": row.learning_rate,
+        }
+        for name, value in said.items():
+            ds[name].values[i] = value
+        for k in range(row.replicates):
+            for name, values in found[row.run, k].items():
+                at = (i,) if ds[name].dims == ("run",) else (i, k)
+                ds[name].values[(*at, *(slice(size) for size in np.shape(values)))] = values
+    return form.validate(ds.assign_coords(factors(coordinates(rows))))
