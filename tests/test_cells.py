@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from lib import kernels
 from lib.cells import cell_names, make_cell
 from lib.results.published import load_published
 
@@ -247,17 +248,15 @@ def test_lipschitz_matrices_have_the_stated_symmetric_part():
     torch.testing.assert_close((A + A.T) / 2, symmetric)
 
 
-@pytest.mark.parametrize(
-    "name, wrong",
-    [
-        ("antisymmetric", {"epsilon": 0}),
-        ("antisymmetric", {"epsilon": 1.5}),
-        ("lipschitz", {"beta": 0.2}),
-        ("lipschitz", {"epsilon": 1.5}),
-        ("unicornn", {"dt": 1.5}),
-        ("unicornn", {"layers": 0}),
-    ],
-)
-def test_hyper_parameters_out_of_range_are_refused(name, wrong):
-    with pytest.raises(ValueError, match=f"{name}: expected"):
-        make_cell(name, 1, 2, **wrong)
+@pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
+def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name, u):
+    cell, tanh = (_cell(name, activation=phi) for phi in ("relu", "tanh"))
+    assert kernels.choose(name, "cpu", torch.float32, tanh.engine_options) != "reference"
+    assert kernels.choose(name, "cpu", torch.float32, cell.engine_options) == "reference"
+    one, _ = cell(u[:1], engine="auto")
+    assert one.min() == 0 and one.max() > 0
+    before = torch.atanh(tanh(u[:1], engine="reference")[0])
+    torch.testing.assert_close(one, torch.relu(before))
+    assert cell(u)[1][0].isfinite().all()
+    with pytest.raises(ValueError, match=f"cannot run {name}: it has no option 'activation'"):
+        cell(u, engine="numba-cpu")

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lib.cells import cell_class, cell_names, make_cell
+from lib.cells import cell_class, cell_names, check_start, make_cell
 from lib.cells.unicornn import UnICORNN
 
 P, D = 3, 200
@@ -14,7 +14,7 @@ STARTS = [(name, start) for name in cell_names() for start in cell_class(name).s
 
 def started(cell, start, p=P, d=D, **hyper_parameters):
     torch.manual_seed(0)
-    return make_cell(cell, p, d, **hyper_parameters).start(start)
+    return make_cell(cell, p, d, **hyper_parameters).start(start, time_steps=50)
 
 
 def spread(weights):
@@ -53,20 +53,22 @@ def test_starts_are_finite_and_follow_the_seed(name, start):
     first, same = (started(name, start, 2, 6).state_dict() for _ in range(2))
     assert all(torch.equal(first[label], same[label]) for label in first)
     assert all(weights.isfinite().all() for weights in first.values())
-    other = make_cell(name, 2, 6).start(start).state_dict()  # the generator has moved on
+    other = (
+        make_cell(name, 2, 6).start(start, time_steps=50).state_dict()
+    )  # the generator has moved on
     assert any(not torch.equal(first[label], other[label]) for label in first)
 
 
 @pytest.mark.parametrize(("name", "start"), STARTS)
 def test_starts_keep_the_type_of_the_cell(name, start):
-    cell = make_cell(name, 2, 6).double().start(start)
+    cell = make_cell(name, 2, 6).double().start(start, time_steps=50)
     assert all(parameter.dtype == torch.float64 for parameter in cell.parameters())
     assert cell(torch.ones(2, 1, 2, dtype=torch.float64), engine="reference")[0].isfinite().all()
 
 
 def test_an_unknown_start_lists_those_of_the_cell():
     with pytest.raises(
-        ValueError, match="lstm: expected initial weights among text, author, got 'he'"
+        ValueError, match="lstm: expected initial weights among text, author, library, .* got 'he'"
     ):
         make_cell("lstm", 1, 2).start("he")
 
@@ -161,3 +163,92 @@ def test_matrices_start_at_a_tenth(name, variant, matrices, bias):
     for matrix in (*matrices(cell), cell.W[0] if name == "fastgrnn" else cell.W):
         assert spread(matrix) == pytest.approx(0.1, rel=0.06)
     assert (getattr(cell, "b_h" if name == "fastgrnn" else "b") == bias).all()
+
+
+def test_programs_with_two_biases_move_their_sum_twice_as_far():
+    factors = {
+        (name, start): dict(cell_class(name).starts[start].step_factors)
+        for name, start in STARTS
+        if cell_class(name).starts[start].step_factors
+    }
+    two = {"b": 2.0}
+    assert factors == {("lem", "author"): two, ("lstm", "library"): two, ("gru", "library"): two}
+
+
+@pytest.mark.parametrize(("name", "start"), [("lem", "author"), ("lstm", "library")])
+def test_a_step_factor_is_what_two_summed_biases_make_of_adam(name, start):
+    cell = started(name, start, d=8).double()
+    u = torch.randn(5, 3, P, dtype=torch.float64)
+    halves = [torch.nn.Parameter(cell.b.detach() / 2) for _ in range(2)]
+    rest = [part for label, part in cell.named_parameters() if label != "b"]
+    twin = started(name, start, d=8).double()
+    of_twin = [part for label, part in twin.named_parameters() if label != "b"]
+    factor = cell_class(name).starts[start].step_factors["b"]
+    one = torch.optim.Adam([{"params": of_twin}, {"params": [twin.b], "lr": factor * 0.01}], 0.01)
+    two = torch.optim.Adam(rest + halves, 0.01)
+    for _ in range(5):
+        for optimiser in (one, two):
+            optimiser.zero_grad()
+        twin(u)[0].square().sum().backward()
+        weights = {label: part for label, part in cell.named_parameters() if label != "b"}
+        weights["b"] = halves[0] + halves[1]
+        torch.func.functional_call(cell, weights, (u,))[0].square().sum().backward()
+        one.step(), two.step()
+    torch.testing.assert_close(twin.b, halves[0] + halves[1], atol=1e-9, rtol=0)
+    torch.testing.assert_close(twin.W, cell.W, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
+def test_the_adding_problems_author_starts_almost_linear(name):
+    cell = started(name, "adding_author", p=2)
+    L_U = cell.weights()
+    W = L_U.L @ L_U.U if name == "lu_rnn" else cell.W
+    torch.testing.assert_close(W @ W.T, torch.eye(D), atol=1e-4, rtol=0)
+    assert spread(cell.R) == pytest.approx(1 / 50, rel=0.1) and not cell.b.any()
+    assert [part.requires_grad for part in cell.x0] == [True, False][: cell.states]
+
+
+def test_the_adding_problems_other_starts():
+    for like in ("text", "library", "identity"):
+        cell = started("rnn", f"adding_{like}", p=2, d=20)
+        torch.testing.assert_close(cell.W @ cell.W.T, torch.eye(20), atol=1e-5, rtol=0)
+        assert (like == "identity") == torch.equal(cell.W, torch.eye(20)) and cell.x0 is None
+    cell = started("lstm", "adding_text", p=2, d=20)
+    mean = torch.tensor([0.5, 2 / 50])
+    forget = torch.cat([part * torch.ones(20) for part in (0, 1, 0, 0)])
+    torch.testing.assert_close(cell.R @ mean + cell.b, forget)
+    assert cell.R.abs().max() <= 1 / math.sqrt(2)
+    with pytest.raises(ValueError, match="a value and a mark, got 3 features"):
+        started("rnn", "adding_text", p=3)
+
+
+def test_padding_starts_as_its_settings_say():
+    settings = {"initialisation": "glorot", "input_scale": "0.1"}
+    cell = make_cell("lstm", P, 20).start("padding", time_steps=40, **settings)
+    limit = math.sqrt(6 / (P + 80))
+    assert cell.R.abs().max().item() == pytest.approx(0.1 * limit, rel=0.05)
+    assert cell.W.abs().max().item() == pytest.approx(math.sqrt(6 / 100), rel=0.05)
+    assert cell.b[20:40].tolist() == [1] * 20 and cell.b.sum() == 20
+    cell = make_cell("rnn", P, D).start("padding", time_steps=40)
+    assert spread(cell.R) == pytest.approx(1 / 40, rel=0.1)
+    torch.testing.assert_close(cell.W @ cell.W.T, torch.eye(D), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("start", "settings", "complaint"),
+    [
+        ("adding_author", {}, "'adding_author' depends on the sequences' length; give time_steps"),
+        ("padding", {"input_scale": "2/T"}, "input_scale to be 1/T or a positive number"),
+        ("padding", {"input_scale": True}, "input_scale to be"),
+        ("padding", {"initialisation": "he"}, "one of orthogonal, glorot, got 'he'"),
+        ("text", {"input_scale": 1}, "hyper-parameters among none, got 'input_scale'"),
+    ],
+)
+def test_starts_that_lack_something_are_refused(start, settings, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        make_cell("rnn", 2, 3).start(start, **settings)
+    if settings:
+        with pytest.raises(ValueError, match=complaint):
+            check_start("rnn", start, settings)
+    else:
+        assert check_start("rnn", start) and not check_start("rnn", "author")

@@ -8,7 +8,7 @@ import torch
 
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
-from lib.probes.lyapunov import largest_exponent, singular_values, spectrum, step_jacobians
+from lib.probes.lyapunov import largest_exponent, singular_values, step_jacobians
 
 
 def _linear(W):
@@ -31,37 +31,15 @@ def _tanh_network(d=4, seed=1):
     return cell
 
 
-def test_the_exponents_of_a_linear_map_are_the_logarithms_of_its_eigenvalues():
-    values = np.array([1.3, 0.8, 0.5])
+def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue():
     basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
-    cell = _linear(basis @ np.diag(values) @ np.linalg.inv(basis))
-    u = _noise(4000)
-    torch.testing.assert_close(
-        spectrum(cell, u)[0], torch.from_numpy(np.log(values)), atol=1e-3, rtol=0
-    )
-    found = largest_exponent(cell, u)
+    cell = _linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
+    found = largest_exponent(cell, _noise(2000))
     torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=1e-3, rtol=0)
-
-
-def test_a_rotation_neither_grows_nor_shrinks():
     angle = 0.7
     W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
-    expected = torch.full((3, 2), math.log(0.9), dtype=torch.float64)
-    torch.testing.assert_close(spectrum(_linear(W), _noise(500)), expected)
-    torch.testing.assert_close(largest_exponent(_linear(W), _noise(500)), expected[:, 0])
-
-
-def test_the_largest_exponent_is_the_first_of_the_qr_computation():
-    cell, u = _tanh_network(), _noise(3000)
-    whole = spectrum(cell, u)
-    assert (whole[:, 0] - whole[:, 1]).min() > 0.01  # else the two would not have to agree
-    torch.testing.assert_close(largest_exponent(cell, u), whole[:, 0], atol=3e-3, rtol=0)
-
-
-def test_the_exponents_sum_to_the_mean_logarithm_of_the_determinants():
-    cell, u = _tanh_network(), _noise(50)
-    volumes = torch.stack([J.det().abs().log() for J in step_jacobians(cell, u)])
-    torch.testing.assert_close(spectrum(cell, u).sum(1), volumes.mean(0))
+    expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
+    torch.testing.assert_close(largest_exponent(_linear(W), _noise(500)), expected)
 
 
 @pytest.mark.parametrize(

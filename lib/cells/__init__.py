@@ -11,6 +11,7 @@ from lib.cells._cell import (
     cell_class,
     cell_names,
     check_hyper_parameters,
+    check_start,
     make_cell,
     unroll,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "cell_class",
     "cell_names",
     "check_hyper_parameters",
+    "check_start",
     "make_cell",
     "unroll",
 ]

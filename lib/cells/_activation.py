@@ -1,9 +1,12 @@
 """The activations that a text leaves to its reader, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
+
+from lib.cells._keywords import Choice
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -13,10 +16,10 @@ ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": torch.sigmoid,
 }
 
+RECTIFIED: Mapping[str, object] = MappingProxyType({"activation": "relu"})
+"""Engine options of a cell whose engines know tanh alone: none of them has this one."""
 
-def activation(name: str, *, cell: str) -> Activation:
-    """Return the activation called `name`; raises `ValueError` naming the `cell` that asked and the choices."""
-    if name not in ACTIVATIONS:
-        known = ", ".join(ACTIVATIONS)
-        raise ValueError(f"{cell}: expected an activation among {known}, got {name!r}")
-    return ACTIVATIONS[name]
+
+def phi(default: str) -> Choice:
+    """Return the hyper-parameter that chooses among `ACTIVATIONS`."""
+    return Choice((default, *(name for name in ACTIVATIONS if name != default)))

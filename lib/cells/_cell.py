@@ -1,35 +1,31 @@
-"""What all cells share: the registry, initial weights, the reference unrolling and the choice of an engine."""
+"""What all cells share: the registry, declared weights and hyper-parameters, the reference unrolling, the choice of an engine."""
 
-import inspect
-from abc import ABC, abstractmethod
+import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
 from lib import kernels
+from lib.cells._init import Start
+from lib.cells._keywords import Keyword, complete
 
 State = tuple[Tensor, ...]
 Step = Callable[[NamedTuple, State, Tensor], State]
 
 _REGISTRY: dict[str, type["Cell"]] = {}
+_NOTHING: Mapping = MappingProxyType({})
 
 
-class Cell(nn.Module, ABC):
+class Cell(nn.Module):
     """One recurrent architecture: the weights of an equation, and ways to run it over a sequence.
 
     A subclass names itself (``class LSTM(Cell, name="lstm")``) and is thereby registered; it states its
-    source, points to the pure function `step`, and says which weights that function gets. Training,
-    adjoints, probes, tests and figures follow from that.
-
-    Parameters
-    ----------
-    input_size
-        Features p of one input u_t.
-    hidden_size
-        Recurrent dimension d.
+    source, points to the pure function `step`, and declares the weights and hyper-parameters of the equation. Training,
+    adjoints, probes, tests and figures follow from that. Its constructor takes the features p of one input u_t, the
+    recurrent dimension d, and the hyper-parameters, which become attributes.
     """
 
     name: ClassVar[str]
@@ -38,16 +34,22 @@ class Cell(nn.Module, ABC):
     """How a text calls the architecture."""
     source: ClassVar[str]
     """Where the equation comes from: paper and equation number."""
+    Weights: ClassVar[type[NamedTuple]]
+    """What `step` gets: attributes of the cell by name, unless `weights` says more."""
     step: ClassVar[Step]
     """The recurrence, pure: ``step(weights, state, u_t) -> state``."""
-    starts: ClassVar[Mapping[str, Callable[["Cell"], None]]]
+    hyper_parameters: ClassVar[Mapping[str, Keyword]] = _NOTHING
+    """What each may be, and its default."""
+    shapes: Mapping[str, str | tuple[str, ...]] = _NOTHING
+    """Shapes of the trained weights by name, such as ``"4d p"``; a tuple of shapes is a list of weights."""
+    starts: ClassVar[Mapping[str, Start]] = _NOTHING
     """Ways to draw the initial weights, by name. Every cell has ``text``, the constructor's; ``author`` is what a public
     program of the authors draws (the dissertation's where it has the cell), see the cell's own docstring."""
     states: int = 1
     """Tensors in the state, each (batch, hidden)."""
     readout: int = 0
     """Index of the state that is read out, x_t in the text."""
-    engine_options: Mapping[str, object] = MappingProxyType({})
+    engine_options: Mapping[str, object] = _NOTHING
     """Keywords for the engine: how it works, not what it computes (see `lib.kernels.Engine`)."""
 
     def __init_subclass__(cls, *, name: str | None = None, **kwargs) -> None:
@@ -62,7 +64,7 @@ class Cell(nn.Module, ABC):
         cls.step = staticmethod(cls.step)
         _REGISTRY[name] = cls
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
         super().__init__()
         for label, size in (("input_size", input_size), ("hidden_size", hidden_size)):
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -72,26 +74,59 @@ class Cell(nn.Module, ABC):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.x0: nn.ParameterList | None = None
+        for key, value in _checked(type(self), hyper_parameters, input_size, hidden_size).items():
+            setattr(self, key, value)
+        self.prepare()
+        for label, shape in self.shapes.items():
+            if isinstance(shape, str):
+                setattr(self, label, nn.Parameter(self._empty(shape)))
+            else:
+                setattr(self, label, nn.ParameterList(map(self._empty, shape)))
+        self.constrain()
+        if self.starts:
+            self.start("text")
+
+    def _empty(self, shape: str) -> Tensor:
+        """Return an empty tensor of a shape in words: ``"4d p"``, ``"d 3"``, or nothing for a number."""
+        letters = {"d": self.hidden_size, "p": self.input_size, "": 1}
+        factors = [re.fullmatch(r"(\d*)([dp]?)", part).groups() for part in shape.split()]
+        return torch.empty([int(times or 1) * letters[letter] for times, letter in factors])
+
+    @classmethod
+    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+        """Return what was expected of hyper-parameters that do not fit each other or the sizes (None where unknown), else nothing."""
+        return ""
+
+    def prepare(self) -> None:
+        """Derive what else follows from the hyper-parameters, before there are weights."""
+
+    def constrain(self) -> None:
+        """Let weights be maps of free parameters, before they are drawn."""
 
     @torch.no_grad()
-    def start(self, name: str) -> Self:
+    def start(self, name: str, *, time_steps: int | None = None, **settings: object) -> Self:
         """Draw all weights anew from torch's generator, as the start called `name` does; return the cell.
+
+        Some starts ask for the sequences' length, `time_steps`, or have settings of their own.
 
         Raises
         ------
         ValueError
-            The cell has no start of this name.
+            The cell has no such start or setting, or the start asks for a length that is not given.
         """
-        if name not in self.starts:
-            raise ValueError(
-                f"{self.name}: expected initial weights among {', '.join(self.starts)}, got {name!r}"
-            )
-        self.starts[name](self)
+        start, settings = _checked_start(type(self), name, settings)
+        if start.by_length:
+            if time_steps is None:
+                raise ValueError(
+                    f"{self.name}: the start {name!r} depends on the sequences' length; give time_steps"
+                )
+            settings["time_steps"] = time_steps
+        start.draw(self, **settings)
         return self
 
-    @abstractmethod
     def weights(self) -> NamedTuple:
         """Return what `step` needs, constrained matrices evaluated once."""
+        return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the time steps with which the cell moves its states over the inputs `u`, one tensor for each layer or kind.
@@ -213,6 +248,11 @@ def unroll(
     return torch.stack(outputs), state
 
 
+def per_layer(shape: str, layers: int) -> tuple[str, ...]:
+    """Return a shape for each layer, with q for what it reads: the input, then the layer below."""
+    return tuple(shape.replace("q", "p" if k == 0 else "d") for k in range(layers))
+
+
 def cell_class(name: str) -> type[Cell]:
     """Return the class registered as `name`; raises `ValueError` that lists the known names."""
     if name not in _REGISTRY:
@@ -222,22 +262,51 @@ def cell_class(name: str) -> type[Cell]:
 
 def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters) -> Cell:
     """Return a new cell of the architecture `name`, its weights drawn from torch's generator."""
-    check_hyper_parameters(name, hyper_parameters)
     return cell_class(name)(input_size, hidden_size, **hyper_parameters)
 
 
-def check_hyper_parameters(name: str, hyper_parameters: Mapping[str, object]) -> None:
-    """Raise `ValueError` where the architecture `name`, or one of its hyper-parameters, is unknown; build nothing.
+def check_hyper_parameters(
+    name: str,
+    hyper_parameters: Mapping[str, object],
+    *,
+    input_size: int | None = None,
+    hidden_size: int | None = None,
+) -> dict[str, object]:
+    """Return all hyper-parameters of the architecture `name`, defaults included; build nothing.
 
-    Values are checked where the cell is built.
+    Raises
+    ------
+    ValueError
+        The architecture or a hyper-parameter is unknown, or a value is of another type, out of range, or does not fit the
+        others or the sizes that are given.
     """
-    signature = inspect.signature(cell_class(name).__init__)
-    known = [key for key, one in signature.parameters.items() if one.kind is one.KEYWORD_ONLY]
-    if unknown := [key for key in hyper_parameters if key not in known]:
+    return _checked(cell_class(name), hyper_parameters, input_size, hidden_size)
+
+
+def check_start(name: str, start: str, settings: Mapping[str, object] = _NOTHING) -> bool:
+    """Refuse, by a `ValueError`, a start that the architecture `name` does not have; tell whether it asks for `time_steps`."""
+    return _checked_start(cell_class(name), start, settings)[0].by_length
+
+
+def _checked(
+    cell: type[Cell], hyper_parameters: Mapping[str, object], p: int | None, d: int | None
+) -> dict[str, object]:
+    values = complete(cell.name, cell.hyper_parameters, hyper_parameters)
+    if expected := cell.conflict(SimpleNamespace(**values), p, d):
+        got = ", ".join(f"{key}={value!r}" for key, value in hyper_parameters.items())
+        raise ValueError(f"{cell.name}: expected {expected}, got {got}")
+    return values
+
+
+def _checked_start(
+    cell: type[Cell], name: str, settings: Mapping[str, object]
+) -> tuple[Start, dict[str, object]]:
+    if name not in cell.starts:
         raise ValueError(
-            f"{name}: expected hyper-parameters among {', '.join(known) or 'none'}, "
-            f"got {', '.join(map(repr, unknown))}"
+            f"{cell.name}: expected initial weights among {', '.join(cell.starts)}, got {name!r}"
         )
+    start = cell.starts[name]
+    return start, complete(f"{cell.name}, start {name}", start.settings, settings)
 
 
 def cell_names() -> list[str]:

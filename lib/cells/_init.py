@@ -2,17 +2,45 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
-Start = Callable[[nn.Module], None]
+from lib.cells._keywords import Choice, Keyword
+
+Draw = Callable[..., None]
 
 
-def named_starts(**starts: Start) -> Mapping[str, Start]:
-    """Return the starts of a cell by name, see `Cell.starts`."""
-    return MappingProxyType(starts)
+@dataclass(frozen=True)
+class Start:
+    """A way to draw a cell's initial weights.
+
+    Attributes
+    ----------
+    draw
+        Fills the weights of a cell, in a fixed order; gets `settings` and, if it is `by_length`, ``time_steps`` as keywords.
+    step_factors
+        Factors of the learning rate by name of the weight, where the authors' program has several parameters whose sum is
+        the equation's one: under Adam, which moves each by the same step, the sum goes so many times as far.
+    """
+
+    draw: Draw
+    by_length: bool = False
+    settings: Mapping[str, Keyword] = field(default_factory=dict)
+    step_factors: Mapping[str, float] = field(default_factory=dict)
+
+
+TWO_BIASES = MappingProxyType({"b": 2.0})
+"""Step factors of a program with two bias vectors where the equation has one."""
+
+
+def named_starts(**starts: Start | Draw) -> Mapping[str, Start]:
+    """Return the starts of a cell by name, see `lib.cells.Cell.starts`."""
+    wrapped = {k: v if isinstance(v, Start) else Start(v) for k, v in starts.items()}
+    return MappingProxyType(wrapped)
 
 
 def uniform_fan(*parameters: Tensor, fan: float) -> None:
@@ -21,7 +49,7 @@ def uniform_fan(*parameters: Tensor, fan: float) -> None:
         nn.init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
 
-def uniform_start(*names: str) -> Start:
+def uniform_start(*names: str) -> Draw:
     """Return a start that draws the weights of these names by `uniform_fan`, in this order."""
 
     def start(cell: nn.Module) -> None:
@@ -35,6 +63,149 @@ def keras_start(cell: nn.Module) -> None:
     nn.init.orthogonal_(cell.W)
     nn.init.xavier_uniform_(cell.R)
     nn.init.zeros_(cell.b)
+
+
+def library_start(cell: nn.Module) -> None:
+    """Draw W, R and b as PyTorch does, whose recurrent layers have two bias vectors: b is their sum."""
+    uniform_fan(cell.W, cell.R, cell.b, fan=cell.hidden_size)
+    add_second_bias(cell)
+
+
+def add_second_bias(cell: nn.Module) -> None:
+    """Let b be the sum of two vectors from U(-1/sqrt(d), 1/sqrt(d)), one of which it is."""
+    second = torch.empty_like(cell.b)
+    uniform_fan(second, fan=cell.hidden_size)
+    cell.b.add_(second)
+
+
+LIBRARY = Start(library_start, step_factors=TWO_BIASES)
+
+
+def padding_start(
+    cell: nn.Module, *, time_steps: int, initialisation: str, input_scale: str | float
+) -> None:
+    """Draw W, R and b as TensorFlow does, whose routines the dissertation's experiment 2.2 uses.
+
+    Parameters
+    ----------
+    initialisation
+        ``orthogonal`` or ``glorot``: how W is drawn (Figure A2); the gates of an LSTM as one matrix.
+    input_scale
+        ``1/T``: R is normal with standard deviation one over the number of time steps, as in the author's public
+        research code. A number, as text: R is Glorot uniform times it. At 1 noise drives tanh into saturation: whatever the
+        state held of an image is gone after a few rows, and with it the gradient.
+
+    Notes
+    -----
+    Biases are zero, but for an LSTM's forget gate, where they are one.
+    """
+    {"orthogonal": nn.init.orthogonal_, "glorot": nn.init.xavier_uniform_}[initialisation](cell.W)
+    nn.init.zeros_(cell.b)
+    if input_scale == "1/T":
+        nn.init.normal_(cell.R, std=1 / time_steps)
+    else:
+        nn.init.xavier_uniform_(cell.R).mul_(float(input_scale))
+    if cell.name == "lstm":
+        open_forget_gates(cell)
+
+
+def open_forget_gates(cell: nn.Module) -> None:
+    """Let the forget biases of an LSTM, gates in the order i f g o, be 1."""
+    cell.b[cell.hidden_size : 2 * cell.hidden_size] = 1
+
+
+class Scale:
+    """A positive number, as text too, or ``1/T``."""
+
+    default = "1/T"
+
+    def __str__(self) -> str:
+        return "1/T or a positive number"
+
+    def admits(self, value: object) -> bool:
+        if value == "1/T":
+            return True
+        try:
+            return not isinstance(value, bool) and 0 < float(value) < math.inf
+        except (TypeError, ValueError):
+            return False
+
+
+PADDING = Start(
+    padding_start,
+    by_length=True,
+    settings={
+        "initialisation": Choice(("orthogonal", "glorot")),
+        "input_scale": Scale(),
+    },
+)
+
+
+SPREAD = 0.5
+"""Half the radius of the semicircle of a rotation's angles."""
+
+
+def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
+    r"""Draw R, b and W, or the factors of W, for the adding problem (dissertation, section 2.9.1).
+
+    Parameters
+    ----------
+    like
+        ``author``: R from N(0, 1/T), the standard deviation one over the length, W orthogonal, b zero, the first state
+        trained from zero; an LSTM as in Keras, which that code is written in. ``library``: Keras's, W orthogonal, R
+        Glorot uniform, b zero but 1 for forget gates. ``identity``: the same with W the identity (Le, Jaitly and
+        Hinton 2015). ``text``: this repository's own, see the notes.
+
+    Notes
+    -----
+    In ``text`` the input weights are uniform within :math:`\pm 1 / \sqrt{p}`, p = 2 features: large enough for tanh to bend,
+    without which value and mark cannot be multiplied. The recurrent weights, for each gate of the LSTM, are rotations
+    :math:`e^A` with Gaussian A = -A', by angles up to about one radian. The biases -R E[u], with E[u] = (1/2, 2/T), cancel the
+    mean input: without that the states drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
+
+    The author's R enters long sequences at 1/T: the network starts almost linear, and an orthogonal W then carries the
+    adjoint unchanged.
+    """
+    width, gates = cell.hidden_size, len(cell.R) // cell.hidden_size
+    if like == "text":
+        if cell.input_size != 2:
+            raise ValueError(
+                f"{cell.name}: the start 'adding_text' is for inputs of a value and a mark, got {cell.input_size} features"
+            )
+        cell.R.uniform_(-1, 1).div_(math.sqrt(cell.input_size))
+        cell.b.copy_(-cell.R @ torch.tensor((0.5, 2 / time_steps)).to(cell.R))
+        W = torch.cat([rotation(width) for _ in range(gates)])
+    else:
+        nn.init.xavier_uniform_(cell.R)
+        nn.init.zeros_(cell.b)
+        W = torch.eye(width, dtype=torch.float64).repeat(gates, 1)
+        if like != "identity":
+            nn.init.orthogonal_(W)
+        if like == "author" and cell.name != "lstm":
+            cell.R.normal_().div_(time_steps)
+            cell.train_initial_state()
+            for counts in list(cell.x0)[1:]:  # how many steps were done
+                counts.requires_grad_(False)
+    if hasattr(cell, "set_matrix"):
+        # L and U need no exchanges of rows: W in the order that elimination gives it is orthogonal as well.
+        order, *_ = torch.linalg.lu(W)
+        cell.set_matrix(W if like == "text" else order.T @ W)
+    else:
+        cell.W.copy_(W)
+    if cell.name == "lstm":
+        cell.b[width : 2 * width] += 1
+
+
+def rotation(width: int) -> Tensor:
+    """Return a random orthogonal matrix in float64 whose angles lie in about (-1, 1)."""
+    A = torch.randn(width, width, dtype=torch.float64) * SPREAD / math.sqrt(2 * width)
+    return torch.linalg.matrix_exp(A - A.T)
+
+
+ADDING = {
+    f"adding_{like}": Start(partial(adding_start, like=like), by_length=True)
+    for like in ("author", "text", "library", "identity")
+}
 
 
 def rotations(angles: Tensor, size: int) -> Tensor:

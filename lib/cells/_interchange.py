@@ -14,10 +14,3 @@ from torch import Tensor
 def alternate(t: Tensor, tau: int, by_matrix: Tensor, by_inverse: Tensor) -> Tensor:
     """Return `by_matrix` where the step after `t` steps uses W, and `by_inverse` elsewhere; all (batch, d)."""
     return torch.where(t.remainder(2 * tau) < tau, by_matrix, by_inverse)
-
-
-def check_period(tau: int, *, cell: str) -> int:
-    """Return `tau`; raises `ValueError` naming the `cell` where it is no positive integer."""
-    if isinstance(tau, bool) or not isinstance(tau, int) or tau < 1:
-        raise ValueError(f"{cell}: expected tau to be a positive integer, got {tau!r}")
-    return tau

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts
+from lib.cells._keywords import Number
 
 
 class Weights(NamedTuple):
@@ -60,38 +61,16 @@ def start_author(cell: Cell) -> None:
 
 
 class AntisymmetricRNN(Cell, name="antisymmetric"):
-    """The antisymmetric RNN, without gates.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    epsilon
-        Step size, in (0, 1].
-    gamma
-        Diffusion, at least 0.
-    """
+    """The antisymmetric RNN, without gates."""
 
     title = "antisymmetric RNN"
     source = "Chang et al. 2019, (9)"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {"epsilon": Number(0.01, "(0, 1]"), "gamma": Number(0.01, "[0, inf)")}
+    shapes = {"M": "d d", "R": "d p", "b": "d"}
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, epsilon: float = 0.01, gamma: float = 0.01
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < epsilon <= 1 or gamma < 0:
-            raise ValueError(
-                f"antisymmetric: expected 0 < epsilon <= 1 and gamma >= 0, got {epsilon} and {gamma}"
-            )
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.M = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
+    @property
+    def W(self) -> Tensor:
         identity = torch.eye(self.hidden_size, dtype=self.M.dtype, device=self.M.device)
-        return Weights(self.M - self.M.T - self.gamma * identity, self.R, self.b, self.epsilon)
+        return self.M - self.M.T - self.gamma * identity

@@ -18,36 +18,22 @@ T_max   ``chrono`` scalar   longest dependency expected, in steps
 from torch import nn
 
 from lib.cells._init import named_starts
+from lib.cells._keywords import Number
 from lib.cells.lstm import LSTM, step
 
 
 def start_text(cell: LSTM) -> None:
-    LSTM.starts["text"](cell)
+    LSTM.starts["text"].draw(cell)
     nn.init.zeros_(cell.b)
     i, f, *_ = cell.b.chunk(4)
     i.copy_(-f.uniform_(1, cell.chrono - 1).log_())
 
 
 class ChronoLSTM(LSTM, name="chrono_lstm"):
-    """The LSTM whose gates start with times up to T_max.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    chrono
-        Longest dependency T_max, in steps, at least 2; 784 is the length of sequential MNIST.
-    """
+    """The LSTM whose gates start with times up to T_max; 784 is the length of sequential MNIST."""
 
     title = "chrono-LSTM"
     source = "Tallec and Ollivier 2018; Rusch et al. 2022, B.3"
     step = step
+    hyper_parameters = {"chrono": Number(784, "[2, inf)")}
     starts = named_starts(text=start_text)
-
-    def __init__(self, input_size: int, hidden_size: int, *, chrono: float = 784) -> None:
-        if chrono < 2:
-            raise ValueError(
-                f"chrono_lstm: expected chrono >= 2, an interval [1, chrono - 1], got {chrono}"
-            )
-        self.chrono = chrono  # before the constructor draws the weights
-        super().__init__(input_size, hidden_size)

@@ -31,10 +31,11 @@ U(-1/sqrt(d), 1/sqrt(d)); that program (``author``) holds them in one linear lay
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan, uniform_start
+from lib.cells._keywords import FLAG, Number
 
 
 class Weights(NamedTuple):
@@ -64,53 +65,17 @@ def start_author(cell: Cell) -> None:
 
 
 class CoRNN(Cell, name="cornn"):
-    """The coupled oscillatory RNN.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    dt
-        Time step, in (0, 1).
-    gamma, epsilon
-        Frequency and damping, positive.
-    implicit
-        Whether the damping is taken at the new velocity.
-    """
+    """The coupled oscillatory RNN; `implicit` takes the damping at the new velocity."""
 
     title = "coRNN"
     source = "Rusch and Mishra 2021 (ICLR), (3)"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {
+        "dt": Number(0.042, "(0, 1)"),
+        "gamma": Number(2.7, "(0, inf)"),
+        "epsilon": Number(4.7, "(0, inf)"),
+        "implicit": FLAG,
+    }
+    shapes = {"W": "d d", "W_z": "d d", "V": "d p", "b": "d"}
     starts = named_starts(text=uniform_start("W", "W_z", "V", "b"), author=start_author)
     states = 2
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        dt: float = 0.042,
-        gamma: float = 2.7,
-        epsilon: float = 4.7,
-        implicit: bool = False,
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < dt < 1 or gamma <= 0 or epsilon <= 0:
-            raise ValueError(
-                "cornn: expected 0 < dt < 1, gamma > 0 and epsilon > 0, "
-                f"got {dt}, {gamma} and {epsilon}"
-            )
-        self.dt = dt
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.implicit = implicit
-        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.W_z = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.V = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(
-            self.W, self.W_z, self.V, self.b, self.dt, self.gamma, self.epsilon, self.implicit
-        )

@@ -27,10 +27,11 @@ The initialisation is that of `lib.cells.lstm`.
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_start
+from lib.cells._keywords import Choice, Number
 
 
 class Weights(NamedTuple):
@@ -52,39 +53,16 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
 
 
 class DtLSTM(Cell, name="dt_lstm"):
-    """The LSTM with scaled input and forget gates.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    dt
-        Time step Delta t, in (0, 1).
-    version
-        1 or 2, which differ in the forget gate.
-    """
+    """The LSTM with scaled input and forget gates; the versions differ in the forget gate."""
 
     title = "dt-LSTM"
     source = "Rusch et al. 2022, appendix D"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {"dt": Number(0.1, "(0, 1)"), "version": Choice((2, 1))}
+    shapes = {"W": "4d d", "R": "4d p", "b": "4d"}
     starts = named_starts(text=uniform_start("W", "R", "b"))
     states = 2
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, dt: float = 0.1, version: int = 2
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < dt < 1 or version not in (1, 2):
-            raise ValueError(
-                f"dt_lstm: expected 0 < dt < 1 and version 1 or 2, got {dt} and {version}"
-            )
-        self.dt = dt
-        self.version = version
-        self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(4 * hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        forget_scale = self.dt if self.version == 1 else 1 - self.dt
-        return Weights(self.W, self.R, self.b, self.dt, forget_scale)
+    def prepare(self) -> None:
+        self.input_scale = self.dt
+        self.forget_scale = self.dt if self.version == 1 else 1 - self.dt

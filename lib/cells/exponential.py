@@ -38,6 +38,7 @@ from torch.nn.utils import parametrizations
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, rotations
+from lib.cells._keywords import Choice
 
 
 class Weights(NamedTuple):
@@ -88,36 +89,18 @@ def start_author(cell: Cell) -> None:
 class ExponentialRNN(Cell, name="exponential"):
     """The exponential RNN; its matrix is orthogonal at every step of training.
 
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    trivialization
-        ``dynamic``: B_0 is the matrix at the start; or ``static``: B_0 = I.
+    With the `trivialization` ``dynamic`` B_0 is the matrix at the start, with ``static`` it is I.
     """
 
     title = "exponential RNN"
     source = "Lezcano-Casado and Martinez-Rubio 2019, section 4"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {"trivialization": Choice(("dynamic", "static"))}
+    shapes = {"B": "d d", "R": "d p", "b": "d"}
     starts = named_starts(text=start_text, author=start_author, original=start_original)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, trivialization: str = "dynamic"
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if trivialization not in ("dynamic", "static"):
-            raise ValueError(
-                f"exponential: expected trivialization dynamic or static, got {trivialization!r}"
-            )
-        self.trivialization = trivialization
-        self.B = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        dynamic = trivialization == "dynamic"
+    def constrain(self) -> None:
+        dynamic = self.trivialization == "dynamic"
         parametrizations.orthogonal(
             self, "B", orthogonal_map="matrix_exp", use_trivialization=dynamic
         )
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(self.B, self.R, self.b)

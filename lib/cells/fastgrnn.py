@@ -28,6 +28,8 @@ The original's sparsity, quantisation and piecewise linear activations compress 
 """
 
 import math
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
@@ -35,6 +37,7 @@ from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Number
 
 
 class Weights(NamedTuple):
@@ -78,45 +81,35 @@ def start_author(cell: Cell) -> None:
 
 
 class FastGRNN(Cell, name="fastgrnn"):
-    """FastGRNN, full or of low rank.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    rank_U, rank_W
-        Ranks of U and W, in 1..d and 1..min(d, p); None for a full matrix.
-    """
+    """FastGRNN, its matrices full or of the ranks `rank_U` and `rank_W`."""
 
     title = "FastGRNN"
     source = "Kusupati et al. 2018, section 3.2"
     step = step
+    hyper_parameters = {
+        "rank_U": Number(None, "[1, inf)", whole=True),
+        "rank_W": Number(None, "[1, inf)", whole=True),
+    }
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        rank_U: int | None = None,
-        rank_W: int | None = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        d, p = hidden_size, input_size
-        if not all(
-            rank is None or 1 <= rank <= most for rank, most in ((rank_U, d), (rank_W, min(d, p)))
-        ):
-            raise ValueError(
-                f"fastgrnn: expected 1 <= rank_U <= {d} and 1 <= rank_W <= {min(d, p)} (or None), "
-                f"got {rank_U} and {rank_W}"
-            )
-        self.U = _factors(d, d, rank_U)
-        self.W = _factors(d, p, rank_W)
-        self.b_z = nn.Parameter(torch.empty(d))
-        self.b_h = nn.Parameter(torch.empty(d))
-        self.zeta_free = nn.Parameter(torch.empty(()))
-        self.nu_free = nn.Parameter(torch.empty(()))
-        self.start("text")
+    @classmethod
+    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+        U, W = d or math.inf, min(d or math.inf, p or math.inf)
+        fits = (given.rank_U or 1) <= U and (given.rank_W or 1) <= W
+        return "" if fits else f"1 <= rank_U <= {U} and 1 <= rank_W <= {W} (or None)"
+
+    @property
+    def shapes(self) -> Mapping[str, str | tuple[str, ...]]:
+        """A matrix is one weight, or the two factors of a product of the given rank."""
+        U, W = self.rank_U, self.rank_W
+        return {
+            "U": ("d d",) if U is None else (f"d {U}", f"d {U}"),
+            "W": ("d p",) if W is None else (f"d {W}", f"p {W}"),
+            "b_z": "d",
+            "b_h": "d",
+            "zeta_free": "",
+            "nu_free": "",
+        }
 
     @property
     def zeta(self) -> Tensor:
@@ -128,12 +121,6 @@ class FastGRNN(Cell, name="fastgrnn"):
 
     def weights(self) -> Weights:
         return Weights(_product(self.U), _product(self.W), self.b_z, self.b_h, self.zeta, self.nu)
-
-
-def _factors(rows: int, columns: int, rank: int | None) -> nn.ParameterList:
-    """Return a matrix as one parameter, or as the two factors of a product of the given rank."""
-    shapes = [(rows, columns)] if rank is None else [(rows, rank), (columns, rank)]
-    return nn.ParameterList(torch.empty(shape) for shape in shapes)
 
 
 def _product(factors: nn.ParameterList) -> Tensor:

@@ -30,9 +30,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lib.cells._activation import Activation, activation
+from lib.cells._activation import ACTIVATIONS, Activation, phi
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Number
 
 
 class Weights(NamedTuple):
@@ -68,35 +69,19 @@ def start_author(cell: Cell) -> None:
 class FastRNN(Cell, name="fastrnn"):
     """FastRNN, two scalars more than the basic RNN.
 
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    phi
-        Activation: relu, tanh or sigmoid.
-    eta
-        alpha at the start, in (0, 1), where beta is 1 - eta; None for what the module's head says. iRNN's text names its FastRNNs by it.
+    `eta` is alpha at the start, where beta is 1 - eta; None for what the module's head says. iRNN's text names its FastRNNs by it.
     """
 
     title = "FastRNN"
     source = "Kusupati et al. 2018, section 3.1"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {"phi": phi("tanh"), "eta": Number(None, "(0, 1)")}
+    shapes = {"U": "d d", "W": "d p", "b": "d", "alpha_free": "", "beta_free": ""}
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, phi: str = "tanh", eta: float | None = None
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if eta is not None and not 0 < eta < 1:
-            raise ValueError(f"fastrnn: expected 0 < eta < 1 (or None), got {eta}")
-        self.balance = 3.0 if eta is None else math.log((1 - eta) / eta)
-        self.phi = activation(phi, cell=self.name)
-        self.U = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.W = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.alpha_free = nn.Parameter(torch.empty(()))
-        self.beta_free = nn.Parameter(torch.empty(()))
-        self.start("text")
+    def prepare(self) -> None:
+        self.balance = 3.0 if self.eta is None else math.log((1 - self.eta) / self.eta)
+        self.phi = ACTIVATIONS[self.phi]
 
     @property
     def alpha(self) -> Tensor:
@@ -105,6 +90,3 @@ class FastRNN(Cell, name="fastrnn"):
     @property
     def beta(self) -> Tensor:
         return torch.sigmoid(self.beta_free)
-
-    def weights(self) -> Weights:
-        return Weights(self.U, self.W, self.b, self.alpha, self.beta, self.phi)

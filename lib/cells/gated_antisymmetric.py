@@ -26,11 +26,11 @@ Defaults and initialisation as in `lib.cells.antisymmetric`.
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lib.cells._cell import Cell, State
+from lib.cells._cell import State
 from lib.cells._init import named_starts
-from lib.cells.antisymmetric import start_text
+from lib.cells.antisymmetric import AntisymmetricRNN, start_text
 
 
 class Weights(NamedTuple):
@@ -50,40 +50,11 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
     return (x + epsilon * z * torch.tanh(from_state + from_u_x),)
 
 
-class GatedAntisymmetricRNN(Cell, name="gated_antisymmetric"):
-    """The antisymmetric RNN with an input gate that shares its recurrent matrix.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    epsilon
-        Step size, in (0, 1].
-    gamma
-        Diffusion, at least 0.
-    """
+class GatedAntisymmetricRNN(AntisymmetricRNN, name="gated_antisymmetric"):
+    """The antisymmetric RNN with an input gate that shares its recurrent matrix."""
 
     title = "gated antisymmetric RNN"
     source = "Chang et al. 2019, gating mechanism"
-    step = step
+    Weights, step = Weights, step
+    shapes = {"M": "d d", "R": "2d p", "b": "2d"}
     starts = named_starts(text=start_text)
-
-    def __init__(
-        self, input_size: int, hidden_size: int, *, epsilon: float = 0.01, gamma: float = 0.01
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < epsilon <= 1 or gamma < 0:
-            raise ValueError(
-                "gated_antisymmetric: expected 0 < epsilon <= 1 and gamma >= 0, "
-                f"got {epsilon} and {gamma}"
-            )
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.M = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(2 * hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(2 * hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        identity = torch.eye(self.hidden_size, dtype=self.M.dtype, device=self.M.device)
-        return Weights(self.M - self.M.T - self.gamma * identity, self.R, self.b, self.epsilon)

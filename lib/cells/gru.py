@@ -20,16 +20,17 @@ b       ``b``  (3d,)    biases, same order
 ======= ====== ======== ==============================================
 
 The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
-written: W orthogonal as one matrix, R Glorot uniform, zero biases.
+written: W orthogonal as one matrix, R Glorot uniform, zero biases; ``library`` that of programs which take PyTorch's own layer, see
+`lib.cells.lstm` (its second bias of n, which the reset gate multiplies, is not in these equations).
 """
 
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import keras_start, named_starts, uniform_start
+from lib.cells._init import LIBRARY, keras_start, named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -55,15 +56,6 @@ class GRU(Cell, name="gru"):
 
     title = "GRU"
     source = "Cho et al. 2014, (5)-(8)"
-    step = step
-    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start)
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.W = nn.Parameter(torch.empty(3 * hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(3 * hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(3 * hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(self.W, self.R, self.b)
+    Weights, step = Weights, step
+    shapes = {"W": "3d d", "R": "3d p", "b": "3d"}
+    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start, library=LIBRARY)

@@ -21,20 +21,25 @@ enter the equation, so one beyond it has no gradient until it returns. Batch nor
 between layers, is not part of the recurrence and is left out.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from lib.cells._activation import Activation, activation
-from lib.cells._cell import Cell, State
+from lib.cells._activation import ACTIVATIONS, Activation, phi
+from lib.cells._cell import Cell, State, per_layer
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Number
 
 
 class Layer(NamedTuple):
     W: Tensor
     w: Tensor
     b: Tensor
+
+
+LAYER = {"W": "d q", "w": "d", "b": "d"}
+"""Shapes, with q for what the layer reads."""
 
 
 class Weights(NamedTuple):
@@ -59,49 +64,26 @@ def start_text(cell: Cell) -> None:
 
 
 class IndRNN(Cell, name="indrnn"):
-    """Stacked IndRNN layers.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and neurons d of each layer.
-    layers
-        Number of layers L.
-    bound
-        Largest size of a recurrent weight, positive; None for no bound.
-    phi
-        Activation: relu, tanh or sigmoid.
-    """
+    """Stacked IndRNN layers; no recurrent weight is larger than `bound`, None for none."""
 
     title = "IndRNN"
     source = "Li et al. 2018, section 3"
     step = step
+    hyper_parameters = {
+        "layers": Number(1, "[1, inf)", whole=True),
+        "bound": Number(None, "(0, inf)"),
+        "phi": phi("relu"),
+    }
     starts = named_starts(text=start_text)
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        layers: int = 1,
-        bound: float | None = None,
-        phi: str = "relu",
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if layers < 1 or (bound is not None and bound <= 0):
-            raise ValueError(
-                f"indrnn: expected layers >= 1 and bound > 0 (or None), got {layers} and {bound}"
-            )
-        self.phi = activation(phi, cell=self.name)
-        self.bound = bound
-        self.layers = self.states = layers
-        self.readout = layers - 1
-        d = hidden_size
-        sizes = [input_size] + [d] * (layers - 1)
-        self.W = nn.ParameterList(torch.empty(d, size) for size in sizes)
-        self.w = nn.ParameterList(torch.empty(d) for _ in sizes)
-        self.b = nn.ParameterList(torch.empty(d) for _ in sizes)
-        self.start("text")
+    def prepare(self) -> None:
+        self.phi = ACTIVATIONS[self.phi]
+        self.states = self.layers
+        self.readout = self.layers - 1
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[str, ...]]:
+        return {name: per_layer(shape, self.layers) for name, shape in LAYER.items()}
 
     def weights(self) -> Weights:
         recurrent = [w if self.bound is None else w.clamp(-self.bound, self.bound) for w in self.w]

@@ -28,9 +28,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from lib.cells._activation import RECTIFIED, Activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import named_starts, uniform_fan
-from lib.cells._interchange import alternate, check_period
+from lib.cells._init import ADDING, named_starts, uniform_fan
+from lib.cells._interchange import alternate
+from lib.cells._keywords import Choice, Number
 
 
 class SingularMatrixError(ArithmeticError, ValueError):
@@ -45,12 +47,17 @@ class Weights(NamedTuple):
     tau: int
 
 
-def step(weights: Weights, state: State, u: Tensor) -> State:
+def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
     """One step; `state` is (x, t), each (batch, d), `u` is (batch, p)."""
     W, inverse, R, b, tau = weights
     x, t = state
     product = alternate(t, tau, x @ W.T, x @ inverse.T)
-    return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
+    return phi(product + u @ R.T + b), t + 1  # (2.28)
+
+
+def relu_step(weights: Weights, state: State, u: Tensor) -> State:
+    """As `step`, with ReLU in the place of tanh."""
+    return step(weights, state, u, torch.relu)
 
 
 def start_text(cell: Cell) -> None:
@@ -59,34 +66,34 @@ def start_text(cell: Cell) -> None:
 
 
 class InverseRNN(Cell, name="inverse_rnn"):
-    """The inverse RNN of section 2.9.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    tau
-        Steps between interchanges, at least 1.
-    """
+    """The inverse RNN of section 2.9; `activation` is tanh or relu."""
 
     title = "inverse RNN"
     source = "Johnston 2024, section 2.9"
-    step = step
-    starts = named_starts(text=start_text)
+    Weights, step = Weights, step
+    hyper_parameters = {
+        "tau": Number(10, "[1, inf)", whole=True),
+        "activation": Choice(("tanh", "relu")),
+    }
+    shapes = {"W": "d d", "R": "d p", "b": "d"}
+    starts = named_starts(text=start_text, **ADDING)
     states = 2
 
-    def __init__(self, input_size: int, hidden_size: int, *, tau: int = 10) -> None:
-        super().__init__(input_size, hidden_size)
-        self.tau = check_period(tau, cell=self.name)
-        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
+    def prepare(self) -> None:
+        if self.activation == "relu":
+            self.step, self.engine_options = relu_step, RECTIFIED
 
     def weights(self) -> Weights:
-        """Return the weights and the inverse; raises `SingularMatrixError` where W has none."""
+        """Return the weights and the inverse; raises `SingularMatrixError` where W has none.
+
+        Networks that are mapped side by side cannot be looked at: a singular one's states are not finite.
+        """
         inverse, failure = torch.linalg.inv_ex(self.W)
-        if failure:
+        try:
+            singular = bool(failure)
+        except RuntimeError:
+            singular = False
+        if singular:
             raise SingularMatrixError(
                 "inverse_rnn: expected an invertible W, got a singular one; lower the learning rate, or use lu_rnn, "
                 "whose pivots stay away from zero"

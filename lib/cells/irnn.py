@@ -58,17 +58,20 @@ its first author's next network does (TARNN, github.com/anilkagak2/TARNN), which
 """
 
 import math
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lib.cells._activation import Activation, activation
+from lib.cells._activation import ACTIVATIONS, Activation, phi
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Choice, Number
 
-TRAINED = ("fixed", "one", "inner", "time")
-"""Step sizes that are trained: none, one number, one per inner step, or one per inner step and round."""
+TRAINED = ("inner", "fixed", "one", "time")
+"""Step sizes that are trained: one per inner step, none, one number, or one per inner step and round."""
 
 
 class Weights(NamedTuple):
@@ -186,117 +189,58 @@ def start_author(cell: Cell) -> None:
 class IncrementalRNN(Cell, name="irnn"):
     """The incremental RNN; SiRNN with one inner step.
 
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    inner_steps
-        Inner steps K, at least 1.
-    rank
-        Rank r of V H, in 1..d; None for a full U.
-    form
-        Equation 5 or 8; None, the default, for 8 with a rank and 5 with a full U.
-    inner_start
-        What g_0 is: ``zero`` as printed, or ``previous``, the state before.
-    sign
-        1 as printed, or -1.
-    eta
-        Step size at the start, in (0, 1].
-    train_eta
-        ``fixed``, ``one``, ``inner`` or ``time``, see `TRAINED`.
-    length
-        Rounds T that step sizes per round are made for; longer sequences are refused.
-    alpha
-        Leak, positive.
-    phi
-        Activation: relu, tanh or sigmoid.
+    Without `rank` U is full; without `form` it is (8) with a rank and (5) with a full U. `train_eta` says which step sizes are
+    trained, see `TRAINED`, and ``time`` needs a `length`, the rounds T that they are made for; longer sequences are refused.
     """
 
     title = "incremental RNN"
     source = "Kag et al. 2020, (5), (8)"
     step = step
+    hyper_parameters = {
+        "inner_steps": Number(5, "[1, inf)", whole=True),
+        "rank": Number(None, "[1, inf)", whole=True),
+        "form": Choice((None, 5, 8)),
+        "inner_start": Choice(("zero", "previous")),
+        "sign": Choice((1, -1)),
+        "eta": Number(0.01, "(0, 1]"),
+        "train_eta": Choice(TRAINED),
+        "length": Number(None, "[1, inf)", whole=True),
+        "alpha": Number(1.0, "(0, inf)"),
+        "phi": phi("relu"),
+    }
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        inner_steps: int = 5,
-        rank: int | None = None,
-        form: int | None = None,
-        inner_start: str = "zero",
-        sign: int = 1,
-        eta: float = 0.01,
-        train_eta: str = "inner",
-        length: int | None = None,
-        alpha: float = 1.0,
-        phi: str = "relu",
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if inner_steps < 1 or alpha <= 0 or (rank is not None and not 1 <= rank <= hidden_size):
-            raise ValueError(
-                f"irnn: expected inner_steps >= 1, alpha > 0 and 1 <= rank <= {hidden_size} (or None), "
-                f"got {inner_steps}, {alpha} and {rank}"
-            )
-        if (
-            form not in (None, 5, 8)
-            or inner_start not in ("zero", "previous")
-            or sign not in (1, -1)
-        ):
-            raise ValueError(
-                "irnn: expected form 5 or 8 (or None), inner_start zero or previous and sign 1 or -1, "
-                f"got {form!r}, {inner_start!r} and {sign!r}"
-            )
-        if not 0 < eta <= 1 or train_eta not in TRAINED:
-            raise ValueError(
-                f"irnn: expected 0 < eta <= 1 and train_eta among {', '.join(TRAINED)}, got {eta} and {train_eta!r}"
-            )
-        if (train_eta == "time") != (length is not None) or (length is not None and length < 1):
-            raise ValueError(
-                "irnn: expected a length of at least 1 with train_eta='time', which has step sizes for so many "
-                f"rounds, and none otherwise, got train_eta={train_eta!r} and length={length}"
-            )
-        self.phi = activation(phi, cell=self.name)
-        self.alpha = alpha
-        self.rank = rank
-        self.form = form or (5 if rank is None else 8)
-        self.inner_start = inner_start
-        self.inner_steps = inner_steps
-        self.sign = sign
-        self.eta_start = eta
-        self.length = length
-        self.states = 1 if length is None else 2
-        d, K = hidden_size, inner_steps
-        if rank is None:
-            self.U = nn.Parameter(torch.empty(d, d))
-        else:
-            self.V = nn.Parameter(torch.empty(d, rank))
-            self.H = nn.Parameter(torch.empty(rank, d))
-        self.W = nn.Parameter(torch.empty(d, input_size))
-        self.b = nn.Parameter(torch.empty(d))
-        if train_eta == "fixed":
+    @classmethod
+    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+        if given.rank is not None and given.rank > (d or math.inf):
+            return f"1 <= rank <= {d} (or None)"
+        if (given.train_eta == "time") != (given.length is not None):
+            return "a length with train_eta='time', which has step sizes for so many rounds, and none otherwise"
+        return ""
+
+    def prepare(self) -> None:
+        self.phi = ACTIVATIONS[self.phi]
+        self.form = self.form or (5 if self.rank is None else 8)
+        self.states = 1 if self.length is None else 2
+        self.eta_start = self.eta
+        if self.train_eta == "fixed":
+            del self.eta
             self.register_buffer("eta", torch.empty(1))
-        else:
-            shape = {"one": (1,), "inner": (K,), "time": (K, length)}[train_eta]
-            self.eta = nn.Parameter(torch.empty(shape))
-        self.start("text")
+
+    @property
+    def shapes(self) -> Mapping[str, str]:
+        r, K = self.rank, self.inner_steps
+        matrices = {"U": "d d"} if r is None else {"V": f"d {r}", "H": f"{r} d"}
+        eta = {"fixed": None, "one": "1", "inner": f"{K}", "time": f"{K} {self.length}"}
+        trained = {} if self.train_eta == "fixed" else {"eta": eta[self.train_eta]}
+        return matrices | {"W": "d p", "b": "d"} | trained
 
     def weights(self) -> Weights:
         U, V, H = (self.U, None, None) if self.rank is None else (None, self.V, self.H)
         eta = self.eta if len(self.eta) == self.inner_steps else self.eta.expand(self.inner_steps)
+        zero = self.inner_start == "zero"
         return Weights(
-            U,
-            V,
-            H,
-            self.W,
-            self.b,
-            eta,
-            self.alpha,
-            self.sign,
-            self.form,
-            self.inner_start == "zero",
-            self.phi,
+            U, V, H, self.W, self.b, eta, self.alpha, self.sign, self.form, zero, self.phi
         )
 
     def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:

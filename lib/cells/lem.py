@@ -27,7 +27,8 @@ Delta t         ``dt``   scalar  largest time step
 Initialisation: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A), or, given T_max, the chrono
 initialisation of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The search of appendix B.1 goes
 up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1. The authors' program (github.com/tk-rusch/LEM) has two
-bias vectors, each drawn so, where the equation has one: the start ``author`` draws b as the sum of two.
+bias vectors, each drawn so, where the equation has one: the start ``author`` draws b as the sum of two, and asks for twice the
+learning rate of b, since under Adam each of the two moves as far as one.
 
 Ablation of Table 9: both time steps are the constant Delta t. W_1, W_2, V_1, V_2, b_1, b_2 then do nothing and are left
 out, W is (d, d), V is (2d, p), b is (2d,); the table rounds both models to 1k parameters.
@@ -36,14 +37,16 @@ Appendix D calls LEM and the LSTM equivalent where c = z, h = y, i = Delta t_n, 
 It also takes W_y = I, V_y = 0 and b_y = 0, which the text does not say.
 """
 
-import math
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import named_starts, uniform_fan
+from lib.cells._init import TWO_BIASES, Start, add_second_bias, named_starts, uniform_fan
+from lib.cells._keywords import FLAG, Number
 
 
 class Weights(NamedTuple):
@@ -87,69 +90,42 @@ def start_text(cell: Cell) -> None:
 def start_author(cell: Cell) -> None:
     start_text(cell)
     if cell.chrono is None:
-        second = torch.empty_like(cell.b)
-        uniform_fan(second, fan=cell.hidden_size)
-        cell.b.add_(second)
+        add_second_bias(cell)
 
 
 class LEM(Cell, name="lem"):
     """Long expressive memory.
 
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    dt
-        Largest time step Delta t, in (0, 2].
-    clip
-        Least time step, in (0, 1]: both are clipped to [clip, 1]. None, the default, clips nothing.
-    chrono
-        Longest dependency T_max, in steps, for the chrono initialisation; None for the uniform one.
-    single_scale
-        Whether both time steps are the constant Delta t.
+    `clip` is the least time step, None to clip nothing; `chrono` the longest dependency T_max, in steps, for the chrono
+    initialisation, None for the uniform one; with `single_scale` both time steps are the constant Delta t.
     """
 
     title = "LEM"
     source = "Rusch et al. 2022, (3)"
-    step = step
-    starts = named_starts(text=start_text, author=start_author)
+    Weights, step = Weights, step
+    hyper_parameters = {
+        "dt": Number(1.0, "(0, 2]"),
+        "clip": Number(None, "(0, 1]"),
+        "chrono": Number(None, "(0, inf)"),
+        "single_scale": FLAG,
+    }
+    starts = named_starts(text=start_text, author=Start(start_author, step_factors=TWO_BIASES))
     states = 2
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        dt: float = 1.0,
-        clip: float | None = None,
-        chrono: float | None = None,
-        single_scale: bool = False,
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < dt <= 2 or (clip is not None and not 0 < clip <= 1):
-            raise ValueError(f"lem: expected 0 < dt <= 2 and 0 < clip <= 1, got {dt} and {clip}")
-        if single_scale and (clip is not None or chrono is not None):
-            raise ValueError(
-                "lem: expected no clip and no chrono with a single scale, which has nothing to clip or "
-                f"initialise, got {clip} and {chrono}"
+    @classmethod
+    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+        if given.single_scale and (given.clip is not None or given.chrono is not None):
+            return (
+                "no clip and no chrono with a single scale, which has nothing to clip or initialise"
             )
-        if chrono is not None and chrono * dt < 2:
-            raise ValueError(
-                f"lem: expected chrono * dt >= 2, an interval [1, chrono * dt - 1], got {chrono} * {dt}"
-            )
-        self.dt = dt
-        self.clip = clip
-        self.chrono = chrono
-        self.single_scale = single_scale
-        d, blocks = hidden_size, 1 if single_scale else 3
-        self.W = nn.Parameter(torch.empty(blocks * d, d))
-        self.W_y = nn.Parameter(torch.empty(d, d))
-        self.V = nn.Parameter(torch.empty((blocks + 1) * d, input_size))
-        self.b = nn.Parameter(torch.empty((blocks + 1) * d))
-        self.start("text")
+        if given.chrono is not None and given.chrono * given.dt < 2:
+            return "chrono * dt >= 2, an interval [1, chrono * dt - 1]"
+        return ""
 
-    def weights(self) -> Weights:
-        return Weights(self.W, self.W_y, self.V, self.b, self.dt, self.clip, self.single_scale)
+    @property
+    def shapes(self) -> Mapping[str, str]:
+        W, V = ("d d", "2d p") if self.single_scale else ("3d d", "4d p")
+        return {"W": W, "W_y": "d d", "V": V, "b": V.removesuffix(" p")}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the two time steps of (3), each (time, batch, d), or two numbers with a single scale."""
@@ -161,11 +137,3 @@ class LEM(Cell, name="lem"):
         a = y @ self.W[: 2 * d].T + u @ self.V[: 2 * d].T + self.b[: 2 * d]
         steps = self.dt * torch.sigmoid(a)
         return (steps if self.clip is None else steps.clamp(self.clip, 1)).split(d, dim=-1)
-
-
-def state_bound(n: int, dt: float) -> float:
-    r"""Return the bound (4) on every component of y_n and z_n, from zero initial states and for dt <= 1.
-
-    .. math:: \min(1, \bar\Delta \sqrt{t_n}), \quad \bar\Delta = (1 + \Delta t) / \sqrt{2 - \Delta t} \tag{4}
-    """
-    return min(1.0, (1 + dt) / math.sqrt(2 - dt) * math.sqrt(n * dt))

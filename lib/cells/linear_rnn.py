@@ -19,11 +19,10 @@ The text gives no initialisation: PyTorch's for recurrent layers is used.
 
 from typing import NamedTuple
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import named_starts, uniform_start
+from lib.cells._init import PADDING, named_starts, uniform_start
 
 
 class Weights(NamedTuple):
@@ -44,15 +43,6 @@ class LinearRNN(Cell, name="linear_rnn"):
 
     title = "linear RNN"
     source = "Johnston 2024, (2.16)"
-    step = step
-    starts = named_starts(text=uniform_start("W", "R", "b"))
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(self.W, self.R, self.b)
+    Weights, step = Weights, step
+    shapes = {"W": "d d", "R": "d p", "b": "d"}
+    starts = named_starts(text=uniform_start("W", "R", "b"), padding=PADDING)

@@ -36,6 +36,7 @@ from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Number
 
 
 class Weights(NamedTuple):
@@ -80,50 +81,23 @@ def start_original(cell: Cell) -> None:
 
 
 class LipschitzRNN(Cell, name="lipschitz"):
-    """The Lipschitz RNN discretised by forward Euler.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    epsilon
-        Step size, in (0, 1].
-    beta
-        Weight of the skew part, in [0.5, 1].
-    gamma
-        Diffusion, at least 0.
-    """
+    """The Lipschitz RNN discretised by forward Euler."""
 
     title = "Lipschitz RNN"
     source = "Erichson et al. 2021, (3), (4), (7)"
-    step = step
+    Weights, step = Weights, step
+    hyper_parameters = {
+        "epsilon": Number(0.03, "(0, 1]"),
+        "beta": Number(0.75, "[0.5, 1]"),
+        "gamma": Number(0.001, "[0, inf)"),
+    }
+    shapes = {"M_A": "d d", "M_W": "d d", "R": "d p", "b": "d"}
     starts = named_starts(text=start_text, author=start_author, original=start_original)
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        epsilon: float = 0.03,
-        beta: float = 0.75,
-        gamma: float = 0.001,
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if not 0 < epsilon <= 1 or not 0.5 <= beta <= 1 or gamma < 0:
-            raise ValueError(
-                "lipschitz: expected 0 < epsilon <= 1, 0.5 <= beta <= 1 and gamma >= 0, "
-                f"got {epsilon}, {beta} and {gamma}"
-            )
-        self.epsilon = epsilon
-        self.beta = beta
-        self.gamma = gamma
-        self.M_A = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.M_W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
+    @property
+    def A(self) -> Tensor:
+        return symmetric_skew(self.M_A, self.beta, self.gamma)
 
-    def weights(self) -> Weights:
-        A = symmetric_skew(self.M_A, self.beta, self.gamma)
-        W = symmetric_skew(self.M_W, self.beta, self.gamma)
-        return Weights(A, W, self.R, self.b, self.epsilon)
+    @property
+    def W(self) -> Tensor:
+        return symmetric_skew(self.M_W, self.beta, self.gamma)

@@ -22,16 +22,25 @@ b       ``b``  (4d,)    biases, same order
 ======= ====== ======== ==============================================
 
 The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
-written: W orthogonal as one matrix, R Glorot uniform, zero biases, but one for the forget gate.
+written: W orthogonal as one matrix, R Glorot uniform, zero biases, but one for the forget gate; ``library`` that of programs which take
+PyTorch's own layer, whose two bias vectors per gate are drawn, and moved by the optimiser, one by one.
 """
 
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import keras_start, named_starts, uniform_start
+from lib.cells._init import (
+    ADDING,
+    LIBRARY,
+    PADDING,
+    keras_start,
+    named_starts,
+    open_forget_gates,
+    uniform_start,
+)
 
 
 class Weights(NamedTuple):
@@ -53,7 +62,7 @@ def step(weights: Weights, state: State, u: Tensor) -> State:
 def start_author(cell: Cell) -> None:
     """As Keras: forget biases are 1."""
     keras_start(cell)
-    cell.b[cell.hidden_size : 2 * cell.hidden_size] = 1
+    open_forget_gates(cell)
 
 
 class LSTM(Cell, name="lstm"):
@@ -61,16 +70,13 @@ class LSTM(Cell, name="lstm"):
 
     title = "LSTM"
     source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000"
-    step = step
-    starts = named_starts(text=uniform_start("W", "R", "b"), author=start_author)
+    Weights, step = Weights, step
+    shapes = {"W": "4d d", "R": "4d p", "b": "4d"}
+    starts = named_starts(
+        text=uniform_start("W", "R", "b"),
+        author=start_author,
+        library=LIBRARY,
+        padding=PADDING,
+        **ADDING,
+    )
     states = 2
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.W = nn.Parameter(torch.empty(4 * hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(4 * hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(4 * hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(self.W, self.R, self.b)

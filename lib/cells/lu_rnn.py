@@ -34,11 +34,13 @@ import math
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from lib.cells._activation import RECTIFIED, Activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import named_starts, uniform_fan
-from lib.cells._interchange import alternate, check_period
+from lib.cells._init import ADDING, named_starts, uniform_fan
+from lib.cells._interchange import alternate
+from lib.cells._keywords import Choice, Number
 
 
 class Weights(NamedTuple):
@@ -60,12 +62,17 @@ def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
 
 
-def step(weights: Weights, state: State, u: Tensor) -> State:
+def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
     """One step; `state` is (x, t), each (batch, d), `u` is (batch, p)."""
     L, U, R, b, tau = weights
     x, t = state
     product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
-    return torch.tanh(product + u @ R.T + b), t + 1  # (2.28)
+    return phi(product + u @ R.T + b), t + 1  # (2.28)
+
+
+def relu_step(weights: Weights, state: State, u: Tensor) -> State:
+    """As `step`, with ReLU in the place of tanh."""
+    return step(weights, state, u, torch.relu)
 
 
 def start_text(cell: Cell) -> None:
@@ -74,37 +81,23 @@ def start_text(cell: Cell) -> None:
 
 
 class LURNN(Cell, name="lu_rnn"):
-    """The LU RNN of definition 2.4.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and recurrent dimension d.
-    tau
-        Steps between interchanges, at least 1.
-    pivot
-        Least size delta of a pivot, positive.
-    """
+    """The LU RNN of definition 2.4; no pivot is smaller than `pivot`, `activation` is tanh or relu."""
 
     title = "LU RNN"
     source = "Johnston 2024, (2.28)"
-    step = step
-    starts = named_starts(text=start_text)
+    Weights, step = Weights, step
+    hyper_parameters = {
+        "tau": Number(10, "[1, inf)", whole=True),
+        "pivot": Number(1e-3, "(0, inf)"),
+        "activation": Choice(("tanh", "relu")),
+    }
+    shapes = {"factors": "d d", "R": "d p", "b": "d"}
+    starts = named_starts(text=start_text, **ADDING)
     states = 2
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, tau: int = 10, pivot: float = 1e-3
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        self.tau = check_period(tau, cell=self.name)
-        if not pivot > 0:
-            raise ValueError(f"lu_rnn: expected pivot > 0, got {pivot}")
-        self.pivot = pivot
-        d = hidden_size
-        self.factors = nn.Parameter(torch.empty(d, d))
-        self.R = nn.Parameter(torch.empty(d, input_size))
-        self.b = nn.Parameter(torch.empty(d))
-        self.start("text")
+    def prepare(self) -> None:
+        if self.activation == "relu":
+            self.step, self.engine_options = relu_step, RECTIFIED
 
     def weights(self) -> Weights:
         free = self.factors.diagonal()

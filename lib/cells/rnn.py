@@ -14,7 +14,7 @@ R       ``R``  (d, p) input weights
 b_1     ``b``  (d,)   bias
 ======= ====== ====== ==============================
 
-The text leaves the activation open; the experiment's is tanh. It gives no initialisation: PyTorch's is used
+The text leaves the activation open; the experiment's is tanh, and ReLU a choice that the reference alone runs. It gives no initialisation: PyTorch's is used
 (``text``), or that of Keras, in which the author's public program is written (``author``: W orthogonal, R Glorot uniform,
 b zero).
 """
@@ -22,10 +22,12 @@ b zero).
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from lib.cells._activation import RECTIFIED, Activation
 from lib.cells._cell import Cell, State
-from lib.cells._init import keras_start, named_starts, uniform_start
+from lib.cells._init import ADDING, PADDING, keras_start, named_starts, uniform_start
+from lib.cells._keywords import Choice
 
 
 class Weights(NamedTuple):
@@ -34,27 +36,30 @@ class Weights(NamedTuple):
     b: Tensor
 
 
-def step(weights: Weights, state: State, u: Tensor) -> State:
+def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
     """One step; `state` is (x,) of (batch, d), `u` is (batch, p)."""
     W, R, b = weights
     (x,) = state
-    return (torch.tanh(x @ W.T + u @ R.T + b),)  # (2.1)
+    return (phi(x @ W.T + u @ R.T + b),)  # (2.1)
+
+
+def relu_step(weights: Weights, state: State, u: Tensor) -> State:
+    """As `step`, with ReLU in the place of tanh."""
+    return step(weights, state, u, torch.relu)
 
 
 class RNN(Cell, name="rnn"):
-    """The basic RNN of definition 2.1."""
+    """The basic RNN of definition 2.1; `activation` is tanh or relu."""
 
     title = "basic RNN"
     source = "Johnston 2024, (2.1)"
-    step = step
-    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start)
+    Weights, step = Weights, step
+    hyper_parameters = {"activation": Choice(("tanh", "relu"))}
+    shapes = {"W": "d d", "R": "d p", "b": "d"}
+    starts = named_starts(
+        text=uniform_start("W", "R", "b"), author=keras_start, padding=PADDING, **ADDING
+    )
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__(input_size, hidden_size)
-        self.W = nn.Parameter(torch.empty(hidden_size, hidden_size))
-        self.R = nn.Parameter(torch.empty(hidden_size, input_size))
-        self.b = nn.Parameter(torch.empty(hidden_size))
-        self.start("text")
-
-    def weights(self) -> Weights:
-        return Weights(self.W, self.R, self.b)
+    def prepare(self) -> None:
+        if self.activation == "relu":
+            self.step, self.engine_options = relu_step, RECTIFIED

@@ -29,13 +29,15 @@ U(-sqrt(3/2), sqrt(3/2)) and scales W_f and W_r by sqrt(1/2).
 """
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lib.cells._cell import Cell, State
+from lib.cells._cell import Cell, State, per_layer
 from lib.cells._init import named_starts, uniform_fan
+from lib.cells._keywords import Number
 
 
 class Layer(NamedTuple):
@@ -89,43 +91,28 @@ def start_author(cell: Cell) -> None:
 
 
 class SRU(Cell, name="sru"):
-    """Stacked SRU layers.
-
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and neurons d of each layer.
-    layers
-        Number of layers L.
-    highway_bias
-        First value b of the reset gates' biases: the more negative, the more the highway carries at first.
-    """
+    """Stacked SRU layers: the more negative `highway_bias`, the value of b_r at the start, the more the highway carries at first."""
 
     title = "SRU"
     source = "Lei et al. 2018, section 3"
     step = step
+    hyper_parameters = {
+        "layers": Number(1, "[1, inf)", whole=True),
+        "highway_bias": Number(0.0, "(-inf, inf)"),
+    }
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self, input_size: int, hidden_size: int, *, layers: int = 1, highway_bias: float = 0.0
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        if layers < 1 or not math.isfinite(highway_bias):
-            raise ValueError(
-                "sru: expected layers >= 1 and a finite highway_bias, "
-                f"got {layers} and {highway_bias}"
-            )
-        self.states = layers + 1
-        self.readout = layers
-        self.highway_bias = highway_bias
-        self.alpha = math.sqrt(1 + 2 * math.exp(highway_bias))
-        d = hidden_size
-        sizes = [input_size] + [d] * (layers - 1)
-        self.W = nn.ParameterList(torch.empty(3 * d, size) for size in sizes)
-        self.v = nn.ParameterList(torch.empty(2 * d) for _ in sizes)
-        self.b = nn.ParameterList(torch.empty(2 * d) for _ in sizes)
-        self.skip = None if input_size == d else nn.Parameter(torch.empty(d, input_size))
-        self.start("text")
+    def prepare(self) -> None:
+        self.skip = None
+        self.readout = self.layers
+        self.states = self.layers + 1
+        self.alpha = math.sqrt(1 + 2 * math.exp(self.highway_bias))
+
+    @property
+    def shapes(self) -> Mapping[str, str | tuple[str, ...]]:
+        shapes = {"W": "3d q", "v": "2d", "b": "2d"}
+        layered = {name: per_layer(shape, self.layers) for name, shape in shapes.items()}
+        return layered if self.input_size == self.hidden_size else layered | {"skip": "d p"}
 
     def weights(self) -> Weights:
         skips = (self.skip,) + (None,) * (len(self.W) - 1)

@@ -45,14 +45,17 @@ step stays pure. The authors' program masks the last layer too, here it is hande
 training mode draws them; a sequence run in two calls gets two.
 """
 
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lib import kernels
-from lib.cells._cell import Cell, State, unroll
+from lib.cells._cell import Cell, State, per_layer, unroll
 from lib.cells._init import named_starts
+from lib.cells._keywords import Choice, Number
 
 BACKWARD = ("stored", "recovered", "reversible")
 """Where the engines' way back may take the states from."""
@@ -150,89 +153,51 @@ def start_author(cell: Cell) -> None:
 class UnICORNN(Cell, name="unicornn"):
     """Stacked UnICORNN layers; two in the dissertation's experiment.
 
-    Parameters
-    ----------
-    input_size, hidden_size
-        Features p and neurons d of each layer.
-    layers
-        Number of layers L.
-    dt
-        Time step, in (0, 1): one for all layers, or a sequence of L.
-    alpha
-        Frequency, at least 0.
-    skip
-        Layers S that residual connections skip: at least 2 and below L, or 0 for none.
-    dropout
-        Rate of the variational dropout between layers, in [0, 1).
-    train_c
-        Whether c is trained; figure 3 of the report compares.
-    backward
-        Where an engine's way back takes the states from: ``"stored"``, ``"recovered"`` or ``"reversible"`` (see
-        `lib.kernels.cpu_unicornn`), or None for the engine's own choice. The results are the same but for
-        rounding; the memory is not.
-    checkpoint
-        Steps K between the checkpoints of the reversible way back, at least 1.
+    `dropout` is the rate of the variational dropout between layers; without `train_c` c is not trained (figure 3 of the report
+    compares). `backward` says where an engine's way back takes the states from (see `lib.kernels.cpu_unicornn`), None for the
+    engine's own choice, and `checkpoint` how many steps lie between the checkpoints of the reversible one: the results are the
+    same but for rounding, the memory is not.
     """
 
     title = "UnICORNN"
     source = "Rusch and Mishra 2021, (6)"
     step = step
+    hyper_parameters = {
+        "layers": Number(2, "[1, inf)", whole=True),
+        "dt": Number(0.482, "(0, 1)", each=True),
+        "alpha": Number(12.53, "[0, inf)"),
+        "skip": Number(0, "[0, inf)", whole=True),
+        "dropout": Number(0.0, "[0, 1)"),
+        "train_c": Choice((True, False)),
+        "backward": Choice((None, *BACKWARD)),
+        "checkpoint": Number(64, "[1, inf)", whole=True),
+    }
     starts = named_starts(text=start_text, author=start_author)
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        *,
-        layers: int = 2,
-        dt: float | tuple[float, ...] = 0.482,
-        alpha: float = 12.53,
-        skip: int = 0,
-        dropout: float = 0.0,
-        train_c: bool = True,
-        backward: str | None = None,
-        checkpoint: int = 64,
-    ) -> None:
-        super().__init__(input_size, hidden_size)
-        dts = (dt,) * layers if isinstance(dt, int | float) else tuple(dt)
-        if layers < 1 or not all(0 < one < 1 for one in dts) or alpha < 0:
-            raise ValueError(
-                "unicornn: expected layers >= 1, 0 < dt < 1 and alpha >= 0, "
-                f"got {layers}, {dt} and {alpha}"
-            )
-        if len(dts) != layers:
-            raise ValueError(
-                f"unicornn: expected one dt, or one for each of the {layers} layers, got {dt}"
-            )
-        if (skip != 0 and not 2 <= skip < layers) or not 0 <= dropout < 1:
-            raise ValueError(
-                f"unicornn: expected skip = 0 or 2 <= skip < layers = {layers}, and 0 <= dropout < 1, "
-                f"got {skip} and {dropout}"
-            )
-        if backward not in (None, *BACKWARD) or checkpoint < 1:
-            raise ValueError(
-                f"unicornn: expected backward among {', '.join(BACKWARD)} (or None) and checkpoint >= 1, "
-                f"got {backward!r} and {checkpoint}"
-            )
-        if backward is not None:
-            self.engine_options = {"backward": backward, "checkpoint": checkpoint}
-        self.layers = layers
-        self.dt = dts[0] if len(set(dts)) == 1 else dts
-        self.alpha = alpha
-        self.skip = skip
-        self.dropout = dropout
-        self.states = 2 * layers
-        self.readout = 2 * (layers - 1)
-        d = hidden_size
-        sizes = [input_size] + [d] * (layers - 1)
-        self.w = nn.ParameterList(torch.empty(d) for _ in sizes)
-        self.V = nn.ParameterList(torch.empty(d, size) for size in sizes)
-        self.b = nn.ParameterList(torch.empty(d) for _ in sizes)
-        self.c = nn.ParameterList(torch.empty(d) for _ in sizes)
-        self.c.requires_grad_(train_c)
-        skipping = sizes[: layers - skip] if skip else []
-        self.skips = nn.ParameterList(torch.empty(d, size) for size in skipping)
-        self.start("text")
+    @classmethod
+    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+        if isinstance(given.dt, tuple) and len(given.dt) != given.layers:
+            return f"one dt, or one for each of the {given.layers} layers"
+        if given.skip != 0 and not 2 <= given.skip < given.layers:
+            return f"skip = 0 or 2 <= skip < layers = {given.layers}"
+        return ""
+
+    def prepare(self) -> None:
+        if self.backward is not None:
+            self.engine_options = {"backward": self.backward, "checkpoint": self.checkpoint}
+        if isinstance(self.dt, tuple) and len(set(self.dt)) == 1:
+            self.dt = self.dt[0]
+        self.states = 2 * self.layers
+        self.readout = 2 * (self.layers - 1)
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[str, ...]]:
+        shapes = {"w": "d", "V": "d q", "b": "d", "c": "d"}
+        skips = per_layer("d q", self.layers)[: self.layers - self.skip if self.skip else 0]
+        return {k: per_layer(shape, self.layers) for k, shape in shapes.items()} | {"skips": skips}
+
+    def constrain(self) -> None:
+        self.c.requires_grad_(self.train_c)
 
     def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights | StackedWeights:
         """Return the weights, with the masks of a forward pass in training where there are any."""

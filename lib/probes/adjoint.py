@@ -9,10 +9,9 @@ Along a thousand steps the norm shrinks or grows by hundreds of orders of magnit
 vector per sequence, and its log10 norm accumulates beside it. Everything is computed in float64, from
 states stored every `chunk` steps: memory is what one chunk keeps and T / chunk checkpoints.
 
-Where a few times alone are wanted, a cell with an engine is run by it, and differentiated between those times. Where
-many are, or there is no engine, the reference step is differentiated and every state on the way can be asked for.
-
-``float32`` is for devices on which matrix products in float64 are dear: see `lib.probes.products`.
+Where few times are wanted, a cell with an engine is run by it, and differentiated between those times. An engine takes slopes
+from what an activation returned, whose digits are gone near its ends: a chunk that shrinks an adjoint so far that this may
+show, and whatever has no engine, is pulled back through the reference step with the slopes of `lib.probes.slopes`.
 """
 
 import copy
@@ -28,14 +27,12 @@ from torch.nn.utils import parametrize
 
 from lib import kernels
 from lib.cells import Cell, State
-from lib.probes.products import Products
+from lib.probes.slopes import Slopes
 
 CHUNK = 16
 """Steps of the reference that are differentiated at once: each keeps a graph of small operations."""
-ENGINE_CHUNK = 256
-"""Steps of an engine: it keeps a few arrays, and longer chunks mean fewer calls."""
-LEAST = 1e-250
-"""Norm below which a pulled-back unit vector may have lost digits: its smaller components may be denormal."""
+ENGINE_CHUNK = 32
+"""Steps of an engine: more of them shrink an adjoint further, and its digits are in question sooner."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,10 @@ def adjoint_norms(
     chunk: int | None = None,
     engine: str = "auto",
 ) -> AdjointNorms:
-    """Measure the adjoint states of `cell` over the sequences `u`.
+    """Measure the adjoint states of `cell` over the sequences `u`, (time, batch, input); the cell is copied, not changed.
 
     Parameters
     ----------
-    cell
-        Any cell; it is copied, not changed.
-    u : (time, batch, input)
-        The inputs.
     loss
         Maps the last state that is read out, (batch, hidden) in float64, to the sum of the sequences' losses.
     times
@@ -86,18 +79,12 @@ def adjoint_norms(
     chunk
         Steps differentiated at once; `CHUNK` of the reference and `ENGINE_CHUNK` of an engine by default.
     engine
-        ``"auto"``, ``"reference"`` to differentiate the step whatever engines there are, or ``"float32"`` to differentiate it with
-        matrix products in float32: two of them a step and, of all times, the states in float64 and the products in float32
-        are kept. It renormalises after every step, whatever `chunk` says, and never looks at a value.
-
-    Returns
-    -------
-    AdjointNorms
+        ``"auto"``, or ``"reference"`` to differentiate the step whatever engines there are.
 
     Raises
     ------
     ValueError
-        A time point lies outside the sequence, `chunk` is not positive, or `engine` is none of the three.
+        A time point lies outside the sequence, `chunk` is not positive, or `engine` is neither.
 
     Notes
     -----
@@ -105,20 +92,21 @@ def adjoint_norms(
     is one step; a single step that does so would still be rounded.
     """
     T = u.shape[0]
-    wanted = asked_times(times, T)
+    wanted = sorted(set(range(1, T + 1) if times is None else times))
+    if not wanted or wanted[0] < 0 or wanted[-1] > T:
+        raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
     if chunk is not None and chunk < 1:
         raise ValueError(f"expected a positive chunk, got {chunk}")
-    if engine not in ("auto", "reference", "float32"):
-        raise ValueError(f"expected the engine 'auto', 'reference' or 'float32', got {engine!r}")
+    if engine not in ("auto", "reference"):
+        raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
     fast = engine == "auto" and len(wanted) <= 2 + T // ENGINE_CHUNK and _has_engine(cell, u)
-    chunk = 1 if engine == "float32" else chunk or (ENGINE_CHUNK if fast else CHUNK)
-    kind = _SingleSteps if engine == "float32" else _EngineChunks if fast else _StepChunks
+    chunk = chunk or (ENGINE_CHUNK if fast else CHUNK)
     # An engine tells the states at the ends of its chunks alone: each wanted time is one.
     edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
     with parametrize.cached() if fast else nullcontext():
-        chunks = kind(cell, u)
+        chunks = _EngineChunks(cell, u) if fast else _StepChunks(cell, u)
         starts, state = [], cell.initial_state(u.shape[1])
         for start, stop in pairwise(edges):
             starts.append((start, stop, state))
@@ -130,14 +118,6 @@ def adjoint_norms(
         for start, stop, state_there in reversed(starts):
             _pull_back(chunks, state_there, start, stop, tracker)
     return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
-
-
-def asked_times(times: Sequence[int] | None, T: int) -> list[int]:
-    """Return the time points that are asked for, ascending, all of 1..T where none are named; refuse those outside 0..T."""
-    wanted = sorted(set(range(1, T + 1) if times is None else times))
-    if not wanted or wanted[0] < 0 or wanted[-1] > T:
-        raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
-    return wanted
 
 
 def _last_adjoint(
@@ -174,7 +154,7 @@ class _Tracker:
     """The adjoint as unit vectors (one per sequence) and log10 norms, and what was recorded of it."""
 
     def __init__(self, readout: int, wanted: set[int], adjoint: State) -> None:
-        self._readout = readout
+        self.readout = readout
         self.wanted = wanted
         self._recorded: dict[int, tuple[Tensor, Tensor]] = {}
         self.log_norm = adjoint[0].new_zeros(len(adjoint[0]), dtype=torch.float64)
@@ -192,7 +172,7 @@ class _Tracker:
         if t in self.wanted:
             adjoint = self.unit if adjoint is None else adjoint
             # Where the unit vector is zero, so is the adjoint: its log10 norm is -inf already.
-            readout = self.log_norm + _norm((adjoint[self._readout],)).log10()
+            readout = self.log_norm + _norm((adjoint[self.readout],)).log10()
             self._recorded[t] = readout, self.log_norm + _norm(adjoint).log10()
 
     def stacked(self, times: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -211,6 +191,9 @@ def _norm(adjoint: State) -> Tensor:
 class _StepChunks:
     """The reference step, whose every state can be differentiated by."""
 
+    least = 1e-250
+    """Norm below which a pulled-back unit vector may have lost digits: its smaller components may be denormal."""
+
     def __init__(self, cell: Cell, u: Tensor) -> None:
         self._step, self._weights, self._inputs = cell.step, cell.weights(), u.unbind(0)
 
@@ -227,7 +210,7 @@ class _StepChunks:
         """Return what `unit` at `stop` is at `start`, and at those times between that are wanted."""
         asked = [start, *(t for t in range(start + 1, stop) if t in wanted)]
         states = {start: _leaves(state)}
-        with torch.enable_grad():
+        with torch.enable_grad(), Slopes():
             after = states[start]
             for t, u_t in enumerate(self._inputs[start:stop], start=start + 1):
                 after = self._step(self._weights, after, u_t)
@@ -239,43 +222,18 @@ class _StepChunks:
         return _pulled(after, unit, {t: states[t] for t in asked})
 
 
-class _SingleSteps:
-    """The reference step with products in float32, one step at a time: those of the way there serve the way back."""
-
-    def __init__(self, cell: Cell, u: Tensor) -> None:
-        self._step, self._weights, self._inputs = cell.step, cell.weights(), u.unbind(0)
-        self._kept: list[list[Tensor]] = []
-
-    def forward(self, state: State, start: int, stop: int) -> State:
-        """As `_StepChunks.forward`, of steps in turn."""
-        products = Products()
-        with torch.no_grad(), products:
-            after = self._step(self._weights, state, self._inputs[start])
-        self._kept.append(products.kept)
-        return after
-
-    def pull_back(
-        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
-    ) -> dict[int, State]:
-        """As `_StepChunks.pull_back`, of the last step that was not yet pulled back."""
-        leaves = _leaves(state)
-        with torch.enable_grad(), Products(self._kept.pop()):
-            after = self._step(self._weights, leaves, self._inputs[start])
-        return _pulled(after, unit, {start: leaves})
-
-
 class _EngineChunks:
     """An engine, which is differentiated by the state that it starts from alone."""
 
+    least = 1e-12
+    """As there: slopes are off by up to 1e-16, so that four digits are left."""
+
     def __init__(self, cell: Cell, u: Tensor) -> None:
         self._cell, self._u = cell, u
-        self._last: tuple[int, State, State] | None = None
+        self.exact = _StepChunks(cell, u)
 
     def forward(self, state: State, start: int, stop: int) -> State:
-        """As `_StepChunks.forward`; the last chunk is run with a graph, which the way back begins with."""
-        if stop == len(self._u):
-            self._last = (start, *self._run(state, start, stop))
-            return tuple(part.detach() for part in self._last[2])
+        """As `_StepChunks.forward`."""
         with torch.no_grad():
             return self._cell.run(self._u[start:stop], state)[1]
 
@@ -283,18 +241,10 @@ class _EngineChunks:
         self, unit: State, state: State, start: int, stop: int, wanted: set[int]
     ) -> dict[int, State]:
         """As `_StepChunks.pull_back`; no time between is wanted."""
-        assert not wanted.intersection(range(start + 1, stop))
-        if self._last is not None and stop == len(self._u) and start == self._last[0]:
-            (_, leaves, after), self._last = self._last, None
-        else:
-            leaves, after = self._run(state, start, stop)
-        return _pulled(after, unit, {start: leaves})
-
-    def _run(self, state: State, start: int, stop: int) -> tuple[State, State]:
         leaves = _leaves(state)
         with torch.enable_grad():
             _, after = self._cell.run(self._u[start:stop], leaves)
-        return leaves, after
+        return _pulled(after, unit, {start: leaves})
 
 
 def _leaves(state: State) -> State:
@@ -317,15 +267,16 @@ def _pulled(after: State, unit: State, states: dict[int, State]) -> dict[int, St
 
 
 def _pull_back(
-    chunks: _StepChunks | _SingleSteps | _EngineChunks,
-    state: State,
-    start: int,
-    stop: int,
-    tracker: _Tracker,
+    chunks: _StepChunks | _EngineChunks, state: State, start: int, stop: int, tracker: _Tracker
 ) -> None:
     """Carry the tracked adjoint from time `stop` back to time `start`, where the cell is in `state`."""
     pulled = chunks.pull_back(tracker.unit, state, start, stop, tracker.wanted)
-    if stop - start > 1 and _left_the_range(pulled[start], tracker.unit):
+    exact = isinstance(chunks, _StepChunks)
+    parts = pulled[start] if exact else (pulled[start][tracker.readout],)
+    if (not exact or stop - start > 1) and _lost(_norm(parts), _norm(tracker.unit), chunks.least):
+        if not exact:
+            _pull_back(chunks.exact, state, start, stop, tracker)
+            return
         middle = (start + stop) // 2
         halfway = chunks.forward(state, start, middle)
         _pull_back(chunks, halfway, middle, stop, tracker)
@@ -338,7 +289,6 @@ def _pull_back(
     tracker.record(start)
 
 
-def _left_the_range(pulled: State, unit: State) -> bool:
-    """Tell whether a sequence's adjoint became too small for all its digits, or infinite, within the chunk."""
-    before, after = _norm(unit), _norm(pulled)
-    return bool(((before > 0) & ((after < LEAST) | ~after.isfinite())).any())
+def _lost(after: Tensor, before: Tensor, least: float) -> bool:
+    """Tell whether a sequence's adjoint became too small for its digits, or infinite, within the chunk."""
+    return bool(((before > 0) & ((after < least) | ~after.isfinite())).any())

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.func import jacrev, vmap
 
 from lib.cells import Cell
+from lib.probes.slopes import Slopes
 
 
 def step_jacobians(
@@ -68,7 +69,8 @@ def step_jacobians(
     with torch.no_grad():
         for t, u_t in enumerate(u.detach().double().unbind(0)):
             if t >= start:
-                by_part = derivative(tuple(state[index] for index in chosen), state, u_t)
+                with Slopes():
+                    by_part = derivative(tuple(state[index] for index in chosen), state, u_t)
                 yield torch.cat(by_part, dim=-1)
             state = cell.step(weights, state, u_t)
 
@@ -94,26 +96,6 @@ def largest_exponent(
         vector = vector / torch.where(length > 0, length, 1.0)[:, None]
         steps += 1
     return total / steps
-
-
-def spectrum(
-    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
-) -> Tensor:
-    """Return all Lyapunov exponents along each sequence, (batch, n), descending, in nats per step.
-
-    A frame of n orthogonal vectors is carried instead of one, made orthogonal again after every step by a QR
-    decomposition, whose diagonal tells the lengths. Parameters are those of `step_jacobians`.
-    """
-    frame = total = None
-    steps = 0
-    for jacobian in step_jacobians(cell, u, parts=parts, start=start):
-        if frame is None:
-            frame = torch.eye(jacobian.shape[1], dtype=jacobian.dtype).expand_as(jacobian)
-            total = jacobian.new_zeros(jacobian.shape[:2])
-        frame, lengths = torch.linalg.qr(jacobian @ frame)
-        total = total + lengths.diagonal(dim1=1, dim2=2).abs().log()
-        steps += 1
-    return (total / steps).sort(dim=1, descending=True).values
 
 
 def singular_values(

@@ -1,0 +1,74 @@
+r"""Slopes of tanh and the logistic function that are never exactly zero.
+
+Automatic differentiation takes them from what came out, :math:`1 - y^2` and :math:`y (1 - y)`. Where y has reached its end these are
+zero, and digits are gone long before: of tanh at 18 half of them. Here they follow from what went in,
+
+.. math::
+    \tanh'(a) = 4 e / (1 + e)^2, \quad e = \exp(-2 |a|), \qquad \sigma'(a) = \tanh'(a / 2) / 4, \qquad 1 - \sigma(a) = \sigma(-a)
+"""
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+
+def tanh_slope(a: Tensor) -> Tensor:
+    """Return the derivative of tanh at `a`."""
+    e = (-2 * a.abs()).exp()
+    return 4 * e / (1 + e).square()
+
+
+def sigmoid_slope(a: Tensor) -> Tensor:
+    """Return the derivative of the logistic function at `a`."""
+    return tanh_slope(a / 2) / 4
+
+
+class Slopes(TorchFunctionMode):
+    """Within this context tanh and the logistic function are differentiated so, and a closed gate, 1 - sigma(a), keeps its digits."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if name == "tanh":
+            return _Tanh.apply(*args)
+        if name == "sigmoid":
+            gate = _Sigmoid.apply(*args)
+            gate.argument = args[0]
+            return gate
+        if (argument := getattr(args[0], "argument", None)) is not None and _is_one(args[1:]):
+            if name in ("__mul__", "mul", "__rmul__"):
+                return args[0]  # Delta t times a gate, Delta t = 1
+            if name in ("__rsub__", "rsub"):
+                return _Sigmoid.apply(-argument)
+        return function(*args, **(kwargs or {}))
+
+
+def _is_one(others: tuple) -> bool:
+    return len(others) == 1 and isinstance(others[0], int | float) and others[0] == 1
+
+
+class _Sloped(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        ctx.save_for_backward(*inputs)
+
+
+class _Tanh(_Sloped):
+    @staticmethod
+    def forward(a: Tensor) -> Tensor:
+        return a.tanh()
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        return gradient * tanh_slope(*ctx.saved_tensors)
+
+
+class _Sigmoid(_Sloped):
+    @staticmethod
+    def forward(a: Tensor) -> Tensor:
+        return a.sigmoid()
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tensor:
+        return gradient * sigmoid_slope(*ctx.saved_tensors)
