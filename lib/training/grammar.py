@@ -1,7 +1,7 @@
 """The grammar of the tables in `params.yaml`: networks and tasks by name, what varies as levels, and rows as what comes of it.
 
-A table (group) is tasks x networks. A key of it is a field of `lib.training.row.Row`, else a keyword of the cell, else a setting of the
-task, and no name is two of these. Its value is
+A table (group) is tasks x networks. A key of it is a field of `lib.training.row.Row`, a keyword of the cell, a setting of its
+start or of the task, and no name is two of these. Its value is
 
 =============================== ============================================================================================
 ``0.01``                        what holds
@@ -16,23 +16,27 @@ which may have several readings in a list; the later stands over the earlier. Wh
 know it. A network is trained on all tasks of its table, or on its own ``tasks`` alone; ``tables`` are several tables of one dataset.
 """
 
-import inspect
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lib.cells import cell_class
+from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, overlaid, shown
-from lib.tasks import task_settings
-from lib.training.row import LISTS, NAMED, Row
+from lib.tasks import TASKS, task_settings
+from lib.training.row import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
 """A table that plans more trainings than this was mistyped."""
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
 _OF_TABLE = ("networks", "tasks", "tables")
+_KNOWN = {
+    *(key for name in cell_names() for key in cell_class(name).hyper_parameters),
+    *(k for n in cell_names() for one in cell_class(n).starts.values() for k in one.settings),
+    *(key for name in TASKS for key in task_settings(name)),
+}
+"""What any cell, start or task knows."""
 
 
 class Level(NamedTuple):
@@ -67,13 +71,15 @@ def rows(
     if "tables" in content:
         tables = _mapping(content["tables"], f"{where}.tables")
         parts = {f"{where}.tables.{n}": overlaid(shared, t) for n, t in tables.items() if t}
-    found = []
-    for at, table in parts.items():
-        found.append(list(_Table(at, table, networks, tasks).rows()))
-        _check_once(at, found[-1])
+    read = {at: _Table(at, table, networks, tasks) for at, table in parts.items()}
+    found = [list(table.rows()) for table in read.values()]
+    for at, part in zip(read, found, strict=True):
+        _check_once(at, part)
+    idle = sorted(set(shared) & set.intersection(*(table.unused for table in read.values())))
+    if idle:
+        raise ParameterError(f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it")
     if not (all_rows := [row for part in found for row in part]):
         raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
-    _check_networks(where, all_rows)
     return _with_names(all_rows)
 
 
@@ -94,10 +100,7 @@ class _Table:
             self._named("networks", name, networks)
         for name in self.tasks:
             self._named("tasks", name, tasks)
-        self._everything = {
-            *(key for name in self.tasks for key in task_settings(tasks[name].get("task"))),
-            *(key for n in self.networks for key in _keywords(networks[n].get("cell"), where)),
-        }
+        self.unused = {key for key, value in self.shared.items() if value is not None}
 
     def _named(self, kind: str, name: str, known: Mapping) -> None:
         if name not in known:
@@ -135,7 +138,13 @@ class _Table:
             (where, reading, True),
         )
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
-        kinds = (Row.fields(), _keywords(both.get("cell"), where), task_settings(both.get("task")))
+        cell = both.get("cell")
+        kinds = (
+            Row.fields(),
+            _keywords(cell, where),
+            _settings(both.get("task"), f"tasks.{task}"),
+            _of_start(cell, both.get("start", "text")),
+        )
         said: dict[str, Said] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
@@ -146,12 +155,13 @@ class _Table:
                         continue
                     value = value[task]
                 if not any(key in kind for kind in kinds):
-                    if layer is self.shared and key in self._everything:
+                    if layer is self.shared and key in _KNOWN:
                         continue  # for another cell, or another task
                     raise ParameterError(
                         f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {both.get('cell')}'s "
                         f"keywords ({', '.join(kinds[1]) or 'none'}), or a setting of the task ({', '.join(kinds[2]) or 'none'})"
                     )
+                self.unused.discard(key)
                 said.pop(key, None)
                 said[key] = Said(value, f"{at}.{key}", of_network)
         return said
@@ -178,15 +188,21 @@ class _Table:
     ) -> Row:
         given = {key: level.value for key, level in picked.items() if level.value is not None}
         keywords = _keywords(given.get("cell"), where)
+        of_start = _of_start(given["cell"], given.get("start", "text"))
         fields = {key: given[key] for key in given if key in Row.fields()}
-        rest = {key: given[key] for key in given if key not in fields}
+        objective = fields.get("objective", "plain")
+        for key in {"kappa", "orthogonality"} - {WEIGHTS.get(objective)}:
+            fields.pop(key, None)
+        if fields.get("kappa") == 0:
+            fields["objective"] = "plain"  # backpropagation
+        rest = {key: given[key] for key in given if key not in Row.fields()}
         texts = {key: level.text for key, level in picked.items()}
         template = reading.get("label", self.known_networks[name].get("label"))
         if template is None:
             varied = [
                 picked[key].text if picked[key].named else f"{key}={picked[key].text}"
                 for key, one in said.items()
-                if one.of_network and key not in _COLUMNS and self._varies(key, one)
+                if picked[key].text and one.of_network and key not in _COLUMNS and self._varies(key, one)
             ]
             template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
         task_template = self.known_tasks[task].get("label", task)
@@ -194,8 +210,9 @@ class _Table:
             "network": name,
             "label": _filled(template, texts, where),
             "task_label": _filled(task_template, texts, f"tasks.{task}"),
-            "task": {key: value for key, value in rest.items() if key not in keywords}
+            "task": {k: v for k, v in rest.items() if k not in (*keywords, *of_start)}
             | {"task": self.known_tasks[task].get("task")},
+            "start_settings": {key: value for key, value in rest.items() if key in of_start},
             "hyper_parameters": {key: value for key, value in rest.items() if key in keywords},
         }
         return checked(Row, row | fields, where)
@@ -232,15 +249,22 @@ def _product(sizes: Iterator[int]) -> int:
 
 def _keywords(cell: object, where: str) -> tuple[str, ...]:
     try:
-        return _keywords_of(cell_class(cell).__init__)
+        return tuple(cell_class(cell).hyper_parameters)
     except (ValueError, TypeError) as error:
         raise ParameterError(f"params.yaml: {where}.cell is {shown(cell)}; {error}") from None
 
 
-@cache
-def _keywords_of(function: Callable) -> tuple[str, ...]:
-    parameters = inspect.signature(function).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+def _of_start(cell: str, start: object) -> tuple[str, ...]:
+    starts = cell_class(cell).starts
+    names = start if isinstance(start, list) else start.values() if isinstance(start, Mapping) else [start]
+    return tuple(key for name in names if name in starts for key in starts[name].settings)
+
+
+def _settings(task: object, where: str) -> tuple[str, ...]:
+    try:
+        return task_settings(task)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(f"params.yaml: {where}: {error}") from None
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
@@ -262,20 +286,6 @@ def _check_once(where: str, found: Sequence[Row]) -> None:
                 f"on {shown(row.task_label)}; plan it once"
             )
         seen[key] = row
-
-
-def _check_networks(where: str, found: Sequence[Row]) -> None:
-    """Build each network once, without numbers in it, so that what does not fit its cell is known before anything is trained."""
-    built = set()
-    for row in found:
-        key = json.dumps([row.cell, row.width, row.start, row.hyper_parameters], sort_keys=True)
-        if key in built:
-            continue
-        built.add(key)
-        try:
-            row.check_network()
-        except (ValueError, TypeError) as error:
-            raise ParameterError(f"params.yaml: {where}, {shown(row.label)}: {error}") from None
 
 
 def _with_names(found: Sequence[Row]) -> tuple[Row, ...]:

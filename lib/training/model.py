@@ -129,6 +129,7 @@ def build(
     *,
     hyper_parameters: Mapping[str, object] | None = None,
     start: str = "text",
+    start_settings: Mapping[str, object] | None = None,
     read: str = "",
     head: str = "library",
     embedding_width: int = 0,
@@ -144,7 +145,7 @@ def build(
     architecture, width, hyper_parameters
         Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
     start
-        Name of the cell's initial weights, see `lib.cells.Cell.start`. With ``author`` an embedding starts uniform within
+        Name of the cell's initial weights, and `start_settings` of it, see `lib.cells.Cell.start`. With ``author`` an embedding starts uniform within
         0.05 of zero, Keras's.
     read, head, dropout
         As in `Model`; by default the last state, or every state where the task asks at every step.
@@ -172,7 +173,8 @@ def build(
     given = {k: tuple(v) if isinstance(v, list) else v for k, v in (hyper_parameters or {}).items()}
     cell = make_cell(architecture, features, width, **given)
     if start != "text":  # the text's are the constructor's
-        cell.start(start)
+        length = task._example.inputs.shape[1]
+        cell.start(start, time_steps=length, **(start_settings or {}))
     if train_initial_state:
         cell.train_initial_state()
     model = Model(

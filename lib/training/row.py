@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import torch
 from pydantic import Field, model_validator
 
-from lib.cells import cell_class, check_hyper_parameters, make_cell
+from lib.cells import check_hyper_parameters, check_start
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
 from lib.tasks import check_task, task_module
 from lib.training.fit import OPTIMISERS
@@ -25,9 +24,11 @@ MEASURES = (
     "penalty",
 )
 OBJECTIVES = ("plain", "coadjoint", "orthogonal")
+WEIGHTS = {"coadjoint": "kappa", "orthogonal": "orthogonality"}
+"""Fields that weigh what an objective adds to the loss."""
 _NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
-_MADE = ("task", "hyper_parameters")
+_MADE = ("task", "hyper_parameters", "start_settings")
 LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
 NAMED = ("options",)
@@ -72,6 +73,7 @@ class Row(Job):
     learning_rate: LearningRate
     hyper_parameters: dict[str, Any] = Field(default_factory=dict)
     start: str = "text"
+    start_settings: dict[str, Any] = Field(default_factory=dict)
     head: Literal[tuple(HEADS)] = "library"
     read: Literal[("", *READS)] = ""
     embedding_width: Size = 0
@@ -112,14 +114,11 @@ class Row(Job):
     @model_validator(mode="after")
     def _fits(self) -> "Row":
         check_task(self.task)
-        check_hyper_parameters(self.cell, self.hyper_parameters)
-        if self.start not in (starts := cell_class(self.cell).starts):
-            raise ValueError(
-                f"{self.cell}: expected initial weights among {', '.join(starts)}, got {self.start!r}"
-            )
+        check_hyper_parameters(self.cell, self.hyper_parameters, hidden_size=self.width)
+        check_start(self.cell, self.start, self.start_settings)
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
-        weight = {"coadjoint": "kappa", "orthogonal": "orthogonality"}.get(self.objective)
+        weight = WEIGHTS.get(self.objective)
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
@@ -132,16 +131,7 @@ class Row(Job):
         said = self.values()
         fields = {name: said[name] for name in said if name in self.fields() - {"cell", "device"}}
         settings = {name: value for name, value in self.task.items() if name != "task"}
-        return fields | settings | self.hyper_parameters
-
-    def check_network(self) -> None:
-        """Build its cell with as little in it as it takes; raises `ValueError` where hyper-parameters do not fit."""
-        given = {k: tuple(v) if isinstance(v, list) else v for k, v in self.hyper_parameters.items()}
-        try:
-            with torch.device("meta"):  # shapes alone
-                make_cell(self.cell, 1, self.width, **given)
-        except RuntimeError:  # a constraint looks at its numbers
-            make_cell(self.cell, 1, min(self.width, 8), **given)
+        return fields | settings | self.start_settings | self.hyper_parameters
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -173,6 +163,8 @@ def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         settings = {k: v for k, v in row.task.items() if k not in ("task", *_VARIABLES)}
-        said = {name: getattr(row, name) for name in fields} | settings | row.hyper_parameters
-        found.append(said)
+        said = {name: getattr(row, name) for name in fields} | settings
+        if "start" in said:  # one that belongs to the task goes without its name
+            said["start"] = row.start.removeprefix(f"{row.task['task']}_")
+        found.append(said | row.start_settings | row.hyper_parameters)
     return found

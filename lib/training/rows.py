@@ -13,6 +13,7 @@ import xarray as xr
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lib.cells import cell_class
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.coadjoint import coadjoint_loss, soft_orthogonality
 from lib.probes.lyapunov import singular_values
@@ -136,6 +137,7 @@ def initial_model(row: Row, task: Task) -> Model:
         row.width,
         hyper_parameters=row.hyper_parameters,
         start=row.start,
+        start_settings=row.start_settings,
         head=row.head,
         read=row.read,
         embedding_width=row.embedding_width,
@@ -164,10 +166,14 @@ def source(
 def recipe_of(row: Row) -> Recipe:
     """Return how a row is trained."""
     same = ("learning_rate", "optimiser", "options", "epochs", "steps", "drops", "drop_factor")
+    factors_of = cell_class(row.cell).starts[row.start].step_factors
     return Recipe(
         **{name: getattr(row, name) for name in same},
         clip=row.gradient_clip,
-        groups=tuple(Group(**dict(group)) for group in row.groups),
+        groups=(
+            *(Group(**dict(group)) for group in row.groups),
+            *(Group(f"cell.{name}", factor, row.optimiser) for name, factor in factors_of.items()),
+        ),
     )
 
 
