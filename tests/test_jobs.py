@@ -17,10 +17,11 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
 import torch
-from dask.distributed import Client, Future, LocalCluster
+from dask.distributed import Client, Future, LocalCluster, Security
 from distributed.comm import CommClosedError
 
 from lib.experiments import EXPERIMENTS, load_profile
@@ -29,7 +30,7 @@ from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Jobs
 from lib.tasks.sources import prepare
-from lib.training.jobs import Work, cluster, progress, run_jobs
+from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.outcome import Fit
@@ -441,10 +442,37 @@ def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsy
         return {} if workers == "0" else {"one": 1}
 
     ended = threading.Event()
-    cluster._tell_if_alone(SimpleNamespace(nthreads=nthreads), "tcp://a:1", ended)
+    cluster._watch(SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1", ended)
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
-    assert told[0].startswith("no worker has been at tcp://a:1 for 0 s; what is done is kept")
+    assert told[0] == (
+        "no worker has been there for 0 s; what is done is kept, and the rest waits for `dask worker tcp://a:1`"
+    )
+
+
+def test_local_processes_admit_no_stranger_and_are_counted():
+    with cluster.connect("local", 2) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:") and run._workers(client) == 2
+        with pytest.raises(ConnectionError, match=f"{address} speaks TLS, and Dask's config.* no"):
+            cluster.connect(address, 0).__enter__()
+        with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
+            cluster.connect(address.replace("tls", "tcp"), 0).__enter__()
+    assert run._workers(client) == 0
+
+
+def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_path):
+    made = Security.temporary()
+    secured = {"protocol": "tls://", "security": made, "dashboard_address": None}
+    names = ("ca-file", "client.key", "client.cert")
+    parts = (made.tls_ca_file, made.tls_client_key, made.tls_client_cert)
+    named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
+    job = _Plain(run=_counts, arguments=(tmp_path / "runs",), identity={}, modules=())
+    with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
+        where = Jobs(scheduler=remote.scheduler_address, workers=0)
+        assert where.scheduler.startswith("tls://")
+        found = run_jobs({"test": [job]}, tmp_path, where)
+    assert found["test"].results[0]["value"] == 7
 
 
 def _is_lost(resume):
