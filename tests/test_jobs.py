@@ -354,7 +354,8 @@ def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
 
 def test_local_workers_are_processes_of_one_thread(monkeypatch):
     started = []
-    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or nullcontext())
+    alike = SimpleNamespace(workers={}, close=lambda timeout: None)
+    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or alike)
     monkeypatch.setattr(cluster, "Client", nullcontext)
     for workers in (0, 3):
         with cluster.connect("local", workers):

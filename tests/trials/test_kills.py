@@ -244,6 +244,7 @@ def test_local_workers_that_never_come_back_are_told_in_a_sentence(
     trials, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr(cluster, "WORKERS", 4.0)
+    monkeypatch.setattr(cluster, "CLOSE", 5.0)
     trials.refuse("stopped", lambda: _struck(tmp_path, signal.SIGKILL, 300), ConnectionError)
     told = capsys.readouterr().err.count("no worker has been there")
     trials.accept("told", lambda: told, (1).__eq__)

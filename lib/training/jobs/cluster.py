@@ -21,6 +21,9 @@ WORKERS = 60.0
 LOST = 3
 """Times that is told of local workers before their jobs are given up."""
 
+CLOSE = 20.0
+"""Seconds that local workers have to end."""
+
 _ENVIRONMENT = {
     # Dask makes workers give freed memory back at once. A network's buffers return with every batch, and
     # fresh pages cost up to two fifths of an LSTM's training time.
@@ -69,9 +72,8 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     futures are cancelled.
     """
     if scheduler == "local":
-        with (
-            dask.config.set(_LOCAL),
-            LocalCluster(
+        with dask.config.set(_LOCAL):
+            cluster = LocalCluster(
                 n_workers=workers or _cores(),
                 threads_per_worker=1,
                 processes=True,
@@ -80,11 +82,12 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 local_directory=str(CACHE / "dask"),
                 protocol="tls://",
                 security=Security.temporary(),
-            ) as cluster,
-            Client(cluster) as client,
-            _watched(client, "", cluster),
-        ):
-            yield client
+            )
+            try:
+                with Client(cluster) as client, _watched(client, "", cluster):
+                    yield client
+            finally:
+                _close(cluster)
         return
     try:
         client = Client(scheduler, timeout=TIMEOUT)
@@ -143,10 +146,17 @@ def _watch(
                     flush=True,
                 )
             if cluster and looks == 6 * LOST:
-                for process in multiprocessing.active_children():
-                    if "Dask" in process.name:  # one that hangs would not let the cluster end
-                        process.kill()
                 client.cancel([Future(key, client) for key in list(client.futures)])
+
+
+def _close(cluster: LocalCluster) -> None:
+    """End a local cluster, which would wait for ever for a worker that hangs while it starts."""
+    try:
+        cluster.close(timeout=CLOSE)
+    except TimeoutError:
+        for process in multiprocessing.active_children():
+            if "Dask" in process.name:
+                process.kill()
 
 
 def _cores() -> int:
