@@ -5,12 +5,14 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -28,6 +30,7 @@ from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.run import fingerprint as fingerprints
 from lib.run.params import Jobs
 from lib.tasks.sources import prepare
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
@@ -146,6 +149,59 @@ def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, dama
     _same(run_study(scheduler, prepared, tmp_path), whole)
     assert f"shard {shard.name} cannot be trusted" in capsys.readouterr().err
     assert shard.with_suffix(".damaged").exists()
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def _bomb(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as container:
+        container.writestr("loss.npy", bytes(600 * 2**20))
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (_folder, "Is a directory"),
+        (_bomb, "it unpacks to 629,145,600 bytes, expected at most"),
+        (lambda path: path.unlink() or path.symlink_to("nowhere"), "No such file"),
+        (lambda path: path.with_suffix(".damaged").mkdir() or _folder(path), "Is a directory"),
+    ],
+)
+def test_what_lies_where_a_shard_should_is_put_aside(tmp_path, damage, why, capsys):
+    path = write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+    damage(path)
+    assert read_shard(tmp_path, {"job": 1}) is None
+    assert re.search(rf"{path.name} cannot be trusted \(.*{why}", capsys.readouterr().err)
+    assert not os.path.lexists(path) and list(tmp_path.glob("*.damaged*"))
+    write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+    assert read_shard(tmp_path, {"job": 1}) is not None
+
+
+def test_results_too_large_for_a_shard_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.training.jobs.shards.MOST", 100)
+    with pytest.raises(ValueError, match="a job returned 104 bytes; expected at most 100, return"):
+        write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(13)})
+
+
+def test_the_runner_s_own_code_names_no_shard(monkeypatch):
+    reached = {
+        "lib/cells/rnn.py": "1",
+        "lib/training/jobs/progress.py": "2",
+        "lib/run/params.py": "3",
+    }
+    monkeypatch.setattr(fingerprints, "reached", lambda *_, **__: reached)
+    run._code.cache_clear()
+    before = run._code(("lib.any",))
+    for path, changes in zip(reached, (True, False, False), strict=True):
+        run._code.cache_clear()
+        monkeypatch.setitem(reached, path, "another")
+        assert (run._code(("lib.any",)) != before) == changes
+        monkeypatch.setitem(reached, path, str(list(reached).index(path) + 1))
+    run._code.cache_clear()
 
 
 def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):

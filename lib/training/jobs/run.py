@@ -30,6 +30,10 @@ _WALL = "seconds"
 """Beside them until the shard is written: how long it took."""
 
 
+_RUNNER = ("lib/run/", "lib/training/jobs/")
+"""Code that runs jobs and is no part of what comes of them."""
+
+
 class JobError(RuntimeError):
     """A job could not be run; the message says which and why."""
 
@@ -86,7 +90,7 @@ class Work:
 
 @cache  # a process runs what it has imported
 def _code(modules: tuple[str, ...]) -> str:
-    return fingerprint(modules)
+    return fingerprint(modules, without=_RUNNER)
 
 
 @dataclass(frozen=True, kw_only=True)
