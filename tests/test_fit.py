@@ -1,6 +1,10 @@
 """The one way to train: what is recorded, what ends it, and that it goes on after a kill with the same bits."""
 
+import hashlib
+import io
+import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -302,18 +306,52 @@ def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, stop, cap
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda b: b[:50], lambda b: b[:-9] + b"123456789", lambda b: b""]
+    ("damage", "why"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:50]), "not what was written"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9] + b"123456789"), "not what was"),
+        (lambda path: path.write_bytes(b""), "not what was written"),
+        (lambda path: path.unlink() or path.mkdir(), "Is a directory"),
+        (lambda path: path.with_name("two.state").replace(path), "it is another job's"),
+        (lambda path: _rewrite(path, optimisers=[]), "shorter than|is longer"),
+        (lambda path: _rewrite(path, model={}), "loading state_dict"),
+        (lambda path: _rewrite(path, text={"position": 99}), "index out of range"),
+        (lambda path: _rewrite(path, text={"steps": -1}), "steps are out of order"),
+        (lambda path: _rewrite(path, shapes=(2, 2)), "its optimiser is another model's"),
+    ],
 )
-def test_a_damaged_state_is_named_and_the_training_begins_anew(tmp_path, damage, capsys):
-    path = tmp_path / "one.state"
+def test_a_state_that_cannot_be_trusted_is_named_and_the_training_begins_anew(
+    tmp_path, damage, why, capsys
+):
+    path, other = tmp_path / "one.state", tmp_path / "two.state"
     recipe = Recipe(learning_rate=0.05, epochs=2)
-    model = _model()
-    _fit(model, recipe, resume=Resume(path, every=0.0))
-    path.write_bytes(damage(path.read_bytes()))
-    again = _model()
-    _fit(again, recipe, resume=Resume(path, "toy", every=1e9))
-    assert "one.state is damaged; toy begins anew" in capsys.readouterr().err
+    model, dropout = _model(), Dropout(output=0.3)  # draws from torch's generator
+    for kept in (path, other):
+        model = _model(dropout=dropout)
+        with torch_seed(np.random.SeedSequence(5)):
+            _fit(model, recipe, resume=Resume(kept, every=0.0))
+    damage(path)
+    again = _model(dropout=dropout)
+    with torch_seed(np.random.SeedSequence(5)):
+        _fit(again, recipe, resume=Resume(path, "toy", every=1e9))
+    said = capsys.readouterr().err
+    assert re.search(rf"one.state is damaged \(.*({why}).*\); toy begins anew", said), said
     assert torch.equal(_weights(again), _weights(model))
+    assert not path.exists() and path.with_suffix(".damaged").exists()
+
+
+def _rewrite(path, *, text=None, shapes=None, **parts):
+    """Give a state other content, with the right hash."""
+    held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True) | parts
+    said = json.loads(held["text"])
+    if text and "position" in text:
+        text = {"batches": said["batches"] | text}
+    held["text"] = json.dumps(said | (text or {}))
+    if shapes:
+        held["optimisers"][0]["state"][0]["exp_avg"] = torch.zeros(shapes)
+    content = io.BytesIO()
+    torch.save(held, content)
+    path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
 
 
 _DRIVER = """

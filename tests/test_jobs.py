@@ -5,31 +5,35 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zipfile
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import dask
 import numpy as np
 import pytest
 import torch
-from dask.distributed import Client, Future, LocalCluster
+from dask.distributed import Client, Future, LocalCluster, Security
 from distributed.comm import CommClosedError
 
 from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.run import fingerprint as fingerprints
 from lib.run.params import Jobs
 from lib.tasks.sources import prepare
-from lib.training.jobs import Work, cluster, progress, run_jobs
+from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.outcome import Fit
@@ -145,6 +149,59 @@ def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, dama
     _same(run_study(scheduler, prepared, tmp_path), whole)
     assert f"shard {shard.name} cannot be trusted" in capsys.readouterr().err
     assert shard.with_suffix(".damaged").exists()
+
+
+def _folder(path):
+    path.unlink()
+    path.mkdir()
+    (path / "inside").touch()
+
+
+def _bomb(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as container:
+        container.writestr("loss.npy", bytes(600 * 2**20))
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (_folder, "Is a directory"),
+        (_bomb, "it unpacks to 629,145,600 bytes, expected at most"),
+        (lambda path: path.unlink() or path.symlink_to("nowhere"), "No such file"),
+        (lambda path: path.with_suffix(".damaged").mkdir() or _folder(path), "Is a directory"),
+    ],
+)
+def test_what_lies_where_a_shard_should_is_put_aside(tmp_path, damage, why, capsys):
+    path = write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+    damage(path)
+    assert read_shard(tmp_path, {"job": 1}) is None
+    assert re.search(rf"{path.name} cannot be trusted \(.*{why}", capsys.readouterr().err)
+    assert not os.path.lexists(path) and list(tmp_path.glob("*.damaged*"))
+    write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+    assert read_shard(tmp_path, {"job": 1}) is not None
+
+
+def test_results_too_large_for_a_shard_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("lib.training.jobs.shards.MOST", 100)
+    with pytest.raises(ValueError, match="a job returned 104 bytes; expected at most 100, return"):
+        write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(13)})
+
+
+def test_the_runner_s_own_code_names_no_shard(monkeypatch):
+    reached = {
+        "lib/cells/rnn.py": "1",
+        "lib/training/jobs/progress.py": "2",
+        "lib/run/params.py": "3",
+    }
+    monkeypatch.setattr(fingerprints, "reached", lambda *_, **__: reached)
+    run._code.cache_clear()
+    before = run._code(("lib.any",))
+    for path, changes in zip(reached, (True, False, False), strict=True):
+        run._code.cache_clear()
+        monkeypatch.setitem(reached, path, "another")
+        assert (run._code(("lib.any",)) != before) == changes
+        monkeypatch.setitem(reached, path, str(list(reached).index(path) + 1))
+    run._code.cache_clear()
 
 
 def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):
@@ -353,7 +410,8 @@ def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
 
 def test_local_workers_are_processes_of_one_thread(monkeypatch):
     started = []
-    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or nullcontext())
+    alike = SimpleNamespace(workers={}, close=lambda timeout: None)
+    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or alike)
     monkeypatch.setattr(cluster, "Client", nullcontext)
     for workers in (0, 3):
         with cluster.connect("local", workers):
@@ -441,10 +499,37 @@ def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsy
         return {} if workers == "0" else {"one": 1}
 
     ended = threading.Event()
-    cluster._tell_if_alone(SimpleNamespace(nthreads=nthreads), "tcp://a:1", ended)
+    cluster._watch(SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1", ended)
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 2
-    assert told[0].startswith("no worker has been at tcp://a:1 for 0 s; what is done is kept")
+    assert told[0] == (
+        "no worker has been there for 0 s; what is done is kept, and the rest waits for `dask worker tcp://a:1`"
+    )
+
+
+def test_local_processes_admit_no_stranger_and_are_counted():
+    with cluster.connect("local", 2) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:") and run._workers(client) == 2
+        with pytest.raises(ConnectionError, match=f"{address} speaks TLS, and Dask's config.* no"):
+            cluster.connect(address, 0).__enter__()
+        with pytest.raises(ConnectionError, match="no Dask scheduler answers"):
+            cluster.connect(address.replace("tls", "tcp"), 0).__enter__()
+    assert run._workers(client) == 0
+
+
+def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_path):
+    made = Security.temporary()
+    secured = {"protocol": "tls://", "security": made, "dashboard_address": None}
+    names = ("ca-file", "client.key", "client.cert")
+    parts = (made.tls_ca_file, made.tls_client_key, made.tls_client_cert)
+    named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
+    job = _Plain(run=_counts, arguments=(tmp_path / "runs",), identity={}, modules=())
+    with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
+        where = Jobs(scheduler=remote.scheduler_address, workers=0)
+        assert where.scheduler.startswith("tls://")
+        found = run_jobs({"test": [job]}, tmp_path, where)
+    assert found["test"].results[0]["value"] == 7
 
 
 def _is_lost(resume):

@@ -12,6 +12,7 @@ from lib.training.model import build
 
 CPU = torch.device("cpu")
 TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
+WORDS = Part(TOKENS.inputs, TOKENS.inputs)
 TEXTS = Task(
     name="texts",
     kind="tokens",
@@ -27,6 +28,10 @@ def test_memory_is_that_of_the_parts_and_of_a_batch():
     held = 2 * 8 * (10 * 20 + 10)
     assert memory_needed(TEXTS, 20, 0, 64) == held
     assert memory_needed(TEXTS, 20, 5, 64) == held + 4 * 20 * 5 * (2 + ARRAYS * 64)
+    every = replace(TEXTS, target="steps", outputs=1000, train=WORDS, test=WORDS)
+    held = 2 * 8 * 2 * 10 * 20
+    predicted = 3 * 1000  # logits, their softmax, and the gradient
+    assert memory_needed(every, 20, 5, 64) == held + 4 * 20 * 5 * (2 + ARRAYS * 64 + predicted)
 
 
 def test_a_batch_that_does_not_fit_names_one_that_does():

@@ -187,7 +187,13 @@ def test_what_two_grids_plan_alike_is_refused(content):
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        ({"scheduler": "somewhere"}, "jobs.scheduler is 'somewhere'"),
+        *(
+            (
+                {"scheduler": address},
+                "jobs.scheduler is '.*'; expected 'local', or a scheduler such",
+            )
+            for address in ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
+        ),
         ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
     ],
 )

@@ -42,7 +42,9 @@ class _Module:
     """Whether it is a package that imports its own members."""
 
 
-def fingerprint(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -> str:
+def fingerprint(
+    modules: Iterable[str], *, whole: bool = False, without: tuple[str, ...] = (), root: Path = ROOT
+) -> str:
     """Return the fingerprint of the named modules and all that they reach in `lib`.
 
     Parameters
@@ -52,6 +54,8 @@ def fingerprint(modules: Iterable[str], *, whole: bool = False, root: Path = ROO
     whole
         Whether a package that imports every file of its folder (`lib.registry.import_files`) stands for all of them.
         If not, only the members that something names count, such as the cells and engines of one job.
+    without
+        Beginnings of the paths of modules that do not count, such as ``lib/run/``.
     root
         The folder that holds `lib`.
 
@@ -65,7 +69,8 @@ def fingerprint(modules: Iterable[str], *, whole: bool = False, root: Path = ROO
     FingerprintError
         A module does not exist, is no Python, or imports by a computed name.
     """
-    return _hash(reached(modules, whole=whole, root=root))
+    found = reached(modules, whole=whole, root=root).items()
+    return _hash({path: digest for path, digest in found if not path.startswith(without)})
 
 
 def notebook_fingerprint(path: str | Path, *, whole: bool = True, root: Path = ROOT) -> str:

@@ -129,14 +129,24 @@ def _plain(value: object) -> Any:
     return value
 
 
+def _address(scheduler: str) -> str:
+    known = re.fullmatch(r"(tcp|tls)://([\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", scheduler, re.ASCII)
+    if scheduler != "local" and not (known and 0 < int(known[3]) < 2**16):
+        raise ValueError(
+            "expected 'local', or a scheduler such as tcp://host:8786 or tls://host:8786"
+        )
+    return scheduler
+
+
 class Jobs(Section):
     """Where jobs run, which changes no result: no shard, dataset or stage of the pipeline depends on it.
 
-    `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``); `workers` are local
-    processes, 0 means one per core, and a single one where networks share passes on a GPU.
+    `scheduler` is ``local`` or the address of a running Dask scheduler (``tcp://host:port``, or ``tls://host:port`` with the
+    certificates of Dask's own configuration); `workers` are local processes, 0 means one per core, and a single one where
+    networks share passes on a GPU.
     """
 
-    scheduler: Annotated[str, Field(pattern=r"^(local|[a-z]+://[^\s]+:\d+)$")]
+    scheduler: Annotated[str, AfterValidator(_address)]
     workers: Annotated[int, Field(ge=0, le=4096)]
 
 

@@ -76,9 +76,10 @@ class Epochs:
         return {"start": self._start, "position": self._position}
 
     def restore(self, state: dict) -> None:
+        position = range(self.epoch + 1)[state["position"]]
         self._rng.bit_generator.state = self._start = state["start"]
         self._order = self._rng.permutation(len(self._part))
-        self._position = state["position"]
+        self._position = position
 
 
 class Fresh:

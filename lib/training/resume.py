@@ -1,9 +1,11 @@
 """The state of a training in a file, so that hours of it survive a kill."""
 
+import copy
 import hashlib
 import io
 import json
 import math
+import os
 import sys
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from lib.run.files import write_whole
+from lib.run.files import set_aside, write_whole
 from lib.training.batches import Batches
 from lib.training.outcome import Fit
 
@@ -79,11 +81,11 @@ class Resume:
         held: dict[str, Any] = {
             "model": model.state_dict(),
             **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
-            "torch": torch.random.get_rng_state(),
-            "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+            **_generators(),
             "kept": done.kept and done.kept[1],
             "text": json.dumps(
                 {
+                    "job": self._path.stem,
                     "batches": batches.state(),
                     "seconds": self.seconds,
                     "steps": done.steps,
@@ -92,39 +94,85 @@ class Resume:
                 }
             ),
         }
-        buffer = io.BytesIO()
-        torch.save(held, buffer)
-        content = buffer.getvalue()
+        content = _bytes(held)
         write_whole(
             self._path,
             lambda partial: partial.write_bytes(hashlib.sha256(content).digest() + content),
         )
 
     def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
-        """Take up the state in the file, if there is one that can be trusted; otherwise leave all as it is."""
-        if not self._path.exists():
+        """Take up the state in the file, if there is one that can be trusted; otherwise put it aside and leave all as it is."""
+        if not os.path.lexists(self._path):
             return
+        parts = [model, *(part for parts in moving.values() for part in parts)]
+        before = copy.deepcopy([part.state_dict() for part in parts]), _generators()
+        try:
+            held, text = self._read()
+            for name, moved in {"model": [model], **moving}.items():
+                states = held[name] if name in moving else [held[name]]
+                for part, state in zip(moved, states, strict=True):
+                    part.load_state_dict(state)
+            _check_shapes(moving)
+            _set_generators(held)
+            steps, rows, kept, seconds = (text[key] for key in ("steps", "rows", "kept", "seconds"))
+            if not (steps >= 0 and seconds >= 0 and all(row["step"] <= steps for row in rows)):
+                raise ValueError("its steps are out of order")
+            if kept and held["kept"].keys() != held["model"].keys():
+                raise ValueError("it keeps another model")
+            batches.restore(text["batches"])
+        except Exception as error:  # whatever a state that is none makes torch raise
+            for part, state in zip(parts, before[0], strict=True):
+                part.load_state_dict(state)
+            _set_generators(before[1])
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            print(
+                f"{self._path.name} is damaged ({reason}); {self._what} begins anew",
+                file=sys.stderr,
+                flush=True,
+            )
+            set_aside(self._path)
+            return
+        done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
+        self._first, self._seconds_before, self.resumed = steps, seconds, True
+        print(f"{self._what}: goes on from step {done.steps}", file=sys.stderr, flush=True)
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
         content = self._path.read_bytes()
         if hashlib.sha256(content[32:]).digest() != content[:32]:
-            print(f"{self._path.name} is damaged; {self._what} begins anew", file=sys.stderr)
-            self._path.unlink()
-            return
+            raise ValueError("its content is not what was written")
         held = torch.load(io.BytesIO(content[32:]), weights_only=True)  # tensors and numbers alone
         text = json.loads(held["text"])
-        model.load_state_dict(held["model"])
-        for name, parts in moving.items():
-            for part, state in zip(parts, held[name], strict=True):
-                part.load_state_dict(state)
-        torch.random.set_rng_state(held["torch"])
-        if held["cuda"] is not None and torch.cuda.is_available():
-            torch.cuda.set_rng_state(held["cuda"])  # masks of dropout come from there
-        batches.restore(text["batches"])
-        self._seconds_before, self.resumed = text["seconds"], True
-        done.steps = self._first = text["steps"]
-        done.rows = text["rows"]
-        done.kept = (text["kept"], held["kept"]) if text["kept"] else None
-        print(f"{self._what}: goes on from step {done.steps}", file=sys.stderr, flush=True)
+        if text["job"] != self._path.stem:
+            raise ValueError("it is another job's")
+        return held, text
 
     def forget(self) -> None:
         """Remove the file, once the training's results are kept."""
-        self._path.unlink(missing_ok=True)
+        if os.path.lexists(self._path):
+            set_aside(self._path) if self._path.is_dir() else self._path.unlink()
+
+
+def _bytes(held: dict[str, Any]) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(held, buffer)
+    return buffer.getvalue()
+
+
+def _generators() -> dict[str, torch.Tensor | None]:
+    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+    return {"torch": torch.random.get_rng_state(), "cuda": cuda}
+
+
+def _set_generators(held: dict[str, Any]) -> None:
+    torch.random.set_rng_state(held["torch"])
+    if held["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(held["cuda"])  # masks of dropout come from there
+
+
+def _check_shapes(moving: dict[str, list]) -> None:
+    """Refuse what optimisers hold for parameters of another shape, which PyTorch takes."""
+    for optimiser in moving.get("optimisers", ()):
+        for parameter, held in optimiser.state.items():
+            for value in held.values():
+                if torch.is_tensor(value) and value.dim() and value.shape != parameter.shape:
+                    raise ValueError("its optimiser is another model's")

@@ -1,6 +1,7 @@
 """Processes killed at any moment, and workers and schedulers that are lost: what was kept is whole, and the rest is made again."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -180,6 +181,76 @@ with Client(sys.argv[1]) as client:
 """
 
 
+def _local_workers():
+    """Return the processes of the local workers, those too that are just beginning."""
+    return {p.pid for p in multiprocessing.active_children() if "Dask" in p.name}
+
+
+def _strike(cache, how, seconds):
+    """Send the local workers a signal once three jobs are done, and stop what comes in their place for so long."""
+    while len(list(cache.glob("*.npz"))) < 3:
+        time.sleep(0.02)
+    first, stopped = _local_workers(), set()
+    for worker in first:
+        os.kill(worker, how)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not cache.with_suffix(".ended").exists():
+        for worker in _local_workers() - first - stopped:
+            stopped.add(worker)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGSTOP)
+        time.sleep(0.02)
+    for worker in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGCONT)
+
+
+def _struck(tmp_path, how, seconds, workers=1):
+    cache = tmp_path / f"{how}"
+    with ThreadPoolExecutor(1) as pool:
+        strike = pool.submit(_strike, cache, how, seconds)
+        try:
+            where = Jobs(scheduler="local", workers=workers)
+            return run_jobs({"struck": _jobs(0.2, 12)}, cache, where)["struck"].results
+        finally:
+            cache.with_suffix(".ended").touch()
+            strike.result()
+
+
+def _right(found):
+    expected = [np.random.default_rng(i).normal(size=50).tobytes() for i in range(12)]
+    return [one["loss"].tobytes() for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "paused", "workers"),
+    [
+        (signal.SIGKILL, 0, 2),
+        (signal.SIGTERM, 0, 1),
+        (signal.SIGKILL, 5, 1),  # longer than Dask waits before it lets a worker go
+    ],
+)
+def test_local_workers_come_back_whatever_ended_them(
+    trials, tmp_path, monkeypatch, how, paused, workers
+):
+    if paused:
+        monkeypatch.setitem(cluster._LOCAL, "distributed.deploy.lost-worker-timeout", "2s")
+        monkeypatch.setattr(cluster, "WORKERS", 20.0)
+    what = f"{how.name}, replaced after {paused} s"
+    trials.accept(what, lambda: _struck(tmp_path, how, paused, workers), _right)
+
+
+def test_local_workers_that_never_come_back_are_told_in_a_sentence(
+    trials, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(cluster, "WORKERS", 4.0)
+    monkeypatch.setattr(cluster, "CLOSE", 5.0)
+    trials.refuse("stopped", lambda: _struck(tmp_path, signal.SIGKILL, 300), ConnectionError)
+    told = capsys.readouterr().err.count("no worker has been there")
+    trials.accept("told", lambda: told, (1).__eq__)
+    trials.accept("again", lambda: _struck(tmp_path, signal.SIGTERM, 0), _right)
+
+
 _WORKER = "from distributed.cli.dask_worker import main; main()"
 _STRANGER = f"import sys; sys.modules['lib'] = None; {_WORKER}"
 
@@ -243,9 +314,9 @@ def test_a_worker_that_cannot_import_the_code_ends_which_is_told_and_another_goe
             found = pool.submit(run_jobs, {"code": _jobs(0)}, tmp_path / "cache", where)
             processes[1].wait()
             said = ""
-            while "no worker has been at" not in said and not found.done():
+            while "no worker has been there" not in said and not found.done():
                 time.sleep(0.5)
                 said += capsys.readouterr().err
-            trials.accept("told", lambda: said.count("no worker has been at"), (1).__eq__)
+            trials.accept("told", lambda: said.count("no worker has been there"), (1).__eq__)
             processes.append(_worker(tmp_path))
             trials.accept("done", lambda: len(found.result(600)["code"].results), (40).__eq__)

@@ -1,5 +1,6 @@
 """Shards and states of trainings that were damaged, cut, altered or swapped: none of them is believed."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -162,6 +163,36 @@ def test_a_shard_of_another_job_is_never_believed(trials, draw, tmp_path, capsys
             trials.note("wrong acceptance", f"{other} was taken for {IDENTITY}")
 
 
+def test_what_lies_in_the_way_of_a_shard_is_put_aside_and_never_followed(
+    trials, draw, tmp_path, capsys
+):
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    for i in trials.some(60):
+        cache = tmp_path / f"{i}"
+        path = write_shard(cache, IDENTITY, ARRAYS)
+        if draw.random() < 0.5:
+            aside = path.with_suffix(".damaged")
+            draw.choice((aside.mkdir, aside.touch, lambda: aside.symlink_to(precious)))()
+        path.unlink()
+        draw.choice(
+            (path.mkdir, lambda: path.symlink_to(precious), lambda: path.symlink_to(path))
+        )()
+        before = trials.refused
+        trials.count += 1
+        try:
+            found = read_shard(cache, IDENTITY)
+        except Exception as error:
+            trials.note("traceback", f"{i}: {type(error).__name__}: {error}")
+            continue
+        trials.refused = before + (found is None)
+        said = capsys.readouterr().err
+        trials.accept(f"{i} told", lambda: said.count("cannot be trusted"), (1).__eq__)
+        write_shard(cache, IDENTITY, ARRAYS)
+        trials.accept(f"{i} anew", lambda: read_shard(cache, IDENTITY), _same)
+    trials.accept("the link's target", precious.read_text, "kept".__eq__)
+
+
 # ---- states of trainings ---------------------------------------------------------------------------------------------
 
 
@@ -239,3 +270,38 @@ def test_a_damaged_state_is_never_taken_up(trials, draw, tmp_path, capsys):
     trials.accept(
         "whole", lambda: Resume(path).load(*fresh) or _all(*fresh), lambda found: found == stored
     )
+
+
+def test_a_state_with_the_right_hash_and_other_content_is_never_taken_up(
+    trials, draw, tmp_path, capsys
+):
+    path = tmp_path / "a.state"
+    Resume(path).save(*_training(1))
+    held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
+    fresh = _training(2)
+    untouched = _all(*fresh)
+    wrong = (None, [], {}, "text", 3, torch.zeros(2), [{}], {"weight": torch.zeros(5, 5)})
+    for _ in trials.some(200):
+        changed = dict(held)
+        text = json.loads(changed["text"])
+        if draw.random() < 0.5:
+            # "cuda" counts where there is one; without "kept" there is no model to keep
+            name = draw.choice(sorted(changed.keys() - {"cuda", "kept"}))
+            changed[name] = draw.choice(wrong)
+        else:
+            name = draw.choice(("job", "steps", "rows", "seconds", "batches"))
+            text[name] = draw.choice((None, "text", {}, [1], [{}], -1))
+            if name == "rows" and text[name] == {}:
+                continue  # as good as none
+            changed["text"] = json.dumps(text)
+        content = io.BytesIO()
+        torch.save(changed, content)
+        path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
+        trials.accept(
+            f"{name}: {changed[name] if name in changed else text[name]}",
+            lambda: (
+                Resume(path).load(*fresh)
+                or (_all(*fresh), path.exists(), capsys.readouterr().err.count("begins anew"))
+            ),
+            lambda found: found == (untouched, False, 1),
+        )

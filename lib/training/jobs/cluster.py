@@ -1,13 +1,14 @@
-"""Where blocks run: local processes, or a Dask scheduler somewhere else."""
+"""Where jobs run: local processes, or a Dask scheduler somewhere else."""
 
 import contextlib
+import multiprocessing
 import os
 import sys
 import threading
 from collections.abc import Iterator
 
 import dask
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, Future, LocalCluster, Security
 
 from lib.paths import CACHE
 
@@ -15,7 +16,13 @@ TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
 
 WORKERS = 60.0
-"""Seconds that a remote scheduler may be without a worker before that is told."""
+"""Seconds without a worker before that is told."""
+
+LOST = 3
+"""Times that is told of local workers before their jobs are given up."""
+
+CLOSE = 20.0
+"""Seconds that local workers have to end."""
 
 _ENVIRONMENT = {
     # Dask makes workers give freed memory back at once. A network's buffers return with every batch, and
@@ -33,6 +40,12 @@ _ENVIRONMENT = {
 }
 """What local workers find in their environment when they start."""
 
+_LOCAL = {
+    "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
+    # A worker that dies is started again; this long that may take on a busy machine before another is started in its place.
+    "distributed.deploy.lost-worker-timeout": "30s",
+}
+
 
 @contextlib.contextmanager
 def connect(scheduler: str, workers: int) -> Iterator[Client]:
@@ -41,7 +54,9 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     Parameters
     ----------
     scheduler
-        ``local``, or an address such as ``tcp://host:8786``.
+        ``local``, or an address such as ``tcp://host:8786``, or ``tls://host:8786`` with the certificates that Dask's
+        configuration names. Local processes speak TLS with certificates made for them alone (0.1 s), so that no other user of the
+        machine reaches them.
     workers
         Local processes, each single-threaded; 0 means one per core, which on a CPU trains faster than threads or
         ensembles do (`run_jobs` asks for one where networks share a GPU).
@@ -49,10 +64,15 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     Raises
     ------
     ConnectionError
-        No scheduler answers at the address, or no worker joins it.
+        No scheduler answers at the address, no worker joins it, or TLS has no certificates.
+
+    Notes
+    -----
+    That no worker is left is said after a minute. Local ones are started again, and where none comes for three minutes all
+    futures are cancelled.
     """
     if scheduler == "local":
-        with dask.config.set({"distributed.nanny.pre-spawn-environ": _ENVIRONMENT}):
+        with dask.config.set(_LOCAL):
             cluster = LocalCluster(
                 n_workers=workers or _cores(),
                 threads_per_worker=1,
@@ -60,9 +80,14 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 local_directory=str(CACHE / "dask"),
+                protocol="tls://",
+                security=Security.temporary(),
             )
-        with cluster, Client(cluster) as client:
-            yield client
+            try:
+                with Client(cluster) as client, _watched(client, "", cluster):
+                    yield client
+            finally:
+                _close(cluster)
         return
     try:
         client = Client(scheduler, timeout=TIMEOUT)
@@ -71,7 +96,11 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
         ) from None
-    ended = threading.Event()
+    except TypeError:  # as Dask says that it has no certificates
+        raise ConnectionError(
+            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no certificates; set "
+            "distributed.comm.tls.ca-file, .client.key and .client.cert in ~/.config/dask/distributed.yaml"
+        ) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=WORKERS)
@@ -80,28 +109,54 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
                 f"commit and environment with `dask worker {scheduler}`"
             ) from None
-        threading.Thread(
-            target=_tell_if_alone, args=(client, scheduler, ended), daemon=True
-        ).start()
-        try:
+        with _watched(client, f"dask worker {scheduler}"):
             yield client
-        finally:
-            ended.set()
 
 
-def _tell_if_alone(client: Client, scheduler: str, ended: threading.Event) -> None:
-    """Tell, once each time, that the last worker has been gone for `WORKERS` seconds; others may join at any time."""
-    looks = 0
+@contextlib.contextmanager
+def _watched(client: Client, where: str, cluster: LocalCluster | None = None) -> Iterator[None]:
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=(client, where, ended, cluster), daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def _watch(
+    client: Client, where: str, ended: threading.Event, cluster: LocalCluster | None = None
+) -> None:
+    """Tell, once each time, that the last worker has been gone for `WORKERS` seconds.
+
+    To a scheduler elsewhere others may come at any time. Local ones are started again, and given up after `LOST` times as long.
+    """
+    wanted, looks = len(cluster.workers) if cluster else 0, 0
     while not ended.wait(WORKERS / 6):
         with contextlib.suppress(Exception):  # the scheduler is gone, which `run_jobs` tells
             looks = 0 if client.nthreads() else looks + 1
+            if cluster:
+                cluster.scale(wanted)  # which starts those that Dask has let go
             if looks == 6:
+                rest = "others are being started" if cluster else f"the rest waits for `{where}`"
                 print(
-                    f"no worker has been at {scheduler} for {WORKERS:.0f} s; what is done is kept, and the rest waits for "
-                    f"`dask worker {scheduler}`",
+                    f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}",
                     file=sys.stderr,
                     flush=True,
                 )
+            if cluster and looks == 6 * LOST:
+                client.cancel([Future(key, client) for key in list(client.futures)])
+
+
+def _close(cluster: LocalCluster) -> None:
+    """End a local cluster, which would wait for ever for a worker that hangs while it starts."""
+    try:
+        cluster.close(timeout=CLOSE)
+    except TimeoutError:
+        for process in multiprocessing.active_children():
+            if "Dask" in process.name:
+                process.kill()
 
 
 def _cores() -> int:

@@ -33,7 +33,7 @@ class Progress:
         self._last = 0.0
 
     def add(self, group: str, size: float, seconds: float | None) -> None:
-        """Count a job, which took so many core seconds where it is done already."""
+        """Count a job, which took so many seconds of a core where it is done already."""
         self._total += 1
         rate = self._groups[group]
         if seconds is None:
@@ -48,7 +48,7 @@ class Progress:
         self._print(f"{self._total - self._finished} of {self._total} jobs to run")
 
     def done(self, group: str, size: float, seconds: float, diverged: int) -> None:
-        """Note a finished job, its core seconds and diverged attempts."""
+        """Note a finished job, how long it took and how many of its attempts diverged."""
         rate = self._groups[group]
         rate.jobs, rate.left = rate.jobs - 1, rate.left - size
         rate.size, rate.seconds = rate.size + size, rate.seconds + seconds

@@ -1,6 +1,7 @@
 """Run the jobs that have no shard yet, on Dask."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -25,6 +26,12 @@ PACKAGES = ("torch", "numba")
 """Their versions change last digits, and so name the shards."""
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
+_WALL = "seconds"
+"""Beside them until the shard is written: how long it took."""
+
+
+_RUNNER = ("lib/run/", "lib/training/jobs/")
+"""Code that runs jobs and is no part of what comes of them."""
 
 
 class JobError(RuntimeError):
@@ -83,7 +90,7 @@ class Work:
 
 @cache  # a process runs what it has imported
 def _code(modules: tuple[str, ...]) -> str:
-    return fingerprint(modules)
+    return fingerprint(modules, without=_RUNNER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,9 +263,11 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
                 futures[again] = left
                 ended.add(again)
     if lost:
+        what, first = f"the scheduler at {where.scheduler} was lost", "start it again, and "
+        if where.scheduler == "local":
+            what, first = "the local workers were lost, and none came in their place", ""
         raise ConnectionError(
-            f"the scheduler at {where.scheduler} was lost with {lost} of {len(missing)} jobs to do; the others are "
-            "kept: start it again, and run again to go on from there"
+            f"{what}, with {lost} of {len(missing)} jobs to do; the others are kept: {first}run again to go on from there"
         )
     if failed:
         raise JobError(
@@ -268,9 +277,10 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
 
 def _keep(job: _Job, result: Arrays, cache: Path, progress: Progress) -> None:
     job.result = {key: np.asarray(value) for key, value in result.items()}
+    seconds = float(job.result.pop(_WALL))
     write_shard(cache, job.name, job.result)
     _resume(cache, job.name, "").forget()
-    progress.done(job.group, job.work.size, job.seconds, job.diverged)
+    progress.done(job.group, job.work.size, seconds, job.diverged)
 
 
 def _workers(client: Client) -> int:
@@ -329,6 +339,7 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
+    began = time.monotonic()
     resumes = [
         _resume(cache, name, job.title, len(call)) for job, name in zip(call, names, strict=True)
     ]
@@ -338,10 +349,11 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
         found = [call[0].run(*call[0].arguments, resumes[0])]
     if all(isinstance(one, Exception) for one in found):
         raise found[0]
+    wall = (time.monotonic() - began) / len(call)
     return [
         None
         if isinstance(one, Exception)
-        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
+        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed, _WALL: wall}
         for one, resume in zip(found, resumes, strict=True)
     ]
 

@@ -2,16 +2,20 @@
 
 import hashlib
 import json
+import os
 import sys
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from lib.run.files import write_whole
+from lib.run.files import set_aside, write_whole
 
 Arrays = Mapping[str, np.ndarray]
 
+MOST = 2**28
+"""Bytes that a shard may unpack to; the largest here have some megabytes."""
 _IDENTITY, _DIGEST = "identity", "digest"
 
 
@@ -22,6 +26,8 @@ def shard_path(cache: Path, identity: Mapping) -> Path:
 
 def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
     """Write a job's arrays; a reader never sees half a file."""
+    if (size := sum(np.asarray(part).nbytes for part in arrays.values())) > MOST:
+        raise ValueError(f"a job returned {size:,} bytes; expected at most {MOST:,}, return less")
     whole = {_IDENTITY: _text(identity), _DIGEST: _digest(arrays), **arrays}
 
     def save(partial: Path) -> None:
@@ -37,9 +43,12 @@ def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
     One that is damaged, altered or another job's is put aside, with a sentence, under a name that nothing reads.
     """
     path = shard_path(cache, identity)
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
+        with zipfile.ZipFile(path) as container:  # before anything is unpacked
+            if (size := sum(part.file_size for part in container.infolist())) > 2 * MOST:
+                raise ValueError(f"it unpacks to {size:,} bytes, expected at most {2 * MOST:,}")
         with np.load(path, allow_pickle=False) as shard:
             found = {name: shard[name] for name in shard.files}
         if str(found.pop(_IDENTITY)) != _text(identity):
@@ -52,7 +61,7 @@ def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
             f"shard {path.name} cannot be trusted ({error}); it is put aside and its job runs again",
             file=sys.stderr,
         )
-        path.replace(path.with_suffix(".damaged"))
+        set_aside(path)
         return None
     return found
 
