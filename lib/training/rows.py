@@ -349,7 +349,8 @@ def _measured(probe: Probe) -> tuple[dict[str, np.ndarray], bool]:
         found = probe.ends()
     except ArithmeticError:  # such as a matrix that has become singular
         return {}, False
-    return found, not any(np.isnan(values).any() for values in found.values())
+    unused = "time_step_share"  # of layers that a cell has not
+    return found, not any(np.isnan(v).any() for name, v in found.items() if name != unused)
 
 
 def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
