@@ -142,7 +142,7 @@ class Design:
     batch: int
     probe_batch: int
     places: int = 50
-    """Networks in one pass, as `lib.experiments.factorial` trains them together on a GPU."""
+    """Networks in one pass, as `lib.training.factorial` trains them together on a GPU."""
 
     def attempts(self) -> int:
         """Return the number of networks."""

@@ -25,8 +25,6 @@ _PACKAGE = re.compile(r"cmd: python -m (lib\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
 """Benchmarks are no stages: times never repeat. Their numbers begin so."""
-_GROUPED = {"supervised"}
-"""Sections of several datasets by name, a file each."""
 _NO_INPUT = {"jobs"}
 """Where jobs run does not change what they give."""
 
@@ -65,10 +63,43 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 def _sections(root: Path) -> dict[str, dict]:
     params = root / "params.yaml"
     sections = merged(read_params(params)["profile"], params)
-    for name in _GROUPED & set(sections):
-        groups = sections.pop(name)
-        sections |= {f"{name}/{group}": section for group, section in groups.items()}
+    sections["data"] = {"datasets": sorted(_datasets(sections))}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
+
+
+def _datasets(sections: dict) -> set[str]:
+    """Return the data sets that any training may read: those of the tasks that a table names, and what stands under ``dataset``."""
+    tables = [part for name, part in sections.items() if name not in ("networks", "tasks")]
+    named = set(_texts(tables))
+    used = [task for name, task in sections.get("tasks", {}).items() if name in named]
+    return {text for found in _below("dataset", [*tables, *used]) for text in _texts(found)}
+
+
+def _texts(content: object) -> Iterable[str]:
+    """Yield every text of a section, keys too."""
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, dict):
+        for key, part in content.items():
+            if part is not None:
+                yield key
+                yield from _texts(part)
+    elif isinstance(content, list):
+        for part in content:
+            yield from _texts(part)
+
+
+def _below(key: str, content: object) -> Iterable[object]:
+    """Yield what stands under a key, wherever it is."""
+    if isinstance(content, dict):
+        for name, part in content.items():
+            if name == key:
+                yield part
+            else:
+                yield from _below(key, part)
+    elif isinstance(content, list):
+        for part in content:
+            yield from _below(key, part)
 
 
 def _write(path: Path, text: str) -> bool:

@@ -1,6 +1,6 @@
 """`params.yaml`: profiles as small differences from one base, and the sections in them as checked objects.
 
-What a section may say is the business of who reads it (`lib.experiments`); here a section is read, merged, and checked
+What a section may say is the business of who reads it (`lib.training`); here a section is read, merged, and checked
 against a `Section`.
 """
 

@@ -28,7 +28,7 @@ LENGTHS = (1000, 2000)
 ROUNDS, FEW_ROUNDS = 30, 5
 """The fewer where loops of PyTorch are timed beside the kernels."""
 WIDTHS, SLICE, PLACES = (128, 256), 784, 50
-"""Of the slices: widths of the dissertation, time steps of an image, networks in a pass as `lib.experiments.factorial` has them."""
+"""Of the slices: widths of the dissertation, time steps of an image, networks in a pass as `lib.training.factorial` has them."""
 PATIENCE = 600.0
 """Seconds that a part may take."""
 

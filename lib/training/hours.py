@@ -1,5 +1,6 @@
 """How long the trainings of a group would take on this machine: short passes are timed for each network, and nothing is trained."""
 
+import json
 import time
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,36 +10,20 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.experiments.supervised import (
-    Supervised,
-    initial_model,
-    job_task,
-    recipe_of,
-    source,
-    tested_on,
-)
 from lib.tasks import Task
 from lib.training.model import pick_device, task_loss
+from lib.training.row import Row
+from lib.training.rows import initial_model, recipe_of, row_task, source
 
 SHORT, LONG = 64, 256
 """Time steps of the two passes that are timed: what a pass costs beside its steps does not grow with them."""
 
 
-def hours(jobs: Sequence[Supervised], prepared: Path | None) -> pd.DataFrame:
+def hours(jobs: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
     """Return a line for each task of a group: its jobs, what they read, and how long they would take one after another.
 
-    Parameters
-    ----------
-    jobs
-        Networks and their replicates.
-    prepared
-        Folder of the prepared data sets.
-
-    Returns
-    -------
-    DataFrame
-        ``task``, ``jobs``, ``sequence_steps`` (time steps of all sequences that are trained on, epochs counted) and ``hours``: of
-        one core, or of the GPU where the rows say so. What the passes take alone, without optimiser, probes and tests.
+    Columns ``task``, ``jobs``, ``sequence_steps`` (time steps of all sequences that are trained on, epochs counted) and ``hours``: of
+    one core, or of the GPU where the rows say so. What the passes take alone, without optimiser, probes and tests.
 
     Raises
     ------
@@ -46,9 +31,10 @@ def hours(jobs: Sequence[Supervised], prepared: Path | None) -> pd.DataFrame:
         A data set is not prepared.
     """
     rows = []
-    for _, alike in groupby(sorted(jobs, key=tested_on), tested_on):
+    for _, alike in groupby(sorted(jobs, key=_tested_on), _tested_on):
         together = sorted(alike, key=lambda job: job.run)
-        task, test = job_task(together[0], prepared)
+        task, parts = row_task(together[0], prepared)
+        test = parts["test"]
         for _, replicates in groupby(together, lambda job: job.run):
             trained = list(replicates)
             job, count = trained[0], len(trained)
@@ -65,10 +51,14 @@ def hours(jobs: Sequence[Supervised], prepared: Path | None) -> pd.DataFrame:
     return pd.DataFrame(rows).groupby("task", sort=False).sum().reset_index()
 
 
-def _timed(job: Supervised, task: Task, time_steps: int) -> tuple[int, float]:
+def _tested_on(row: Row) -> tuple[str, int]:
+    return json.dumps(row.task, sort_keys=True), row.test_draws
+
+
+def _timed(job: Row, task: Task, time_steps: int) -> tuple[int, float]:
     """Return how many batches a training takes, and the seconds that a pass of one takes, there and back."""
     device = pick_device(job.device)
-    batches = source(job, task, np.random.default_rng(0), device)
+    batches = source(job, task, task.train, np.random.default_rng(0), device)
     model, loss = initial_model(job, task).to(device), task_loss(task)
     inputs, targets = batches.next()
 
