@@ -70,7 +70,7 @@ def _sections(root: Path) -> dict[str, dict]:
 def _datasets(sections: dict) -> set[str]:
     """Return the data sets that any training may read: those of the tasks that a table names, and what stands under ``dataset``."""
     tables = [part for name, part in sections.items() if name not in ("networks", "tasks")]
-    named = set(_texts(tables))
+    named = {text for found in _below("tasks", tables) for text in _texts(found)}
     used = [task for name, task in sections.get("tasks", {}).items() if name in named]
     return {text for found in _below("dataset", [*tables, *used]) for text in _texts(found)}
 
