@@ -7,16 +7,7 @@ from torch.autograd.functional import jacobian
 
 from lib.cells import make_cell
 from lib.cells.irnn import NoEquilibriumError, multiply
-from lib.probes.equilibria import (
-    alike,
-    distances,
-    off_the_surface,
-    path,
-    random_walk,
-    residuals,
-    roughness,
-    stability,
-)
+from lib.probes.equilibria import distances, residuals, stability
 
 D, P = 6, 3
 
@@ -145,21 +136,12 @@ def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(for
     assert (stability(_cell(9.0), torch.randn(20, 3, P, dtype=torch.float64)).real > 0).any()
 
 
-def test_paths_and_residuals_of_figure_2():
-    rng = np.random.default_rng(0)
-    cells = alike(rng, norm=0.8, eta=0.5, inner_steps=5)
-    u = random_walk(200, 0.1, rng)
-    assert u.shape == (200, 1, 1)
-    paths = {name: path(cell, u) for name, cell in cells.items()}
-    assert all(one.shape == (200, 2) for one in paths.values())
-    far = off_the_surface(cells["irnn"], paths["irnn"], u)
-    assert far == pytest.approx(residuals(cells["irnn"], u).mean().item())
-    straight = torch.linspace(0, 1, 9).repeat(2, 1).T
-    assert roughness(straight) == pytest.approx(1)
-    few, many = (
-        residuals(
-            alike(np.random.default_rng(2), norm=0.8, eta=0.5, inner_steps=K)["irnn"], u
-        ).mean()
-        for K in (1, 40)
-    )
-    assert many < 1e-6 < few
+def test_residuals_are_what_the_state_before_and_the_next_leave():
+    u = torch.randn(30, 2, P, dtype=torch.float64)
+    few, many = (_cell(inner_steps=K) for K in (1, 60))
+    states, _ = few(u, engine="reference")
+    before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
+    sums = states + before
+    expected = torch.tanh(sums @ few.U.T + u @ few.W.T + few.b) - sums
+    torch.testing.assert_close(residuals(few, u), expected.norm(dim=2))
+    assert residuals(many, u).max() < 1e-4 < residuals(few, u).mean()

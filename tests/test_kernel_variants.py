@@ -72,12 +72,6 @@ def test_an_option_that_an_engine_lacks_is_refused_by_name():
     assert kernels.choose("rnn", "cpu", u.dtype, {"backward"}) == "reference"
 
 
-@pytest.mark.parametrize("wrong", [{"backward": "magic"}, {"checkpoint": 0}])
-def test_unknown_ways_back_are_refused(wrong):
-    with pytest.raises(ValueError, match="expected backward among stored, recovered, reversible"):
-        make_cell("unicornn", 2, 3, **wrong)
-
-
 # ---------------------------------------------------------------------------------- threads
 
 

@@ -173,6 +173,24 @@ class _Interrupted:
         return self._batches.next()
 
 
+@pytest.mark.parametrize(
+    ("cell", "more"),
+    [
+        ("inverse_rnn", {}),
+        ("lu_rnn", {"activation": "relu"}),
+        ("irnn", {"train_eta": "time", "length": 9}),
+    ],
+)
+def test_cells_that_look_at_their_values_share_a_pass_too(cell, more):
+    torch.manual_seed(0)
+    models = [Model(make_cell(cell, 2, 16, **more), 3) for _ in range(2)]
+    u, classes = torch.randn(2, 5, 6, 2), torch.randint(0, 3, (2, 5))
+    passes = together.Together(models, lambda model, u, k: F.cross_entropy(model(u), k), PLACES)
+    losses = passes.losses(models, list(zip(u, classes, strict=True)))
+    for model, loss, one, k in zip(models, losses, u, classes, strict=True):
+        torch.testing.assert_close(loss, F.cross_entropy(model(one, engine="reference"), k))
+
+
 def test_what_cannot_share_a_pass_is_refused():
     one = _training("gru", 0)
     with pytest.raises(ValueError, match="expected between 1 and 1 networks, got 2"):

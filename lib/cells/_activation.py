@@ -1,6 +1,6 @@
 """The activations that a text leaves to its reader, by name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": torch.sigmoid,
 }
 
-RECTIFIED: Mapping[str, object] = {"activation": "relu"}
+RECTIFIED = {"activation": "relu"}
 """Engine options of a cell whose engines know tanh alone: none of them has this one."""
 
 

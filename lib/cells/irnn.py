@@ -245,9 +245,17 @@ class IncrementalRNN(Cell, name="irnn"):
 
     def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
         """As `Cell.run`; raises `ValueError` where a sequence goes on longer than there are step sizes."""
-        if self.length is not None and (last := int(state[1].max()) + len(u)) > self.length:
+        if self.length is not None and (last := _rounds_done(state) + len(u)) > self.length:
             raise ValueError(
                 f"irnn: expected sequences of at most length={self.length} rounds, for which there are step sizes, "
                 f"got {last}; build the cell with a larger length"
             )
         return super().run(u, state, engine=engine)
+
+
+def _rounds_done(state: State) -> int:
+    """Return how many rounds a state has seen; 0 where networks are mapped side by side, which cannot be looked at."""
+    try:
+        return int(state[1].max())
+    except RuntimeError:
+        return 0
