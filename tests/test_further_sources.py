@@ -362,7 +362,7 @@ def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, tmp_pa
     record = tmp_path / "data" / "raw" / "eigenworms" / f"{file.name}.sha256"
     record.unlink()
     record.mkdir()
-    with pytest.raises(DownloadError, match=r"sha256 is a folder, expected a checksum; remove"):
+    with pytest.raises(DownloadError, match=r"sha256 is no file but a folder or a pipe; remove"):
         fetch_pinned("eigenworms", file.name)
     # Its content is no archive: what lies in the mirror is refused and stays.
     record.rmdir()

@@ -12,6 +12,7 @@ from lib.tasks.long_time_gap import draw_signs
 from lib.tasks.permutations import PERMUTATIONS, torch_permutation
 from lib.tasks.prepared import prepared_dataset, save_prepared
 from lib.tasks.sources.texts import stream
+from lib.training.model import cross_entropy, likeliest
 
 
 def _rng(seed=0):
@@ -369,3 +370,15 @@ def test_data_that_do_not_fit_a_task_are_refused(task, dataset, settings, senten
     fixture = {"grey": "images", "colour": "images"}.get(dataset, dataset)
     with pytest.raises(ValueError, match=sentence):
         _made(request.getfixturevalue(fixture), task, dataset, **settings)
+
+
+# ------------------------------------------------------------------------------- one output for two classes
+
+
+def test_one_output_is_the_log_odds_of_two():
+    logits, classes = torch.randn(7, 2), torch.arange(7) % 2
+    odds = (logits[:, 1] - logits[:, 0])[:, None]
+    for reduction in ("mean", "sum"):
+        two, one = (cross_entropy(of, classes, reduction) for of in (logits, odds))
+        assert torch.allclose(one, two)
+    assert torch.equal(likeliest(odds), likeliest(logits))

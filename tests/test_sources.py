@@ -231,7 +231,8 @@ def test_a_publisher_without_the_file_or_out_of_reach(raw, publisher):
         (".a.gz.part", "link", "a.gz.part is no file of its own but a link or a folder; remove"),
         (".a.gz.part", "folder", "a.gz.part is no file of its own but a link or a folder; remove"),
         (".a.gz.part", "pipe", "a.gz.part is no file of its own"),
-        ("a.gz", "folder", "a.gz is a folder; remove it"),
+        ("a.gz", "folder", "a.gz is no file but a folder or a pipe; remove it"),
+        ("a.gz", "pipe", "a.gz is no file but a folder or a pipe; remove it"),
         ("", "file", "a.gz could not be kept in .*/toy"),
     ],
 )

@@ -87,8 +87,7 @@ def fetch_pinned(origin: str, name: str) -> Path:
     another one, remove that record.
     """
     file, record = fetch(origin, name), DATA / "raw" / origin / f"{name}.sha256"
-    if record.is_dir():
-        raise DownloadError(f"{record} is a folder, expected a checksum; remove it and run again")
+    _check_place(record)
     if record.exists():
         check_file(file, record.read_text().strip(), f"{origin}/{name}")
     else:
@@ -138,8 +137,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         part.replace(partial)
 
     try:
-        if (target / name).is_dir():
-            raise DownloadError(f"{target / name} is a folder; remove it and run again")
+        _check_place(target / name)
         # pooch hands over a temporary name and moves the file only after the function above.
         return Path(
             pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
@@ -157,6 +155,12 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         raise DownloadError(
             f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
         ) from None
+
+
+def _check_place(path: Path) -> None:
+    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one."""
+    if path.exists() and not path.is_file():
+        raise DownloadError(f"{path} is no file but a folder or a pipe; remove it and run again")
 
 
 class _TooLarge(DownloadError):
