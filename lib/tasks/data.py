@@ -16,12 +16,8 @@ from lib.tasks.prepared import FIRST_WORD, SPLITS, load_file
 class Part:
     """Sequences and what is asked of them.
 
-    Attributes
-    ----------
-    inputs
-        (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens.
-    targets
-        A class, (n,) int64; a value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
+    Inputs are (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens. Targets are a class, (n,) int64; a
+    value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
     """
 
     inputs: np.ndarray
@@ -89,8 +85,6 @@ class Task:
 
     Attributes
     ----------
-    name
-        The data set, or the problem.
     kind
         Of the inputs: ``pixels``, ``tokens`` or ``series``.
     target
@@ -103,8 +97,6 @@ class Task:
         A third part, where there is one.
     draw
         Draws fresh sequences, of a problem that has no set of given size.
-    vocabulary_size
-        Number of tokens; 0 for other inputs.
     noise_inputs
         Length of the noise that the variations ``post`` and ``uniform`` add.
     substitute
@@ -174,7 +166,7 @@ class Task:
         return self.map(lambda part: replace(part, inputs=change(part.inputs)))
 
     def guess(self, part: Part) -> tuple[float, float]:
-        """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from the training part.
+        """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from training.
 
         Classes are guessed by their frequencies (counted once more each where a class is asked for that training never shows, or
         nobody could be worse than the guess), values by their mean; where a task asks at every step for a value like its

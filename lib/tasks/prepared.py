@@ -84,18 +84,12 @@ def prepared_dataset(
     ----------
     train, test, validation
         Inputs, (n, T, p) of pixels (uint8) or of a real series, or (n, T) of tokens; and targets, see `target`.
-    kind
-        ``pixels``, ``tokens`` or ``series``.
-    source
-        Citation.
     outputs
         Number of classes, or of values in a target.
     target
         ``class``, targets (n,) of integers; ``value``, (n, k) of floats; ``steps``, (n, T) of integers or (n, T, k) of floats.
     valid_max
         Largest value that an input can take; of pixels and tokens.
-    vocabulary_size
-        Number of tokens; 0 for other inputs.
     noise_inputs
         Length of the noise in the noisy tasks; the dissertation's is 1,000.
     substitute
@@ -106,7 +100,7 @@ def prepared_dataset(
     Raises
     ------
     ResultsError
-        The kind or the target is unknown, or what was given does not follow the schema.
+        What was given does not follow the schema.
     """
     parts = [train, test] if validation is None else [train, test, validation]
     letter = "i" if np.asarray(train[1]).dtype.kind in "iu" else "f"
@@ -194,15 +188,7 @@ def _check_range(name: str, what: str, values: np.ndarray, largest: int) -> None
 
 
 def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
-    """Write `ds` to ``<folder>/<dataset>.nc``, whole or not at all.
-
-    Raises
-    ------
-    ResultsError
-        `ds` does not follow the schema.
-    OSError
-        The file cannot be written, for instance because the disk is full.
-    """
+    """Validate `ds` and write it to ``<folder>/<dataset>.nc``, whole or not at all; a full disk is an `OSError` that says so."""
     validate_prepared(ds)
     path = Path(folder) / f"{ds.attrs['dataset']}.nc"
     encoding = {name: {"zlib": True, "complevel": 1, "shuffle": True} for name in ds.data_vars}

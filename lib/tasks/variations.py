@@ -109,8 +109,6 @@ def vary(
 
     Parameters
     ----------
-    data
-        The data set, or a part of it.
     order
         ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
     noise

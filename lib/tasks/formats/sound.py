@@ -68,12 +68,7 @@ _FLOOR, _RANGE = 1e-10, 80.0
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
-    """Return LEM's features of a clip, (126, 80) float32.
-
-    Parameters
-    ----------
-    samples : (n,) int16
-        At 16 kHz.
+    """Return LEM's features of a clip of samples (n,) int16 at 16 kHz, (126, 80) float32.
 
     Notes
     -----
@@ -139,12 +134,7 @@ _TINY = np.finfo(float).eps, 1e-10
 
 
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
-    """Return EdgeML's features of a clip of at most a second, (99, 32) float32, not yet standardised.
-
-    Parameters
-    ----------
-    samples : (n,) int16
-        At 16 kHz.
+    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32, not yet standardised.
 
     Raises
     ------

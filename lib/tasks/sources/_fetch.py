@@ -101,14 +101,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
     through a link.
 
-    Parameters
-    ----------
-    url
-        Address at the publisher's.
-    sha256
-        What is expected; empty where the publisher states none and the caller checks the content.
-    folder
-        Folder below ``data/raw``.
+    `sha256` is empty where the publisher states none and the caller checks the content.
 
     Raises
     ------

@@ -72,16 +72,7 @@ def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
 def ppmi_vectors(tokens: np.ndarray, ids: int, scale: float, size: int = SIZE) -> np.ndarray:
     """Return an embedding (ids, size) that follows from which words stand near each other.
 
-    Parameters
-    ----------
-    tokens : (n, T)
-        Texts; what is below `FIRST_WORD` is no word.
-    ids
-        Number of ids.
-    scale
-        Deviation that the numbers of the words' vectors get.
-    size
-        Numbers in a vector.
+    In the texts `tokens`, (n, T), what is below `FIRST_WORD` is no word; the numbers of the words' vectors get the deviation `scale`.
     """
     counts = sparse.csr_matrix((ids, ids), dtype=np.float64)
     for distance in range(1, WINDOW + 1):
