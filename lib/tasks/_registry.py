@@ -68,13 +68,7 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
 
 
 def check_task(spec: Mapping) -> None:
-    """Refuse a task that cannot be made, without reading its data.
-
-    Raises
-    ------
-    ValueError
-        The task is unknown, or a setting is unknown, missing, of the wrong type or out of range; one sentence.
-    """
+    """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the wrong type or out of range."""
     maker, given = _checked(spec)
     if not maker.reads and "rng" not in maker.takes:
         maker.make(**_own(maker, given))
@@ -83,17 +77,8 @@ def check_task(spec: Mapping) -> None:
 def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) -> Task:
     """Return the task that `spec` asks for: its name under ``task``, and its settings.
 
-    Parameters
-    ----------
-    prepared
-        Folder of the prepared data sets.
-    rng
-        Draws what the task's variation needs.
-
-    Raises
-    ------
-    ValueError
-        As `check_task`, and whatever the task says of settings that do not fit its data.
+    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs. Raises `ValueError` as
+    `check_task`, and whatever the task says of settings that do not fit its data.
     """
     maker, given = _checked(spec)
     arguments = _own(maker, given)

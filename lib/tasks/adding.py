@@ -41,19 +41,9 @@ def adding(*, time_steps: Annotated[int, Field(ge=SHORTEST, le=10**7)]) -> Task:
 def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     """Draw `size` sequences of the adding problem, T = `time_steps`; the generator moves on.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
-        two marked values.
+    Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
+    two marked values.
 
-    Raises
-    ------
-    ValueError
-        The sequence is too short for two marks, or the size is not positive.
-
-    Examples
-    --------
     >>> part = draw_sums(4, 1, np.random.default_rng(1))
     >>> part.inputs[0, :, 1].astype(int).tolist()
     [1, 0, 1, 0]

@@ -37,19 +37,9 @@ def copying(*, delay: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     """Draw `size` sequences of the copying task with a delay T.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
-        1..8 for the symbols.
+    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
+    1..8 for the symbols.
 
-    Raises
-    ------
-    ValueError
-        The delay or the size is not positive.
-
-    Examples
-    --------
     >>> part = draw_copies(3, 1, np.random.default_rng(0))
     >>> part.inputs[0].argmax(axis=1).tolist()
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]

@@ -81,48 +81,28 @@ Draw = Callable[[int, np.random.Generator], Part]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Inputs of one kind, targets of one kind, and the parts they come in.
+    """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh sequences are drawn.
 
-    Attributes
-    ----------
-    kind
-        Of the inputs: ``pixels``, ``tokens`` or ``series``.
-    target
-        ``class``, ``value``, or ``steps``: a class or a value at every time step, as the type of the targets tells.
-    outputs
-        Classes K, or numbers k in a target. Two classes may have one output, the log odds of class 1 (a sigmoid).
-    train, test
-        Disjoint parts; absent where the task draws its sequences.
-    validation
-        A third part, where there is one.
-    draw
-        Draws fresh sequences, of a problem that has no set of given size.
-    noise_inputs
-        Length of the noise that the variations ``post`` and ``uniform`` add.
-    substitute
-        One sentence where something stands in for the publisher's data.
-    word_vectors
-        Vectors that the data set has of its tokens, (vocabulary, size) float32, by name.
-    vectors
-        Those of them that an embedding starts from, if any.
-    memoryless
-        Loss and metric of the best answer that ignores the inputs, where theory has it; else `guess` learns it.
+    Inputs are ``pixels``, ``tokens`` or ``series``. The target is a ``class``, a ``value``, or ``steps``: a class or a value at every
+    time step, as the type of the targets tells.
     """
 
-    name: str
+    name: str  # of the data set, or the problem
     kind: str
     target: str
-    outputs: int
-    train: Part | None = None
+    outputs: (
+        int  # classes K, or numbers k in a target; 1 for two classes by their log odds (a sigmoid)
+    )
+    train: Part | None = None  # absent, as the test part, where the task draws its sequences
     test: Part | None = None
     validation: Part | None = None
     draw: Draw | None = None
     vocabulary_size: int = 0
-    noise_inputs: int = 0
-    substitute: str = ""
-    word_vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
-    vectors: np.ndarray | None = None
-    memoryless: tuple[float, float] | None = None
+    noise_inputs: int = 0  # length of the noise that the variations `post` and `uniform` add
+    substitute: str = ""  # one sentence where something stands in for the publisher's data
+    word_vectors: Mapping[str, np.ndarray] = field(default_factory=dict)  # (vocabulary, size) each
+    vectors: np.ndarray | None = None  # those that an embedding starts from
+    memoryless: tuple[float, float] | None = None  # the best guess, where theory has it
 
     @property
     def features(self) -> int:
@@ -211,10 +191,7 @@ def hold_out(data: Task, size: int) -> Task:
     A prepared data set's sequences come in an order that depends on its name alone, classes in their proportions, so the
     last ones are a sample like any other, and the same for all attempts.
 
-    Raises
-    ------
-    ValueError
-        The task has a validation part already, or too few sequences for one of this size.
+    Raises `ValueError` where the task has a validation part already, or too few sequences.
     """
     if not size:
         return data
@@ -232,22 +209,13 @@ def hold_out(data: Task, size: int) -> Task:
 
 
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
-    """Read a data set prepared by stage 00, or a part of it with the classes in their proportions.
+    """Read a data set prepared by stage 00, or `train_size` and `test_size` of its sequences; 0 keeps all.
 
-    Parameters
-    ----------
-    path
-        The file ``<dataset>.nc``.
-    train_size, test_size
-        Sequences to keep; 0 keeps all. The choice and its order depend on the data set's name and its
-        targets alone, so that all attempts see the same sequences; a prefix of them is again in
-        proportion (files sorted by class would otherwise show a probe of the first few one class only).
-        A validation part is kept whole, and the rows of a stream (``steps``) stay in their order.
+    Classes keep their proportions. The choice and its order depend on the data set's name and its targets alone, so that all
+    attempts see the same sequences; a prefix of them is again in proportion (files sorted by class would otherwise show a probe of
+    the first few one class only). A validation part is kept whole, and the rows of a stream (``steps``) stay in their order.
 
-    Raises
-    ------
-    ValueError
-        The file is missing, unreadable or of another schema, or more sequences are asked for than there are.
+    Raises `ValueError` where the file is missing, unreadable or of another schema, or has fewer sequences.
     """
     path = Path(path)
     changed = path.stat().st_mtime_ns if path.exists() else 0

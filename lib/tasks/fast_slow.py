@@ -53,13 +53,7 @@ def fast_slow(
 def trajectories(
     size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
 ) -> Part:
-    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each.
-
-    Raises
-    ------
-    ValueError
-        The solver is unknown, or a size is not positive.
-    """
+    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each."""
     # Here, since its import takes longer than that of all other tasks.
     from scipy.integrate import solve_ivp
 

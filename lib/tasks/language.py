@@ -21,20 +21,7 @@ def language(
     validation_size: Size = 0,
     test_size: Size = 0,
 ) -> Task:
-    """Return a stream of tokens in pieces.
-
-    Parameters
-    ----------
-    time_steps
-        Length T of a piece.
-    train_size, validation_size, test_size
-        Pieces to keep, from the start of each stream; 0 keeps all.
-
-    Raises
-    ------
-    ValueError
-        The data set is no stream, or there are fewer pieces than are to be kept.
-    """
+    """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept, from the start of each stream; 0 keeps all."""
     if (data.kind, data.target) != ("tokens", "steps"):
         raise ValueError(
             f"{data.name}: expected tokens with a target at every step, got {data.kind} with a {data.target}"

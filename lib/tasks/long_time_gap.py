@@ -32,27 +32,11 @@ def long_time_gap(*, place: Count, time_steps: Annotated[int, Field(ge=1, le=10*
 
 
 def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the task LTG`place`; the generator moves on.
+    """Draw `size` sequences of the task LTG`place`, T = `time_steps`; the generator moves on.
 
-    Parameters
-    ----------
-    place
-        Location t* of the input that decides, 1..T as in the text (the first input is u_1).
-    time_steps
-        Length T of a sequence.
+    The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs (n, T, 1), float32, -1 or +1; labels
+    (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
-
-    Raises
-    ------
-    ValueError
-        The place lies outside the sequence, or a size is not positive.
-
-    Examples
-    --------
     >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
     >>> part.inputs[:, :, 0].astype(int).tolist()
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]

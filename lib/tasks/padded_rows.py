@@ -19,26 +19,10 @@ def padded_rows(data: Task, rng: np.random.Generator, *, padding: Size) -> Task:
 
 
 def pad_rows(data: Task, padding: int, rng: np.random.Generator) -> Task:
-    """Return the task of experiment 2.3 that a set of square images becomes.
+    """Return the task of experiment 2.3 that a set of square images, (n, side * side, 1) pixels, becomes.
 
-    Parameters
-    ----------
-    data
-        Images as sequences of pixels, (n, side * side, 1), as stage 00 prepares them.
-    padding
-        Rows of noise, as a multiple of the image's rows; 0 appends none.
-    rng
-        Draws each sequence's noise, once, part by part.
-
-    Returns
-    -------
-    Task
-        Inputs (n, (1 + padding) * side, side): the rows of the image, then rows of U(0, 1).
-
-    Raises
-    ------
-    ValueError
-        The data set holds no square images of one channel, or the padding is negative.
+    Inputs (n, (1 + padding) * side, side): the rows of the image, then `padding` times as many of U(0, 1), drawn once for each
+    sequence, part by part.
     """
     if padding < 0:
         raise ValueError(f"expected a padding of 0 or more times the image's rows, got {padding}")

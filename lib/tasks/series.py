@@ -33,12 +33,6 @@ def series(
     centred
         Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
         without it a head that starts at zero must first climb to some ninety beats a minute.
-
-    Raises
-    ------
-    ValueError
-        The data set holds no series with one target each, classes are to be centred, or there are fewer steps than are to
-        be kept.
     """
     if steps and share < 1:
         raise ValueError(f"expected steps or share to keep, not both, got {steps} and {share}")

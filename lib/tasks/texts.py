@@ -29,11 +29,6 @@ def texts(
         read out after the filling.
     vectors
         Name of the data set's vectors that an embedding starts from; empty for none.
-
-    Raises
-    ------
-    ValueError
-        The vectors are unknown, or the data set holds no texts with one target each.
     """
     if data.kind != "tokens" or data.target == "steps":
         raise ValueError(

@@ -62,17 +62,8 @@ def one_output(data: Task) -> Task:
 def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
     """Return a data set with shorter sequences: pictures of fewer pixels, texts of fewer words.
 
-    Parameters
-    ----------
-    pool
-        Square images are averaged over squares of so many pixels a side, 28 x 28 by 2 to 14 x 14.
-    words
-        Texts keep so many of their last words, the filling in front goes first; 0 keeps all.
-
-    Raises
-    ------
-    ValueError
-        The images' side is no multiple of `pool`, or the data set is not of the kind that is to be made smaller.
+    Square images are averaged over squares of `pool` pixels a side, 28 x 28 by 2 to 14 x 14; texts keep so many of their last `words`,
+    the filling in front goes first; 0 keeps all.
     """
     if pool > 1:
         side, channels = image_shape(data)
@@ -120,11 +111,6 @@ def vary(
         `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
     spread
         Rule by which the noise is spread, see `noise_places`.
-
-    Raises
-    ------
-    ValueError
-        One of the names is unknown.
     """
     _check("order", order, ORDERS)
     _check("permutation", permutation, DRAWS)

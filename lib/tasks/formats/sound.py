@@ -21,15 +21,8 @@ FULL = 2**15
 
 
 def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
-    """Return the samples of a wav file, (n,) int16.
+    """Return the samples of a wav file, (n,) int16; one that is cut, or has another rate or form, is a `FormatError`.
 
-    Raises
-    ------
-    FormatError
-        The file is no wav file, is cut, or has another rate, more channels or another resolution.
-
-    Examples
-    --------
     >>> read_wav(wav_bytes(np.array([0, -5, 7], np.int16)), "a.wav").tolist()
     [0, -5, 7]
     """

@@ -21,12 +21,7 @@ def source_names() -> list[str]:
 def prepare(name: str, folder: str | Path) -> Path:
     """Fetch the data set `name`, write it to ``<folder>/<name>.nc`` and return the path.
 
-    Raises
-    ------
-    ValueError
-        There is no such data set, or a file has the wrong checksum.
-    OSError
-        A file cannot be downloaded, or there is no room for it.
+    Raises `ValueError` where there is no such data set or a file has the wrong checksum, `OSError` where one cannot be had or kept.
     """
     if name not in SETS:
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")

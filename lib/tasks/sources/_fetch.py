@@ -58,12 +58,7 @@ def in_mirror(origin: str, name: str) -> bool:
 def fetch(origin: str, name: str) -> Path:
     """Return a file of an origin in `table.toml`, its SHA-256 checked where one is stated.
 
-    Raises
-    ------
-    FileNotFoundError
-        A mirror is set and has no such file.
-    ChecksumError, DownloadError
-        As `from_publisher`.
+    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
     """
     row = ORIGINS[origin]
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
@@ -190,11 +185,6 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
 
     A download that is not the expected one is removed, with the record of its hash, so that the next run downloads it again;
     what lies in the mirror stays.
-
-    Raises
-    ------
-    ChecksumError
-        What was found instead.
     """
     try:
         return read(archive)

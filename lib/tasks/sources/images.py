@@ -33,13 +33,7 @@ def idx_images(origin: str) -> dict:
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """Return the array in a gzipped idx file of unsigned bytes.
-
-    Raises
-    ------
-    ValueError
-        The file is no idx file, or holds less or more than its header says.
-    """
+    """Return the array in a gzipped idx file of unsigned bytes; raises `ValueError` where it is none, or holds less or more."""
     content = unpacked(path)
     dimensions = content[3] if len(content) > 3 else 0
     if MAGIC.get(dimensions) != int.from_bytes(content[:4], "big"):

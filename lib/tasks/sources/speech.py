@@ -74,13 +74,7 @@ def _parts(archive: Path, classes: str) -> dict:
 def read_clips(
     archive: Path, classes: Mapping[str, int], features: Features
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return features and classes of the parts ``train``, ``validation`` and ``test``.
-
-    Raises
-    ------
-    FormatError
-        A clip has another rate or form, a list is missing, or a part has no clip.
-    """
+    """Return features and classes of the parts ``train``, ``validation`` and ``test``; a wrong clip, list or part is a `FormatError`."""
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
     for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):

@@ -233,11 +233,6 @@ def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str])
     """Return three streams of tokens with the next token as the target at every step.
 
     The vocabulary is that of the training stream, by frequency (ties by spelling).
-
-    Raises
-    ------
-    ValueError
-        A stream has a token that the training stream has not, or is shorter than a row.
     """
     counts = Counter(train)
     ids = {token: k for k, token in enumerate(sorted(counts, key=lambda t: (-counts[t], t)))}

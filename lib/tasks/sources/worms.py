@@ -44,13 +44,7 @@ def switching(size: int, time_steps: int, faster: float = 1.0) -> dict:
 
 
 def from_archive(path: Path) -> Series:
-    """Return all cases of the archive's zip, the training file's first.
-
-    Raises
-    ------
-    FormatError
-        The archive holds neither both ``.ts`` nor both ``.arff`` files, or a file is not as its format says.
-    """
+    """Return all cases of the archive's zip, the training file's first; raises `FormatError`."""
     for suffix, read in READERS.items():
         found = {}
         for name, content in members(path, rf"(.*/)?({'|'.join(FILES)})\{suffix}"):
