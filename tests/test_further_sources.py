@@ -13,27 +13,18 @@ from sklearn.model_selection import train_test_split
 from lib.tasks import load_prepared
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.series import Series, ts_lines
-from lib.tasks.formats.sound import log_mel, read_wav, standardise, wav_bytes
-from lib.tasks.prepared import FIRST_WORD, PAD, UNKNOWN, load_file
-from lib.tasks.sources import (
-    _bidmc,
-    _fetch,
-    _ptb,
-    _speech,
-    _worms,
-    cifar10,
-    cifar10_exact,
-    dsa19,
-    eigenworms,
-    har2,
-    imdb,
-    imdb_vectors,
-    prepare,
+from lib.tasks.formats.sound import log_mel, wav_bytes
+from lib.tasks.prepared import FIRST_WORD, load_file
+from lib.tasks.sources import _fetch, activities, prepare, speech, vitals, word_vectors, worms
+from lib.tasks.sources._fetch import (
+    MIRROR,
+    ChecksumError,
+    DownloadError,
+    fetch_pinned,
+    read_or_remove,
 )
-from lib.tasks.sources._fetch import MIRROR, ChecksumError, fetch_pinned, read_or_remove
-from lib.tasks.sources._text import encode, vocabulary
+from lib.tasks.sources._table import ORIGINS
 from lib.tasks.standins.tone_words import write_archive
-from lib.tasks.word_vectors import load_vectors
 
 
 def _sha256(content):
@@ -49,10 +40,25 @@ def mirror(tmp_path, monkeypatch):
     return folder
 
 
-def _mirrored(mirror, path, content):
-    (mirror / path).parent.mkdir(exist_ok=True)
-    (mirror / path).write_bytes(content)
-    return path, _sha256(content)
+@pytest.fixture
+def mirrored(mirror, monkeypatch):
+    """Put a file into the mirror, and its checksum into the table."""
+
+    def put(origin, name, content, group="mirrored"):
+        (mirror / origin).mkdir(exist_ok=True)
+        (mirror / origin / name).write_bytes(content)
+        stated = ORIGINS[origin].get(group, {}) | {name: _sha256(content)}
+        monkeypatch.setitem(ORIGINS[origin], group, stated)
+
+    return put
+
+
+@pytest.fixture
+def stated(monkeypatch):
+    """Let the table state the checksums of these contents."""
+    return lambda origin, contents: monkeypatch.setitem(
+        ORIGINS[origin], "contents", {name: _sha256(one) for name, one in contents.items()}
+    )
 
 
 def _npz(**arrays):
@@ -68,10 +74,10 @@ def _zip(path, contents):
     return path
 
 
-def _from_publisher(monkeypatch, module, path):
-    """Let a data set's publisher hand out the file; no mirror is set."""
+def _from_publisher(monkeypatch, path):
+    """Let publishers hand out the file; no mirror is set."""
     monkeypatch.delenv(MIRROR, raising=False)
-    monkeypatch.setattr(module, "from_publisher", lambda *arguments: path)
+    monkeypatch.setattr(_fetch, "from_publisher", lambda *arguments: path)
 
 
 # ------------------------------------------------------------------------------- activities
@@ -92,11 +98,11 @@ def _recordings():
 
 def test_windows_of_activities_lie_inside_their_intervals():
     raw = _recordings()
-    inputs, targets, user = har2.windows(raw)
+    inputs, targets, user = activities.windows(raw)
     # 192 samples of standing give two windows, a transition none, 128 of laying one, 127 of walking none.
     assert inputs.shape == (3, 128, 9)
     assert (targets.tolist(), user.tolist()) == ([1, 1, 0], [1, 1, 2])
-    whole = har2.filtered(raw["signals"][:450])
+    whole = activities.filtered(raw["signals"][:450])
     assert np.array_equal(inputs[0], whole[10:138])
     assert np.array_equal(inputs[1], whole[74:202])
 
@@ -105,18 +111,18 @@ def test_filters_part_gravity_from_the_body_and_remove_noise():
     time = np.arange(3000) / 50
     slow, middle, fast = (np.sin(2 * np.pi * f * time) for f in (0.02, 1, 24.5))
     signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
-    body, angular, total = np.split(har2.filtered(signals), 3, axis=1)
+    body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
     inside = slice(500, -500)
     for found, waves in ((body, middle), (angular, slow + middle), (total, slow + middle)):
         assert np.abs(found[inside, 0] - waves[inside]).max() < 0.1
 
 
-def test_har2_is_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatch):
+def test_har2_is_the_same_from_mirror_and_publisher(mirrored, stated, tmp_path, monkeypatch):
     raw = _recordings()
     raw["signals"] = raw["signals"].astype(np.float64).round(3).astype(np.float32)
-    monkeypatch.setattr(har2, "MIRRORED", _mirrored(mirror, "hapt.npz", _npz(**raw)))
-    monkeypatch.setattr(har2, "SIGNALS", _sha256(raw["signals"].tobytes()))
-    mirrored = prepare("har2", tmp_path / "a")
+    mirrored("hapt", "hapt_raw.npz", _npz(**raw))
+    stated("hapt", {"signals": raw["signals"].tobytes()})
+    path = prepare("har2", tmp_path / "a")
     contents = {
         "RawData/labels.txt": "\n".join(" ".join(map(str, row)) for row in raw["labels"].tolist())
     }
@@ -125,24 +131,22 @@ def test_har2_is_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatc
         for sensor, columns in (("acc", part[:, :3]), ("gyro", part[:, 3:])):
             text = "\n".join(" ".join(map(str, row)) for row in columns.tolist())
             contents[f"RawData/{sensor}_exp0{k + 1}_user0{k + 1}.txt"] = text
-    _from_publisher(
-        monkeypatch,
-        har2,
-        _zip(tmp_path / "h.zip", {f"HAPT/{name}": text for name, text in contents.items()}),
-    )
-    assert prepare("har2", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    ds = load_file(mirrored)
+    archive = {f"HAPT/{name}": text for name, text in contents.items()}
+    _from_publisher(monkeypatch, _zip(tmp_path / "h.zip", archive))
+    assert prepare("har2", tmp_path / "b").read_bytes() == path.read_bytes()
+    ds = load_file(path)
     train = ds["inputs"].values[ds["split"].values == 0]
     assert np.abs(train.mean((0, 1))).max() < 1e-5
     assert np.abs(train.std((0, 1)) - 1).max() < 1e-4
     assert "HAPT" in ds.attrs["substitute"]
-    monkeypatch.setattr(har2, "SIGNALS", "0" * 64)
-    with pytest.raises(ChecksumError, match=r"h.zip: expected SHA-256 000"):
+    stated("hapt", {"signals": b"others"})
+    with pytest.raises(ChecksumError, match=rf"h.zip: expected SHA-256 {_sha256(b'others')}"):
         prepare("har2", tmp_path / "c")
+    assert not (tmp_path / "h.zip").exists()
 
 
 def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
-    mirror, tmp_path, monkeypatch
+    mirrored, stated, tmp_path, monkeypatch
 ):
     keys = [(a, p, s) for a in (1, 2) for p in (1, 5) for s in (1, 2, 5)]
     rng = np.random.default_rng(0)
@@ -154,8 +158,8 @@ def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
     )
     activity, subject, segment = np.array(quarter, np.uint8).T
     content = _npz(float32_byte_planes=planes, activity=activity, subject=subject, segment=segment)
-    monkeypatch.setattr(dsa19, "MIRRORED", _mirrored(mirror, "dsa.npz", content))
-    monkeypatch.setattr(dsa19, "QUARTER", _sha256(values.tobytes()))
+    mirrored("dsa", "dsa_every4th_segment.npz", content)
+    stated("dsa", {"quarter": values.tobytes()})
     ds = load_file(prepare("dsa19", tmp_path / "a"))
     assert ds["target"].values.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
     assert ds["split"].values.tolist() == [0] * 4 + [1] * 4
@@ -168,7 +172,7 @@ def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
         )
         for a, p, s in keys
     }
-    _from_publisher(monkeypatch, dsa19, _zip(tmp_path / "d.zip", texts))
+    _from_publisher(monkeypatch, _zip(tmp_path / "d.zip", texts))
     whole = load_file(prepare("dsa19", tmp_path / "b"))
     assert whole.sizes["sample"] == 12
     assert (whole.attrs["substitute"], ds.attrs["substitute"][:12]) == ("", "every fourth")
@@ -192,36 +196,36 @@ def _vitals(patients=10, seconds=480):
 
 def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
     raw = _vitals()
-    inputs, targets, patient = _bidmc.windows(raw, "hr")
+    inputs, targets, patient = vitals.windows(raw, "hr")
     assert inputs.shape == (10 * 150 - 1, 4000, 2)
     assert np.bincount(patient).tolist() == [150] * 3 + [149] + [150] * 6
     assert targets[:3, 0].tolist() == [31, 34, 37]
     assert targets[149, 0] == 3 * 149 + 31
     assert np.array_equal(inputs[2, :, 0], raw["pleth"][0, 750:4750])
     assert np.array_equal(inputs[150, :, 1], raw["ecg_ii"][1, :4000])
-    assert len(_bidmc.windows(raw, "resp_rate")[0]) == 1500
+    assert len(vitals.windows(raw, "resp_rate")[0]) == 1500
 
 
 def test_splits_cover_all_windows_once():
     patient = np.repeat(np.arange(53), 150)
-    for parts in (_bidmc.split_at_random(7949), _bidmc.split_by(patient)):
+    for parts in (vitals.split_at_random(7949), vitals.split_by(patient)):
         together = np.concatenate(parts)
         assert np.array_equal(np.sort(together), np.arange(len(together)))
         assert [len(part) / len(together) for part in parts] == pytest.approx(
             [0.7, 0.15, 0.15], abs=0.01
         )
-    parts = [set(patient[part]) for part in _bidmc.split_by(patient)]
+    parts = [set(patient[part]) for part in vitals.split_by(patient)]
     assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
 
 
-def test_vital_signs_are_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatch):
-    monkeypatch.setattr(_bidmc, "WINDOWS", 4)
+def test_vital_signs_are_the_same_from_mirror_and_publisher(
+    mirrored, stated, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(vitals, "WINDOWS", 4)
     raw = _vitals(patients=7, seconds=50)
-    monkeypatch.setattr(_bidmc, "MIRRORED", _mirrored(mirror, "b.npz", _npz(**raw)))
-    monkeypatch.setattr(
-        _bidmc, "SHA256", {name: _sha256(values.tobytes()) for name, values in raw.items()}
-    )
-    mirrored = load_file(prepare("heart_rate_by_patient", tmp_path / "a"))
+    mirrored("bidmc", "bidmc_53x480s.npz", _npz(**raw))
+    stated("bidmc", {name: values.tobytes() for name, values in raw.items()})
+    first = load_file(prepare("heart_rate_by_patient", tmp_path / "a"))
     contents = {}
     for k in range(7):
         signals = zip(
@@ -238,11 +242,11 @@ def test_vital_signs_are_the_same_from_mirror_and_publisher(mirror, tmp_path, mo
         contents[f"bidmc/csv/bidmc_0{k + 1}_Numerics.csv"] = (
             f"Time [s], HR, PULSE, RESP, SpO2\n{rows}"
         )
-    _from_publisher(monkeypatch, _bidmc, _zip(tmp_path / "b.zip", contents))
+    _from_publisher(monkeypatch, _zip(tmp_path / "b.zip", contents))
     published = load_file(prepare("heart_rate_by_patient", tmp_path / "b"))
-    assert published.equals(mirrored)
-    who = mirrored["target"].values[:, 0] // 1000
-    parts = [set(who[mirrored["split"].values == k]) for k in range(3)]
+    assert published.equals(first)
+    who = first["target"].values[:, 0] // 1000
+    parts = [set(who[first["split"].values == k]) for k in range(3)]
     assert sum(map(len, parts)) == 7
 
 
@@ -254,50 +258,15 @@ def test_the_archive_of_windows_is_used_where_the_mirror_has_it(mirror, tmp_path
         series = Series(inputs, 60 + rng.random(size).astype(np.float32), ())
         files[f"BIDMC32HR/BIDMC32HR_{part}.ts"] = "\n".join(ts_lines(series, "BIDMC32HR"))
     (mirror / "bidmc").mkdir()
-    _zip(mirror / _bidmc.WINDOWED, files)
+    _zip(mirror / "bidmc" / vitals.WINDOWED, files)
     ds = load_file(prepare("heart_rate", tmp_path))
-    inputs, targets = _bidmc.from_windows(mirror / _bidmc.WINDOWED, "BIDMC32HR")
-    train, _, test = _bidmc.split_at_random(20)
+    inputs, targets = vitals.from_windows(mirror / "bidmc" / vitals.WINDOWED, "BIDMC32HR")
+    train, _, test = vitals.split_at_random(20)
     assert np.array_equal(ds["inputs"].values[:14], inputs[train])
     assert np.array_equal(ds["target"].values[14:17], targets[test])
     assert ds.attrs["substitute"] == ""
     with pytest.raises(FormatError, match=r"there is no BIDMC32RR/BIDMC32RR_TRAIN.ts in it"):
         prepare("respiratory_rate", tmp_path)
-
-
-# ------------------------------------------------------------------------------- images
-
-
-def test_the_exact_images_are_the_same_from_mirror_and_publisher(mirror, tmp_path, monkeypatch):
-    for name, value in (("FIRST_OF_ONE", 3), ("FIRST_OF_OTHERS", 2), ("A_FILE", 4)):
-        monkeypatch.setattr(cifar10_exact, name, value)
-    rng = np.random.default_rng(0)
-    planes = rng.integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
-    labels = rng.integers(0, 10, (6, 4), dtype=np.uint8)
-    images = planes.transpose(0, 1, 3, 4, 2)
-    first = _npz(images=images[0, :3], labels=labels[0, :3])
-    heads = _npz(
-        train_images=images[1:5, :2].reshape(-1, 32, 32, 3),
-        train_labels_all=labels[:5].ravel(),
-        test_images=images[5, :2],
-        test_labels_all=labels[5],
-    )
-    monkeypatch.setattr(cifar10_exact, "FIRST", _mirrored(mirror, "first.npz", first))
-    monkeypatch.setattr(cifar10_exact, "HEADS", _mirrored(mirror, "heads.npz", heads))
-    mirrored = prepare("cifar10_exact", tmp_path / "a")
-    path = tmp_path / "c.tar.gz"
-    with tarfile.open(path, "w:gz") as tar:
-        for k, name in enumerate([*cifar10.TRAIN, *cifar10.TEST]):
-            content = b"".join(
-                bytes([label]) + image.tobytes()
-                for label, image in zip(labels[k], planes[k], strict=True)
-            )
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    _from_publisher(monkeypatch, cifar10_exact, path)
-    assert prepare("cifar10_exact", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    assert load_file(mirrored)["target"].values[3:5].tolist() == labels[1, :2].tolist()
 
 
 # ------------------------------------------------------------------------------- worms
@@ -331,7 +300,7 @@ def _worm_files(ending):
 def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp_path):
     files, (train, test) = _worm_files(ending)
     (mirror / "eigenworms").mkdir()
-    _zip(mirror / eigenworms.PATH, files)
+    _zip(mirror / "eigenworms" / "EigenWorms.zip", files)
     ds = load_file(prepare("eigenworms", tmp_path))
     inputs = np.concatenate([train.inputs, test.inputs])
     ours, rest = train_test_split(inputs, test_size=0.3, random_state=1234)
@@ -343,8 +312,8 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp
 
 
 def test_worms_that_are_not_there_are_named_as_made_up(mirror, tmp_path, monkeypatch):
-    monkeypatch.setattr(eigenworms, "CASES", 20)
-    monkeypatch.setattr(eigenworms, "LENGTH", 30)
+    monkeypatch.setattr(worms, "CASES", 20)
+    monkeypatch.setattr(worms, "LENGTH", 30)
     ds = load_file(prepare("eigenworms", tmp_path))
     assert ds["inputs"].shape == (20, 30, 6)
     assert "stand-in for EigenWorms" in ds.attrs["substitute"]
@@ -356,12 +325,12 @@ def test_archives_of_worms_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(
         FormatError, match=r"expected both EigenWorms_TRAIN and EigenWorms_TEST, as"
     ):
-        _worms.from_archive(_zip(tmp_path / "a.zip", {first: files[first]}))
+        worms.from_archive(_zip(tmp_path / "a.zip", {first: files[first]}))
     shorter = files | {second: "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"}
     with pytest.raises(FormatError, match=r"training and test file differ in length"):
-        _worms.from_archive(_zip(tmp_path / "b.zip", shorter))
+        worms.from_archive(_zip(tmp_path / "b.zip", shorter))
     with pytest.raises(FormatError, match=r"'../EigenWorms_TRAIN.ts' lies outside"):
-        _worms.from_archive(_zip(tmp_path / "c.zip", {"../EigenWorms_TRAIN.ts": ""} | files))
+        worms.from_archive(_zip(tmp_path / "c.zip", {"../EigenWorms_TRAIN.ts": ""} | files))
 
 
 @pytest.mark.parametrize(
@@ -375,17 +344,31 @@ def test_a_bad_archive_without_a_checksum_is_removed_with_its_record(tmp_path, c
     archive, record = _zip(tmp_path / "a.zip", content), tmp_path / "a.zip.sha256"
     record.touch()
     with pytest.raises(ChecksumError, match=complaint):
-        read_or_remove(archive, _worms.from_archive)
+        read_or_remove(archive, worms.from_archive)
     assert not archive.exists() and not record.exists()
 
 
 def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, tmp_path):
-    _mirrored(mirror, "toy/a.zip", b"first")
-    for _ in range(2):
-        assert fetch_pinned("toy/a.zip", "https://example.org/a.zip").read_bytes() == b"first"
-    _mirrored(mirror, "toy/a.zip", b"second")
-    with pytest.raises(ChecksumError, match=rf"toy/a.zip: expected SHA-256 {_sha256(b'first')}"):
-        fetch_pinned("toy/a.zip", "https://example.org/a.zip")
+    (mirror / "eigenworms").mkdir()
+    file = mirror / "eigenworms" / "EigenWorms.zip"
+    for content in (b"first", b"first", b"second"):
+        file.write_bytes(content)
+        if content == b"second":
+            sentence = rf"eigenworms/EigenWorms.zip: expected SHA-256 {_sha256(b'first')}"
+            with pytest.raises(ChecksumError, match=sentence):
+                fetch_pinned("eigenworms", file.name)
+        else:
+            assert fetch_pinned("eigenworms", file.name).read_bytes() == b"first"
+    record = tmp_path / "data" / "raw" / "eigenworms" / f"{file.name}.sha256"
+    record.unlink()
+    record.mkdir()
+    with pytest.raises(DownloadError, match=r"sha256 is no file but a folder or a pipe; remove"):
+        fetch_pinned("eigenworms", file.name)
+    # Its content is no archive: what lies in the mirror is refused and stays.
+    record.rmdir()
+    with pytest.raises(FormatError, match=r"EigenWorms.zip: expected a zip or tar archive"):
+        prepare("eigenworms", tmp_path)
+    assert file.exists()
 
 
 # ------------------------------------------------------------------------------- speech
@@ -402,8 +385,7 @@ def _features(samples, name):
 
 
 def test_clips_go_to_the_parts_that_the_lists_name(tones):
-    classes = _speech.lem_classes()
-    parts = _speech.read_clips(tones, classes, _features)
+    parts = speech.read_clips(tones, speech.CLASSES["lem"], _features)
     # Of ten speakers one is for validation and one for testing; noise is silence, and trains.
     assert {part: len(targets) for part, (_, targets) in parts.items()} == {
         "train": 3 * 8 + 2,
@@ -412,34 +394,33 @@ def test_clips_go_to_the_parts_that_the_lists_name(tones):
     }
     assert sorted(parts["train"][1].tolist()) == [0] * 8 + [1] * 2 + [2] * 8 + [3] * 8
     assert parts["test"][1].tolist() == [0, 3, 2]  # bed, no, yes
-    without = _speech.read_clips(tones, _speech.edgeml_classes(), _features)
+    without = speech.read_clips(tones, speech.CLASSES["edgeml"], _features)
     assert sorted(without["train"][1].tolist()) == [0] * 8 + [1] * 8 + [2] * 8
 
 
 def test_the_classes_of_the_programs():
-    ours, theirs = _speech.lem_classes(), _speech.edgeml_classes()
+    ours, theirs = speech.CLASSES["lem"], speech.CLASSES["edgeml"]
     assert (ours["yes"], ours["go"], ours["bed"], ours["_background_noise_"]) == (2, 11, 0, 1)
     assert (theirs["yes"], theirs["go"], theirs["bed"]) == (1, 10, 0)
-    assert len(ours) == 36 and len(theirs) == 30 and len(set(_speech.WORDS_30)) == 30
+    assert len(ours) == 36 and len(theirs) == 30 and len(set(speech.WORDS)) == 30
 
 
-def test_speech_commands_from_the_mirror(tones, mirror, tmp_path, monkeypatch):
+def test_speech_commands_from_the_mirror(tones, mirror, mirrored, tmp_path):
     name = "speech_commands_v0.01.tar.gz"
-    path, sha256 = _mirrored(mirror, f"speech_commands/{name}", tones.read_bytes())
-    monkeypatch.setattr(_speech, "SHA256", {name: sha256})
+    mirrored("speech_commands", name, tones.read_bytes(), "files")
     ds = load_file(prepare("keywords30", tmp_path))
     train = ds["inputs"].values[ds["split"].values == 0]
     assert train.shape == (24, 99, 32)
     assert np.abs(train.mean(0)).max() < 1e-4 and np.abs(train.std(0) - 1).max() < 1e-3
     assert ds.attrs["substitute"] == ""
-    (mirror / path).write_bytes(b"altered")
+    (mirror / "speech_commands" / name).write_bytes(b"altered")
     with pytest.raises(ChecksumError, match=r"speech_commands_v0.01.tar.gz: expected SHA-256"):
         prepare("keywords30", tmp_path)
 
 
 def test_speech_that_is_not_there_is_named_as_made_up(mirror, tmp_path, monkeypatch):
-    monkeypatch.setattr(_speech, "CLIPS", 5)
-    monkeypatch.setattr(_speech, "SPEAKERS", 5)
+    monkeypatch.setattr(speech, "CLIPS", 5)
+    monkeypatch.setattr(speech, "SPEAKERS", 5)
     ds = load_file(prepare("keywords12", tmp_path))
     assert ds["inputs"].shape == (12 * 5 + 2, 126, 80)
     assert ds.attrs["outputs"] == 12
@@ -473,22 +454,13 @@ def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentenc
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
     with pytest.raises(FormatError, match=sentence):
-        _speech.read_clips(path, {"yes": 0}, _features)
+        speech.read_clips(path, {"yes": 0}, _features)
 
 
 # ------------------------------------------------------------------------------- texts
 
 
-def test_encoding_with_a_vocabulary_and_length_of_its_own():
-    train, test = encode(["b a b c", "a b"], ["c d"], vocabulary_size=FIRST_WORD + 2, length=3)
-    b, a = FIRST_WORD, FIRST_WORD + 1
-    assert train.tolist() == [[a, b, UNKNOWN], [1, a, b]]
-    assert test.tolist() == [[1, UNKNOWN, UNKNOWN]]
-    assert vocabulary(["b a b c", "a b"], FIRST_WORD + 2) == ["b", "a"]
-    assert PAD == 0
-
-
-def _reviews(mirror, monkeypatch):
+def test_vectors_of_reviews_say_what_glove_covers(mirrored, tmp_path, monkeypatch):
     parts = {
         "train": {
             "neg/0_1": "bad film of the year",
@@ -498,73 +470,50 @@ def _reviews(mirror, monkeypatch):
         },
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
     }
-    hashes = {}
-    for path, reviews in zip(imdb.MIRRORED, parts.values(), strict=True):
+    for part, reviews in parts.items():
         lines = "".join(f"{name}\t{text}\n" for name, text in reviews.items())
-        hashes |= [_mirrored(mirror, path, gzip.compress(lines.encode(), mtime=0))]
-    monkeypatch.setattr(imdb, "MIRRORED", hashes)
-
-
-def test_ratings_make_four_classes(mirror, tmp_path, monkeypatch):
-    _reviews(mirror, monkeypatch)
-    ds = load_file(prepare("imdb_ratings", tmp_path))
-    assert ds["target"].values.tolist() == [0, 1, 2, 3, 0, 3]
-    assert ds["inputs"].shape == (6, 300)
-    assert "Yelp" in ds.attrs["substitute"]
-
-
-def test_vectors_of_reviews_say_what_glove_covers(mirror, tmp_path, monkeypatch):
-    _reviews(mirror, monkeypatch)
+        mirrored("imdb", f"aclImdb_{part}.txt.gz", gzip.compress(lines.encode(), mtime=0))
     lines = "".join(
         f"{word} {' '.join([str(value)] * 100)}\n"
         for word, value in (("the", 0.5), ("film", 1.5), ("odd", 9))
     )
+    mirrored("glove", "glove.6B.100d.top.txt.gz", gzip.compress(lines.encode()))
+    monkeypatch.setattr(word_vectors, "WORDS", 4)
     monkeypatch.setattr(
-        imdb_vectors, "MIRRORED", _mirrored(mirror, "g.txt.gz", gzip.compress(lines.encode()))
+        word_vectors, "ppmi_vectors", lambda tokens, ids, scale: np.full((ids, 100), scale)
     )
-    monkeypatch.setattr(imdb_vectors, "WORDS", 4)
-    monkeypatch.setattr(
-        imdb_vectors, "ppmi_vectors", lambda tokens, ids, scale: np.full((ids, 100), scale)
-    )
-    ds = load_file(prepare("imdb_vectors", tmp_path))
-    assert ds.attrs["vocabulary_size"] == FIRST_WORD + 4  # bad, film, good, the: two times each
-    glove = load_vectors(tmp_path, "imdb_vectors", "glove")
+    data = load_prepared(prepare("imdb_vectors", tmp_path))
+    assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
+    assert sorted(data.word_vectors) == ["glove", "ppmi"]
+    glove = data.word_vectors["glove"]
     assert glove[:, 0].tolist()[:3] == [0, 0, 0]
     assert (glove[[4, 6], 7] == [1.5, 0.5]).all()
     # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
-    assert ds.attrs["substitute"].startswith(
-        "GloVe's vectors for 2 of 4 words, 29% of the training"
-    )
-    with pytest.raises(ValueError, match=r"imdb_vectors has no vectors 'elmo'; it has glove, ppmi"):
-        load_vectors(tmp_path, "imdb_vectors", "elmo")
-    assert load_prepared(tmp_path / "imdb_vectors.nc").vocabulary_size == 7
+    assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
 
 
-def test_words_in_the_same_company_get_vectors_in_the_same_direction():
+def test_words_among_the_same_words_get_vectors_in_the_same_direction():
     rng = np.random.default_rng(0)
     cats, meals = [3, 4], [5, 6]  # either of a pair stands among the companions of that pair
     texts = []
     for _ in range(400):
-        pair, company = (cats, (7, 8, 9)) if rng.random() < 0.5 else (meals, (10, 11, 12))
-        texts.append([1, *rng.choice(company, 3), rng.choice(pair), *rng.choice(company, 3)])
-    vectors = imdb_vectors.ppmi_vectors(np.array(texts), ids=13, scale=0.4, size=2)
+        pair, others = (cats, (7, 8, 9)) if rng.random() < 0.5 else (meals, (10, 11, 12))
+        texts.append([1, *rng.choice(others, 3), rng.choice(pair), *rng.choice(others, 3)])
+    vectors = word_vectors.ppmi_vectors(np.array(texts), ids=13, scale=0.4, size=2)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     assert unit[3] @ unit[4] > 0.95 and unit[5] @ unit[6] > 0.95
     assert abs(unit[3] @ unit[5]) < 0.5
     assert vectors[3:].std() == pytest.approx(0.4, rel=1e-3)
 
 
-def test_penn_treebank_as_words_and_as_characters(mirror, tmp_path, monkeypatch):
+def test_penn_treebank_as_words_and_as_characters(mirrored, tmp_path):
     texts = {
         "train": " the cat sat \n the mat \n" * 30,
         "valid": " the cat \n" * 40,
         "test": " the mat \n" * 40,
     }
-    packed = {
-        part: _mirrored(mirror, f"ptb/ptb.{part}.txt.gz", gzip.compress(text.encode(), mtime=0))[1]
-        for part, text in texts.items()
-    }
-    monkeypatch.setattr(_ptb, "PACKED", packed)
+    for part, text in texts.items():
+        mirrored("ptb", f"ptb.{part}.txt.gz", gzip.compress(text.encode(), mtime=0))
     words = load_file(prepare("ptb_words", tmp_path))
     assert words.attrs["vocabulary_size"] == 5  # <eos> and the, 60 times; cat, mat, sat
     assert words["inputs"].values[0, :7].tolist() == [1, 2, 4, 0, 1, 3, 0]
@@ -574,15 +523,6 @@ def test_penn_treebank_as_words_and_as_characters(mirror, tmp_path, monkeypatch)
     first = characters["inputs"].values[0, :12]
     assert first[0] == first[10]  # t of "the" and of "sat"
     assert first[3] == first[7]  # the blanks of "the cat sat"
-
-
-def test_standardised_parts_are_those_of_the_training_part():
-    rng = np.random.default_rng(0)
-    train, test = rng.normal(3, 2, (50, 4, 2)), rng.normal(3, 2, (20, 4, 2))
-    ours, theirs = standardise(train, test)
-    assert np.allclose(theirs * train.std(0) + train.mean(0), test)
-    assert np.allclose(ours.mean(0), 0)
-    assert read_wav(wav_bytes(np.ones(2)), "a").tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

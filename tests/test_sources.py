@@ -1,4 +1,4 @@
-"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of them.
+"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of images and texts.
 
 Downloads are real ones, from a server on the loopback interface; the publishers are never asked.
 """
@@ -23,12 +23,14 @@ from PIL import Image
 
 from lib.experiments import load_profile
 from lib.paths import ROOT
+from lib.results.names import label
 from lib.run.params import read_params
 from lib.tasks import load_prepared
+from lib.tasks.formats import FormatError
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from lib.tasks.sources import _fetch, _text, cifar10, imdb, mnist, prepare, reuters, source_names
+from lib.tasks.sources import _fetch, images, prepare, source_names, texts
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
-from lib.tasks.sources._idx import read_idx
+from lib.tasks.sources._table import ORIGINS, READERS, SETS
 
 
 def _sha256(content):
@@ -51,11 +53,6 @@ def raw(tmp_path, monkeypatch):
     return tmp_path / "data" / "raw"
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture
 def publisher(tmp_path, monkeypatch):
     """A publisher's folder and its address; requests counts what was asked for."""
@@ -63,7 +60,10 @@ def publisher(tmp_path, monkeypatch):
     folder.mkdir()
     asked = []
 
-    class Handler(_Quiet):
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
         def do_GET(self):
             wanted = self.headers.get("Range")
             asked.append(f"{self.path} {wanted}" if wanted else self.path)
@@ -92,12 +92,28 @@ def _files(folder):
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
+def _state(monkeypatch, origin, group, contents):
+    """Let the table state the checksums of these contents, none where a content is None."""
+    stated = {name: _sha256(content) if content else "" for name, content in contents.items()}
+    monkeypatch.setitem(ORIGINS[origin], group, stated)
+
+
+def _mirrored(mirror, monkeypatch, origin, contents, group="mirrored"):
+    """Put files into the mirror, and their checksums into the table."""
+    (mirror / origin).mkdir(exist_ok=True)
+    for name, content in contents.items():
+        (mirror / origin / name).write_bytes(content)
+    _state(monkeypatch, origin, group, contents)
+
+
 # ------------------------------------------------------------------------------- the registry
 
 
-def test_every_file_is_a_data_set_and_every_profile_finds_its_own():
-    folder = ROOT / "lib" / "tasks" / "sources"
-    assert source_names() == sorted(p.stem for p in folder.glob("[!_]*.py"))
+def test_every_row_has_a_reader_and_every_profile_finds_its_own():
+    assert {row["reader"] for row in SETS.values()} <= set(READERS)
+    assert all(label(name) != name for name in SETS)
+    stated = [row.get(group, {}) for row in ORIGINS.values() for group in ("files", "contents")]
+    assert all(re.fullmatch(r"[0-9a-f]{64}|", one) for part in stated for one in part.values())
     for profile in read_params()["profiles"]:
         assert set(load_profile(profile).datasets) <= set(source_names())
 
@@ -139,12 +155,6 @@ def test_a_file_altered_on_disk_is_downloaded_again(raw, publisher):
     path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
     path.write_bytes(b"con")
     assert from_publisher(address + "a.gz", _sha256(b"content"), "toy").read_bytes() == b"content"
-
-
-def test_a_file_the_publisher_does_not_have(raw, publisher):
-    with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
-        from_publisher(publisher[1] + "b.gz", "0" * 64, "toy")
-    assert _files(raw) == []
 
 
 def _left_part(raw, content):
@@ -206,11 +216,44 @@ def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
         _fetch.unpacked(tmp_path / "a.gz", 9_999)
 
 
-def test_a_publisher_out_of_reach(raw, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def test_a_publisher_without_the_file_or_out_of_reach(raw, publisher):
+    with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
+        from_publisher(publisher[1] + "b.gz", "0" * 64, "toy")
     with pytest.raises(DownloadError, match=f"ConnectionError.*set {MIRROR} to a folder"):
         from_publisher("http://127.0.0.1:9/a.gz", "0" * 64, "toy")
     assert _files(raw) == []
+
+
+@pytest.mark.parametrize("sha256", ["", _sha256(b"content")])
+@pytest.mark.parametrize(
+    ("name", "make", "sentence"),
+    [
+        (".a.gz.part", "link", "a.gz.part is no file of its own but a link or a folder; remove"),
+        (".a.gz.part", "folder", "a.gz.part is no file of its own but a link or a folder; remove"),
+        (".a.gz.part", "pipe", "a.gz.part is no file of its own"),
+        ("a.gz", "folder", "a.gz is no file but a folder or a pipe; remove it"),
+        ("a.gz", "pipe", "a.gz is no file but a folder or a pipe; remove it"),
+        ("", "file", "a.gz could not be kept in .*/toy"),
+    ],
+)
+def test_what_lies_in_the_way_of_a_download_is_not_written_through(
+    raw, publisher, tmp_path, name, make, sentence, sha256
+):
+    folder, address, _ = publisher
+    (folder / "a.gz").write_bytes(b"content")
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"con")
+    place = raw / "toy" / name
+    place.parent.mkdir(parents=True)
+    {
+        "link": lambda: place.symlink_to(precious),
+        "folder": lambda: (place / "x").mkdir(parents=True),
+        "pipe": lambda: os.mkfifo(place),
+        "file": lambda: place.write_bytes(b"no folder"),
+    }[make]()
+    with pytest.raises(DownloadError, match=sentence):
+        from_publisher(address + "a.gz", sha256, "toy")
+    assert precious.read_bytes() == b"con"
 
 
 # Files larger than a limit fail to grow, as on a full disk. In a process of its own: the limit is the process's.
@@ -271,14 +314,11 @@ def test_a_full_disk_leaves_no_download(tmp_path, publisher):
 # ------------------------------------------------------------------------------- mirrors
 
 
-def test_a_mirror_that_is_no_folder(tmp_path, monkeypatch):
+def test_a_mirror_that_is_no_folder_or_has_no_such_file(mirror, tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"the mirror has no mnist/train-images"):
+        prepare("mnist", tmp_path / "out")
     monkeypatch.setenv(MIRROR, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=f"{MIRROR} is '.*nowhere', which is not a folder"):
-        prepare("mnist", tmp_path)
-
-
-def test_a_file_missing_in_the_mirror(mirror, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"the mirror has no mnist/train-images"):
         prepare("mnist", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -288,11 +328,16 @@ FIRST_FILES = {
     "fashion_mnist": "fashion_mnist/train-images-idx3-ubyte.gz",
     "cifar10": "cifar10/cifar10_train_jpeg.npz",
     "imdb": "imdb/aclImdb_train.txt.gz",
+    "ptb_words": "ptb/ptb.train.txt.gz",
+    "har2": "hapt/hapt_raw.npz",
+    "dsa19": "dsa/dsa_every4th_segment.npz",
+    "heart_rate": "bidmc/bidmc_53x480s.npz",
+    "keywords12": "speech_commands/speech_commands_v0.02.tar.gz",
 }
 
 
 @pytest.mark.parametrize("name", FIRST_FILES)
-def test_an_altered_file_in_the_mirror_is_named(name, mirror, tmp_path):
+def test_an_altered_file_in_the_mirror_is_named_and_stays(name, mirror, tmp_path):
     path = mirror / FIRST_FILES[name]
     path.parent.mkdir()
     path.write_bytes(b"altered")
@@ -300,6 +345,7 @@ def test_an_altered_file_in_the_mirror_is_named(name, mirror, tmp_path):
         prepare(name, tmp_path / "out")
     assert str(error.value).startswith(f"{FIRST_FILES[name]}: expected SHA-256 ")
     assert _sha256(b"altered") in str(error.value)
+    assert path.exists()
     assert not (tmp_path / "out").exists()
 
 
@@ -310,14 +356,10 @@ def _reuters_mirror(mirror, contents):
         (mirror / "reuters" / f"reut2-{i:03}.sgm.gz").write_bytes(packed)
 
 
-def test_an_altered_text_in_the_mirror_is_named(mirror, tmp_path):
+def test_an_altered_or_truncated_text_in_the_mirror_is_named(mirror, tmp_path):
     _reuters_mirror(mirror, lambda i: b"altered")
     with pytest.raises(ChecksumError, match=r"reut2-000.sgm: expected SHA-256 0ec5.*, found"):
         prepare("reuters", tmp_path / "out")
-
-
-def test_a_truncated_text_in_the_mirror_is_named(mirror, tmp_path):
-    _reuters_mirror(mirror, lambda i: b"text " * 100)
     path = mirror / "reuters" / "reut2-000.sgm.gz"
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(ChecksumError, match=r"reut2-000.sgm.gz cannot be unpacked .* replace it"):
@@ -332,118 +374,145 @@ def _idx(array):
     return gzip.compress(header + array.astype(np.uint8).tobytes(), mtime=0)
 
 
-def test_idx_images_become_rows_of_pixels(mirror, tmp_path, monkeypatch):
-    images = np.arange(12).reshape(2, 2, 3) * 20
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_idx_images_become_rows_of_pixels(name, mirror, tmp_path, monkeypatch):
+    drawn = np.arange(12).reshape(2, 2, 3) * 20
     contents = {
-        name: _idx(images if "images" in name else np.array([1, 0])) for name in mnist.SHA256
+        file: _idx(drawn if "images" in file else np.array([1, 0]))
+        for file in ORIGINS[name]["files"]
     }
-    (mirror / "mnist").mkdir()
-    for name, content in contents.items():
-        (mirror / "mnist" / name).write_bytes(content)
-    monkeypatch.setattr(mnist, "SHA256", {n: _sha256(c) for n, c in contents.items()})
-    ds = load_file(prepare("mnist", tmp_path))
+    _mirrored(mirror, monkeypatch, name, contents, "files")
+    ds = load_file(prepare(name, tmp_path))
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
     assert ds["target"].values.tolist() == [1, 0, 1, 0]
     assert ds["split"].values.tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "error", "sentence"),
     [
-        (b"", "is no idx file"),
-        (b"\0\0\x0d\x01\0\0\0\0", "is no idx file"),
-        (b"\0\0\x08\x01\0\0\0\x05abc", "expected 5 values, got 3"),
+        (gzip.compress(b""), ValueError, "is no idx file"),
+        (gzip.compress(b"\0\0\x0d\x01\0\0\0\0"), ValueError, "is no idx file"),
+        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), ValueError, "expected 5 values, got 3"),
+        (_idx(np.arange(50))[:30], ChecksumError, r"labels.gz cannot be unpacked"),
     ],
 )
-def test_what_is_no_idx_file_is_refused(content, sentence, tmp_path):
+def test_what_is_no_idx_file_is_refused(content, error, sentence, tmp_path):
     path = tmp_path / "labels.gz"
-    path.write_bytes(gzip.compress(content))
-    with pytest.raises(ValueError, match=sentence):
-        read_idx(path)
-
-
-def test_a_truncated_gzip_file_is_refused(tmp_path):
-    path = tmp_path / "labels.gz"
-    path.write_bytes(_idx(np.arange(50))[:30])
-    with pytest.raises(ChecksumError, match=r"labels.gz cannot be unpacked"):
-        read_idx(path)
+    path.write_bytes(content)
+    with pytest.raises(error, match=sentence):
+        images.read_idx(path)
 
 
 def _tar(path, members):
     with tarfile.open(path, "w:gz") as tar:
         for name, content in members:
             info = tarfile.TarInfo(name)
-            if content is None:  # a link out of the archive
-                info.type, info.linkname = tarfile.SYMTYPE, "/etc/hostname"
+            if isinstance(content, str):  # a link, maybe out of the archive
+                info.type, info.linkname = tarfile.SYMTYPE, content
                 tar.addfile(info)
             else:
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
 
 
-def _served(module, publisher, monkeypatch, name):
-    """Let a data set's publisher be the local one."""
+def _served(origin, name, publisher, monkeypatch, stated=True):
+    """Let an origin's publisher be the local one; of some archives no checksum is stated."""
     folder, address, _ = publisher
-    monkeypatch.setattr(module, "URL", address + name)
-    if hasattr(module, "ARCHIVE"):
-        monkeypatch.setattr(module, "ARCHIVE", _sha256((folder / name).read_bytes()))
+    monkeypatch.setitem(ORIGINS[origin], "address", address)
+    content = (folder / name).read_bytes() if stated else None
+    _state(monkeypatch, origin, "published", {name: content})
 
 
 def test_cifar10_from_the_publisher(raw, publisher, tmp_path, monkeypatch):
     planes = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
     members = [
-        (name, bytes([i]) + planes[i].tobytes())
-        for i, name in enumerate([*cifar10.TRAIN, *cifar10.TEST])
+        (f"cifar-10-batches-bin/{name}.bin", bytes([i]) + planes[i].tobytes())
+        for i, name in enumerate([*images.BATCHES, images.TEST])
     ]
-    _tar(publisher[0] / "c.tar.gz", [("../evil", b"x"), *members])
-    _served(cifar10, publisher, monkeypatch, "c.tar.gz")
+    name = "cifar-10-binary.tar.gz"
+    _tar(publisher[0] / name, members)
+    _served("cifar10", name, publisher, monkeypatch)
     ds = load_file(prepare("cifar10", tmp_path / "out"))
     assert ds["inputs"].shape == (6, 1024, 3)
     assert ds["target"].values.tolist() == [0, 1, 2, 3, 4, 5]
     # Row 2, column 5 of the third image: red, green, blue.
     assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[2, :, 2, 5].tolist()
     assert ds.attrs["substitute"] == ""
-    assert _files(raw) == ["cifar10/c.tar.gz"]
-    assert not (raw / "evil").exists()
-    assert not (raw.parent / "evil").exists()
+    assert _files(raw) == [f"cifar10/{name}"]
+
+
+def _npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def _jpeg(grey):
+    stream = io.BytesIO()
+    Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
+    return stream.getvalue()
 
 
 def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path, monkeypatch):
-    hashes = {}
-    (mirror / "cifar10").mkdir()
-    for path in cifar10.MIRRORED:
-        streams = []
-        for grey in (0, 255):
-            stream = io.BytesIO()
-            Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
-            streams.append(stream.getvalue())
-        np.savez(
-            mirror / path,
-            jpeg=np.frombuffer(b"".join(streams), np.uint8),
-            offsets=np.cumsum([0, *map(len, streams)]),
-            labels=np.array([3, 7], np.uint8),
-        )
-        hashes[path] = _sha256((mirror / path).read_bytes())
-    monkeypatch.setattr(cifar10, "MIRRORED", hashes)
+    streams = [_jpeg(grey) for grey in (0, 255)]
+    content = _npz(
+        jpeg=np.frombuffer(b"".join(streams), np.uint8),
+        offsets=np.cumsum([0, *map(len, streams)]),
+        labels=np.array([3, 7], np.uint8),
+    )
+    names = [f"cifar10_{part}_jpeg.npz" for part in ("train", "test")]
+    _mirrored(mirror, monkeypatch, "cifar10", dict.fromkeys(names, content))
     ds = load_file(prepare("cifar10", tmp_path))
     assert ds["target"].values.tolist() == [3, 7, 3, 7]
     assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
     assert "JPEG" in ds.attrs["substitute"]
-
-
-def test_a_pickle_in_the_mirror_is_not_loaded(mirror, tmp_path, monkeypatch):
-    (mirror / "cifar10").mkdir()
-    path = mirror / "cifar10" / "cifar10_train_jpeg.npz"
-    np.savez(path, jpeg=np.array([{}], object), offsets=np.array([0]), labels=np.array([0]))
-    hashes = dict.fromkeys(cifar10.MIRRORED, _sha256(path.read_bytes()))
-    monkeypatch.setattr(cifar10, "MIRRORED", hashes)
+    pickled = _npz(jpeg=np.array([{}], object), offsets=np.array([0]), labels=np.array([0]))
+    _mirrored(mirror, monkeypatch, "cifar10", dict.fromkeys(names, pickled))
     with pytest.raises(ValueError, match=r"allow_pickle=False"):
         prepare("cifar10", tmp_path)
 
 
+def test_the_exact_images_are_the_same_from_mirror_and_publisher(
+    mirror, publisher, tmp_path, monkeypatch, request
+):
+    for name, value in (("FIRST_OF_ONE", 3), ("FIRST_OF_OTHERS", 2), ("A_FILE", 4)):
+        monkeypatch.setattr(images, name, value)
+    rng = np.random.default_rng(0)
+    planes = rng.integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
+    labels = rng.integers(0, 10, (6, 4), dtype=np.uint8)
+    pictures = planes.transpose(0, 1, 3, 4, 2)
+    first = _npz(images=pictures[0, :3], labels=labels[0, :3])
+    heads = _npz(
+        train_images=pictures[1:5, :2].reshape(-1, 32, 32, 3),
+        train_labels_all=labels[:5].ravel(),
+        test_images=pictures[5, :2],
+        test_labels_all=labels[5],
+    )
+    files = {"cifar10_train_first4000_exact.npz": first, "cifar10_heads_exact.npz": heads}
+    _mirrored(mirror, monkeypatch, "cifar10", files)
+    mirrored = prepare("cifar10_exact", tmp_path / "a")
+    request.getfixturevalue("raw")
+    members = [
+        (
+            f"cifar-10-batches-bin/{name}.bin",
+            b"".join(
+                bytes([one]) + p.tobytes() for one, p in zip(labels[k], planes[k], strict=True)
+            ),
+        )
+        for k, name in enumerate([*images.BATCHES, images.TEST])
+    ]
+    _tar(publisher[0] / "cifar-10-binary.tar.gz", members)
+    _served("cifar10", "cifar-10-binary.tar.gz", publisher, monkeypatch)
+    assert prepare("cifar10_exact", tmp_path / "b").read_bytes() == mirrored.read_bytes()
+    assert load_file(mirrored)["target"].values[3:5].tolist() == labels[1, :2].tolist()
+
+
 def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
-    data = load_prepared(prepare("digits", tmp_path))
+    path, again = (prepare("digits", tmp_path / name) for name in "ab")
+    assert path.read_bytes() == again.read_bytes()
+    data = load_prepared(path)
     assert len(data.train.targets) + len(data.test.targets) == 1797
     assert data.train.inputs.shape[1:] == (64, 1)
     assert data.noise_inputs == round(1000 * 64 / 784)
@@ -453,16 +522,11 @@ def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_pa
     assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
 
 
-def test_preparing_twice_gives_the_same_bytes(tmp_path):
-    first, second = (prepare("digits", tmp_path / name).read_bytes() for name in "ab")
-    assert first == second
-
-
 # ------------------------------------------------------------------------------- texts
 
 
 def test_words_are_numbered_by_their_frequency_in_the_training_part():
-    train, test = _text.encode(["b a b", "b c a"], ["a z z z b"])
+    train, test = texts.encode(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
     assert train.shape == (2, 500)
     assert train.dtype == np.int16
@@ -470,19 +534,21 @@ def test_words_are_numbered_by_their_frequency_in_the_training_part():
     assert train[1, -4:].tolist() == [START, b, c, a]
     assert (train[:, :-4] == PAD).all()
     assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
+    # A vocabulary and a length of its own.
+    train, test = texts.encode(["b a b c", "a b"], ["c d"], vocabulary_size=b + 2, length=3)
+    assert train.tolist() == [[a, b, UNKNOWN], [1, a, b]]
+    assert test.tolist() == [[1, UNKNOWN, UNKNOWN]]
+    assert texts.vocabulary(["b a b c", "a b"], FIRST_WORD + 2) == ["b", "a"]
 
 
-def test_a_long_text_keeps_its_end():
+def test_a_long_text_keeps_its_end_and_the_vocabulary_has_ten_thousand_ids():
     text = " ".join(f"w{i}" for i in range(600))
-    train, _ = _text.encode([text, "w599 w599", "w100 w100"], ["w0"])
+    train, _ = texts.encode([text, "w599 w599", "w100 w100"], ["w0"])
     assert train[0].min() >= FIRST_WORD, "a long text has neither filling nor a start"
     assert train[0, -1] == train[1, -1]
     assert train[0, 0] == train[2, -1]
-
-
-def test_the_vocabulary_has_ten_thousand_ids():
     common = " ".join(f"word{i} word{i}" for i in range(10_000 - FIRST_WORD))
-    train, _ = _text.encode([common, "rare word0"], ["word1"])
+    train, _ = texts.encode([common, "rare word0"], ["word1"])
     assert train.max() == 9_999
     assert train[1, -2:].tolist() == [UNKNOWN, FIRST_WORD]
 
@@ -493,45 +559,56 @@ REVIEWS = {
 }
 
 
-def _imdb_mirror(mirror, monkeypatch):
-    (mirror / "imdb").mkdir()
-    hashes = {}
-    for path, reviews in zip(imdb.MIRRORED, REVIEWS.values(), strict=True):
-        lines = "".join(f"{name}\t{text}\n" for name, text in reviews.items())
-        (mirror / path).write_bytes(gzip.compress(lines.encode(), mtime=0))
-        hashes[path] = _sha256((mirror / path).read_bytes())
-    monkeypatch.setattr(imdb, "MIRRORED", hashes)
+def _imdb_members():
+    return [
+        (f"aclImdb/{part}/{name}.txt", text.encode())
+        for part, reviews in REVIEWS.items()
+        for name, text in reversed(reviews.items())
+    ]
 
 
 def test_imdb_is_the_same_from_mirror_and_publisher(
     tmp_path, publisher, mirror, monkeypatch, request
 ):
-    _imdb_mirror(mirror, monkeypatch)
+    contents = {}
+    for part, reviews in REVIEWS.items():
+        lines = "".join(f"{name}\t{text}\n" for name, text in reviews.items())
+        contents[f"aclImdb_{part}.txt.gz"] = gzip.compress(lines.encode(), mtime=0)
+    _mirrored(mirror, monkeypatch, "imdb", contents)
     mirrored = prepare("imdb", tmp_path / "mirrored")
+    stars = load_file(prepare("imdb_ratings", tmp_path))
+    assert stars["target"].values.tolist() == [0, 0, 3, 1, 2]
+    assert stars["inputs"].shape == (5, 300)
+    assert "Yelp" in stars.attrs["substitute"]
     request.getfixturevalue("raw")
-    members = [
-        (f"aclImdb/{part}/{name}.txt", text.encode())
-        for part, reviews in REVIEWS.items()
-        for name, text in reversed(reviews.items())
-    ]
-    hostile = [
-        ("aclImdb/train/pos/7_9.txt", None),
-        ("../../pos/8_9.txt", b"evil"),
-        ("aclImdb/train/../pos/9_9.txt", b"evil"),
+    others = [
+        ("aclImdb/train/pos/7_9.txt", "/etc/hostname"),
         ("aclImdb/train/unsup/0_0.txt", b"no label"),
         ("aclImdb/train/labeledBow.feat", b"1 2:3"),
     ]
-    _tar(publisher[0] / "i.tar.gz", hostile + members)
-    _served(imdb, publisher, monkeypatch, "i.tar.gz")
+    name = "aclImdb_v1.tar.gz"
+    _tar(publisher[0] / name, others + _imdb_members())
+    _served("imdb", name, publisher, monkeypatch)
     before = _files(tmp_path)
     published = prepare("imdb", tmp_path / "published")
     assert published.read_bytes() == mirrored.read_bytes()
     new = sorted(set(_files(tmp_path)) - set(before))
-    assert new == ["data/raw/imdb/i.tar.gz", "published/imdb.nc"]
+    assert new == [f"data/raw/imdb/{name}", "published/imdb.nc"]
     ds = load_file(published)
     assert ds["target"].values.tolist() == [0, 0, 1, 0, 1]
     bad = ds["inputs"].values[0, -1]
     assert ds["inputs"].values[0, -4:].tolist() == [START, bad, ds["inputs"].values[0, -2], bad]
+
+
+@pytest.mark.parametrize("evil", ["../../pos/8_9.txt", "aclImdb/train/../pos/9_9.txt"])
+def test_an_archive_that_reaches_out_of_its_folder_is_refused(
+    evil, raw, publisher, tmp_path, monkeypatch
+):
+    _tar(publisher[0] / "aclImdb_v1.tar.gz", [(evil, b"evil"), *_imdb_members()])
+    _served("imdb", "aclImdb_v1.tar.gz", publisher, monkeypatch)
+    with pytest.raises(FormatError, match="lies outside the archive's folder; refused"):
+        prepare("imdb", tmp_path / "out")
+    assert not list(tmp_path.rglob("*_9.txt"))
 
 
 def _document(number, topics, title, body):
@@ -550,10 +627,10 @@ def test_a_document_is_its_first_topic_title_and_body():
         + _document(2, [], "NO TOPIC", "at all")
         + _document(3, ["earn"], "", "unprocessed text")
     )
-    (grain, wheat), (earn, bare) = reuters.parse(content)
+    (grain, wheat), (earn, bare) = texts.parse(content)
     assert (grain, earn) == ("grain", "earn")
-    assert _text.words(wheat) == ["wheat", "up", "up", "3", "pct", "x", "said"]
-    assert _text.words(bare) == ["unprocessed", "text"]
+    assert texts.words(wheat) == ["wheat", "up", "up", "3", "pct", "x", "said"]
+    assert texts.words(bare) == ["unprocessed", "text"]
 
 
 SGML = [
@@ -563,11 +640,16 @@ SGML = [
     ).encode("latin-1")
     for i in range(22)
 ]
+NAME = "r.zip"
 
 
 @pytest.fixture
 def small_reuters(monkeypatch):
-    monkeypatch.setattr(reuters, "SHA256", tuple(map(_sha256, SGML)))
+    names = ORIGINS["reuters"]["contents"]
+    _state(monkeypatch, "reuters", "contents", dict(zip(names, SGML, strict=True)))
+    monkeypatch.setattr(
+        texts, "fetch", lambda o, n: _fetch.fetch(o, NAME if n.endswith(".zip") else n)
+    )
 
 
 def _reuters_archive(path, members):
@@ -586,47 +668,53 @@ def test_reuters_is_the_same_from_mirror_and_publisher(
     _reuters_mirror(mirror, SGML.__getitem__)
     mirrored = prepare("reuters", tmp_path / "mirrored")
     request.getfixturevalue("raw")
-    _reuters_archive(publisher[0] / "r.zip", [("../evil", b"x"), *_sgml_members()])
-    _served(reuters, publisher, monkeypatch, "r.zip")
+    _reuters_archive(publisher[0] / NAME, _sgml_members())
+    _served("reuters", NAME, publisher, monkeypatch, stated=False)
     assert prepare("reuters", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    assert not list(tmp_path.rglob("evil"))
     ds = load_file(mirrored)
     labels, test = ds["target"].values, ds["split"].values == 1
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
 
 
+_LOOP = [("reut2-000.sgm", "reut2-001.sgm"), ("reut2-001.sgm", "reut2-000.sgm")]
+
+
 @pytest.mark.parametrize(
     ("members", "sentence"),
     [
         (_sgml_members([b"altered", *SGML[1:]]), "reut2-000.sgm: expected SHA-256"),
-        (_sgml_members([None, *SGML[1:]]), "r.zip: expected a zip .* has been removed: run again"),
-        (_sgml_members(SGML[:5]), "r.zip: expected a zip .* has been removed: run again"),
-        (_sgml_members([bytes(2**26 + 1), *SGML[1:]]), "holds more than 67108864 bytes"),
+        (
+            _sgml_members(["/etc/hostname", *SGML[1:]]),
+            "r.zip: found .* is no reut2-000.sgm in it.* removed",
+        ),
+        (
+            [*_LOOP, *_sgml_members()[2:]],
+            "r.zip: found .* is no reut2-000.sgm in it.* has been removed",
+        ),
+        (
+            _sgml_members(SGML[:5]),
+            "r.zip: found .* no reut2-005.sgm in it.* has been removed: run again",
+        ),
+        (_sgml_members([bytes(2**26 + 1), *SGML[1:]]), "has more than the 67108864 bytes"),
+        ([("../evil", b"x"), *_sgml_members()], "'../evil' lies outside .* has been removed"),
+        (None, "r.zip: found something else .* has been removed"),
     ],
-    ids=["altered", "link", "incomplete", "bomb"],
+    ids=["altered", "link", "loop", "incomplete", "bomb", "outside", "truncated"],
 )
 def test_another_reuters_archive_is_refused_and_removed(
     small_reuters, raw, publisher, tmp_path, monkeypatch, members, sentence
 ):
-    _reuters_archive(publisher[0] / "r.zip", members)
-    _served(reuters, publisher, monkeypatch, "r.zip")
-    with pytest.raises(ChecksumError, match=sentence):
+    path = publisher[0] / NAME
+    _reuters_archive(path, members or _sgml_members())
+    if members is None:
+        path.write_bytes(path.read_bytes()[:-30])
+    _served("reuters", NAME, publisher, monkeypatch, stated=False)
+    with pytest.raises(ChecksumError, match=sentence) as error:
         prepare("reuters", tmp_path / "out")
+    assert "\n" not in str(error.value)
     assert _files(raw) == []
     assert not (tmp_path / "out").exists()
-
-
-def test_a_truncated_reuters_archive_is_refused_and_removed(
-    small_reuters, raw, publisher, tmp_path, monkeypatch
-):
-    path = publisher[0] / "r.zip"
-    _reuters_archive(path, _sgml_members())
-    path.write_bytes(path.read_bytes()[:-30])
-    _served(reuters, publisher, monkeypatch, "r.zip")
-    with pytest.raises(ChecksumError, match=r"r.zip: expected a zip .* has been removed"):
-        prepare("reuters", tmp_path / "out")
-    assert _files(raw) == []
 
 
 # ------------------------------------------------------------------------------- the real files
@@ -634,13 +722,19 @@ def test_a_truncated_reuters_archive_is_refused_and_removed(
 REAL = pytest.mark.skipif(
     not os.environ.get(MIRROR), reason=f"{MIRROR} is not set, so the real files are not at hand"
 )
-EXPECTED = {  # training, test, shape of an input sequence, classes, frequency of the rarest class
-    "mnist": (60_000, 10_000, (784, 1), 10, 6_313),
-    "fashion_mnist": (60_000, 10_000, (784, 1), 10, 7_000),
-    "cifar10": (50_000, 10_000, (1024, 3), 10, 6_000),
-    "imdb": (25_000, 25_000, (500,), 2, 25_000),
+EXPECTED = {  # training, validation, test, shape of an input sequence, outputs, frequency of the rarest class
+    "mnist": (60_000, 0, 10_000, (784, 1), 10, 6_313),
+    "fashion_mnist": (60_000, 0, 10_000, (784, 1), 10, 7_000),
+    "cifar10": (50_000, 0, 10_000, (1024, 3), 10, 6_000),
+    "imdb": (25_000, 0, 25_000, (500,), 2, 25_000),
     # The dissertation's smallest test part has about 2,800 sequences (3.5).
-    "reuters": (8_421, 2_807, (500,), 46, 16),
+    "reuters": (8_421, 0, 2_807, (500,), 46, 16),
+    "har2": (7_415, 0, 2_996, (128, 9), 2, None),
+    "dsa19": (1_140, 0, 1_140, (125, 45), 19, 120),
+    "cifar10_exact": (8_068, 0, 1_017, (1024, 3), 10, None),
+    "heart_rate": (5_565, 1_192, 1_192, (4000, 2), 1, None),
+    "ptb_words": (18_591, 1_475, 1_648, (50,), 10_000, None),
+    "ptb_characters": (100_349, 7_860, 8_848, (50,), 50, None),
 }
 
 
@@ -648,33 +742,13 @@ EXPECTED = {  # training, test, shape of an input sequence, classes, frequency o
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_real_data_are_what_their_publishers_say(name, tmp_path):
     ds = load_file(prepare(name, tmp_path))
-    train, test, shape, classes, rarest = EXPECTED[name]
-    split = ds["split"].values
-    assert ((split == 0).sum(), (split == 1).sum()) == (train, test)
-    assert ds["inputs"].shape[1:] == shape
-    assert ds.attrs["outputs"] == classes
-    assert np.bincount(ds["target"].values).min() == rarest
-    assert ds["inputs"].values.max() == ds["inputs"].attrs["valid_max"]
-    assert ds["inputs"].values.min() == 0
-    assert bool(ds.attrs["substitute"]) == (name == "cifar10")
-
-
-SERIES = {  # training, validation, test, shape of an input sequence, outputs
-    "har2": (7_415, 0, 2_996, (128, 9), 2),
-    "dsa19": (1_140, 0, 1_140, (125, 45), 19),
-    "cifar10_exact": (8_068, 0, 1_017, (1024, 3), 10),
-    "heart_rate": (5_565, 1_192, 1_192, (4000, 2), 1),
-    "ptb_words": (18_591, 1_475, 1_648, (50,), 10_000),
-    "ptb_characters": (100_349, 7_860, 8_848, (50,), 50),
-}
-
-
-@REAL
-@pytest.mark.parametrize("name", SERIES)
-def test_the_further_real_data_have_the_sizes_of_their_specification(name, tmp_path):
-    ds = load_file(prepare(name, tmp_path))
-    train, validation, test, shape, outputs = SERIES[name]
+    train, validation, test, shape, outputs, rarest = EXPECTED[name]
     split = ds["split"].values
     assert [(split == part).sum() for part in (0, 2, 1)] == [train, validation, test]
     assert ds["inputs"].shape[1:] == shape
     assert ds.attrs["outputs"] == outputs
+    if rarest:
+        assert np.bincount(ds["target"].values).min() == rarest
+    if ds.attrs["kind"] != "series":
+        assert ds["inputs"].values.max() == ds["inputs"].attrs["valid_max"]
+        assert ds["inputs"].values.min() == 0

@@ -1,10 +1,11 @@
 """What readers call an architecture or a data set, and the colour and marker that it has in every figure.
 
-Names are read from the files themselves, without importing what trains: a cell's ``title``, the beginning of a data set's
-docstring. A cell that is added as one more file is named and coloured by itself.
+Names are read from the files themselves, without importing what trains: a cell's ``title``, that in a data set's
+row. A cell that is added as one more file is named and coloured by itself.
 """
 
 import ast
+import tomllib
 import zlib
 from functools import cache
 from itertools import cycle, islice
@@ -40,7 +41,7 @@ LABELS = {"irnn": "iRNN", "digits": "Digits", "cifar10": "CIFAR10", "reuters": "
 """Names that a text writes otherwise than the file does."""
 
 _CELLS = ROOT / "lib" / "cells"
-_SOURCES = ROOT / "lib" / "tasks" / "sources"
+_SETS = ROOT / "lib" / "tasks" / "sources" / "table.toml"
 
 
 def label(name: str) -> str:
@@ -80,12 +81,8 @@ def cell_titles(folder: Path = _CELLS) -> dict[str, str]:
 @cache
 def _titles() -> dict[str, str]:
     cells = {name: _sentence_case(title) for name, title in cell_titles().items()}
-    sources = {
-        path.stem: (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem).partition(
-            ":"
-        )[0]
-        for path in _modules(_SOURCES)
-    }
+    rows = tomllib.loads(_SETS.read_text("utf-8"))["sets"]
+    sources = {name: row["title"] for name, row in rows.items()}
     return sources | cells
 
 

@@ -57,6 +57,8 @@ class Schema:
     unions
         The statuses of attempts that are a union of grids: they may also be `NOT_PLANNED`. In all others every
         level meets every other.
+    attributes
+        What a dataset must say of itself beside its schema.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Schema:
     variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
     check: Callable[[xr.Dataset], None] | None = None
     unions: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ("profile",)
 
     def empty(
         self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
@@ -128,9 +131,9 @@ class Schema:
                 f"expected results of schema {self.name!r}, got {ds.attrs.get('schema')!r}; "
                 "rebuild them with `make repro`"
             )
-        if ds.attrs.get("profile") is None:
+        if missing := [name for name in self.attributes if ds.attrs.get(name) is None]:
             raise ResultsError(
-                "the attribute 'profile' is missing; rebuild the results with `make repro`"
+                f"the attribute {missing[0]!r} is missing; rebuild the results with `make repro`"
             )
         for name, (dims, dtype, _, _) in self.variables.items():
             if name not in ds:

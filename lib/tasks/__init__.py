@@ -1,12 +1,21 @@
 """Data sets and the tasks made of them, as plain arrays; networks are not known here.
 
-A task is one file that registers how it is made (see `lib.tasks._registry.task`), a data set one file in `sources`.
+A task is one file that registers how it is made (see `lib.tasks._registry.task`), a data set one row in `sources/table.toml`.
 """
 
 from lib.registry import import_files
-from lib.tasks._registry import TASKS, check_task, make_task, task_module, task_settings
+from lib.tasks._registry import check_task, make_task, task_draws, task_module, task_settings
 from lib.tasks.data import Part, Task, load_prepared
 
 import_files(__name__, __path__)
 
-__all__ = ["TASKS", "Part", "Task", "check_task", "load_prepared", "make_task", "task_module", "task_settings"]
+__all__ = [
+    "Part",
+    "Task",
+    "check_task",
+    "load_prepared",
+    "make_task",
+    "task_draws",
+    "task_module",
+    "task_settings",
+]

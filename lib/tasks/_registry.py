@@ -1,75 +1,151 @@
-"""The registry that the tasks' files fill: a task is made from its name and its settings."""
+"""The registry that the tasks' files fill: a task is made from its name and its settings.
+
+What every task of a prepared data set may say stands here and nowhere else: which data set, how many of its sequences, and how
+many of them are held out.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from lib.tasks.data import Task
+from lib.tasks.data import Task, hold_out, load_prepared
 
-Make = Callable[..., Task]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Size = Annotated[int, Field(ge=0, le=10**9)]
+"""A number of sequences or steps; 0 stands for all there are."""
 
-TASKS: dict[str, Make] = {}
+_SHARED = {
+    "dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...),
+    **dict.fromkeys(("train_size", "validation_size", "test_size"), (Size, 0)),
+}
+"""Settings of every task of a prepared data set: its name, the sequences to keep (see `lib.tasks.data.load_prepared`), and those
+taken out of the training part to validate on. A maker that cuts by itself names the sizes among its own settings."""
+_SHOWN = 60
+"""Characters of a wrong value that a sentence repeats."""
 
 
-def task(make: Make) -> Make:
-    """Register a function ``(prepared, rng, *, settings...) -> Task`` under its own name.
+@dataclass(frozen=True)
+class _Maker:
+    make: Callable[..., Task]
+    reads: bool
+    """Whether it makes the task of a prepared data set."""
+    draws: bool
+    takes: frozenset[str]
+    """Names of its arguments and settings."""
+    settings: type[BaseModel]
 
-    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs; the settings are
-    keywords, and what `params.yaml` may say of the task.
+
+TASKS: dict[str, _Maker] = {}
+
+
+def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Callable[..., Task]:
+    """Register a function ``(data, rng, *, settings...) -> Task`` under its own name.
+
+    It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what the task's variation needs, as
+    far as it names them. With `draws` the task has no set of given size but draws sequences without an end. Settings are keywords, annotated with their types and ranges: what `params.yaml` may say of the task.
     """
-    TASKS[make.__name__] = make
+    if make is None:
+        return partial(task, draws=draws)
+    parameters = inspect.signature(make).parameters
+    own = {
+        p.name: (p.annotation, ... if p.default is p.empty else p.default)
+        for p in parameters.values()
+        if p.kind is p.KEYWORD_ONLY
+    }
+    shared = _SHARED if "data" in parameters else {}
+    strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    settings = create_model(make.__name__, __config__=strict, **shared | own)
+    TASKS[make.__name__] = _Maker(
+        make, "data" in parameters, draws, frozenset(parameters), settings
+    )
     return make
 
 
 def check_task(spec: Mapping) -> None:
-    """Refuse a task that cannot be made, without making it.
-
-    Raises
-    ------
-    ValueError
-        The task is unknown, or a setting is unknown or missing; one sentence with what there is.
-    """
-    make = _find(spec)
-    settings = inspect.signature(make).parameters.values()
-    known = {p.name: p for p in settings if p.kind is p.KEYWORD_ONLY}
-    given = set(spec) - {"task"}
-    if unknown := sorted(given - set(known)):
-        raise ValueError(
-            f"task {make.__name__!r} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}"
-        )
-    needed = [name for name, p in known.items() if p.default is p.empty]
-    if missing := [name for name in needed if name not in given]:
-        raise ValueError(f"task {make.__name__!r} needs the setting {missing[0]!r}")
+    """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the wrong type or out of range."""
+    maker, given = _checked(spec)
+    if not maker.reads and "rng" not in maker.takes:
+        maker.make(**_own(maker, given))
 
 
 def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) -> Task:
     """Return the task that `spec` asks for: its name under ``task``, and its settings.
 
-    Raises
-    ------
-    ValueError
-        As `check_task`, and whatever the task says of settings that do not fit its data.
+    `prepared` is the folder of the prepared data sets, `rng` draws what the task's variation needs. Raises `ValueError` as
+    `check_task`, and whatever the task says of settings that do not fit its data.
     """
-    check_task(spec)
-    settings = {name: value for name, value in spec.items() if name != "task"}
-    return _find(spec)(prepared, rng, **settings)
+    maker, given = _checked(spec)
+    arguments = _own(maker, given)
+    if "rng" in maker.takes:
+        arguments["rng"] = rng
+    if maker.reads:
+        cut = {
+            name: 0 if name in maker.takes else given[name] for name in _SHARED if name != "dataset"
+        }
+        path = Path(prepared) / f"{given['dataset']}.nc"
+        data = load_prepared(path, cut["train_size"], cut["test_size"])
+        arguments["data"] = hold_out(data, cut["validation_size"])
+    return maker.make(**arguments)
 
 
 def task_module(spec: Mapping) -> str:
     """Return the module that makes the task, for the fingerprint of a training."""
-    return _find(spec).__module__
-
-
-def _find(spec: Mapping) -> Make:
-    name = spec.get("task")
-    if name not in TASKS:
-        raise ValueError(f"unknown task {name!r}; known: {', '.join(sorted(TASKS))}")
-    return TASKS[name]
+    return _find(spec).make.__module__
 
 
 def task_settings(name: object) -> tuple[str, ...]:
     """Return the names of a task's settings; raises `ValueError` where there is no such task."""
-    parameters = inspect.signature(_find({"task": name})).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    return tuple(_find({"task": name}).settings.model_fields)
+
+
+def task_draws(spec: Mapping) -> bool:
+    """Return whether a task draws its sequences, so that nothing says yet how many to test on."""
+    return _find(spec).draws
+
+
+def _find(spec: Mapping) -> _Maker:
+    name = spec.get("task") if isinstance(spec, Mapping) else None
+    if not isinstance(name, str):
+        raise ValueError(
+            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {_short(spec)}"
+        )
+    if name not in TASKS:
+        raise ValueError(f"unknown task {_short(name)}; known: {', '.join(sorted(TASKS))}")
+    return TASKS[name]
+
+
+def _own(maker: _Maker, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name in maker.takes}
+
+
+def _checked(spec: Mapping) -> tuple[_Maker, dict[str, Any]]:
+    """Return a task's maker and all its settings, defaults among them."""
+    maker = _find(spec)
+    said = {key: value for key, value in spec.items() if key != "task"}
+    try:
+        given = maker.settings.model_validate(said)
+    except ValidationError as error:
+        problem, name = error.errors()[0], maker.settings.__name__
+        key = problem["loc"][0]
+        match problem["type"]:
+            case "extra_forbidden":
+                known = ", ".join(maker.settings.model_fields) or "none"
+                sentence = f"task {name!r} has no setting {_short(key)}; it has {known}"
+            case "missing":
+                sentence = f"task {name!r} needs the setting {key!r}"
+            case _:
+                message = problem["msg"][0].lower() + problem["msg"][1:]
+                sentence = f"task {name!r}: {key} is {_short(problem['input'])}; {message}"
+        raise ValueError(sentence) from None
+    return maker, {name: getattr(given, name) for name in maker.settings.model_fields}
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

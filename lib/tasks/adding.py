@@ -12,9 +12,11 @@ The text counts from t = 1 elsewhere, and its [0, T/2] would hold one position t
 1..floor(T/2) and floor(T/2)+1..T. Sequences are drawn as they are needed, there is no set of given size.
 """
 
-from pathlib import Path
+from functools import partial
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
@@ -29,43 +31,19 @@ SHORTEST = 2
 """Time steps that two marks need."""
 
 
-@task
-def adding(prepared: Path | None, rng: np.random.Generator, *, time_steps: int) -> Task:
+@task(draws=True)
+def adding(*, time_steps: Annotated[int, Field(ge=SHORTEST, le=10**7)]) -> Task:
     """Return the adding problem of a length, see `draw_sums`."""
-    return Task(
-        name="adding",
-        kind="series",
-        target="value",
-        outputs=1,
-        draw=lambda size, rng: draw_sums(time_steps, size, rng),
-    )
+    draw = partial(draw_sums, time_steps)
+    return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)
 
 
 def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw sequences of the adding problem.
+    """Draw `size` sequences of the adding problem, T = `time_steps`; the generator moves on.
 
-    Parameters
-    ----------
-    time_steps
-        Length T of a sequence, at least 2.
-    size
-        Number n of sequences.
-    rng
-        Draws them; the same generator gives different sequences at the next call.
+    Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
+    two marked values.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
-        two marked values.
-
-    Raises
-    ------
-    ValueError
-        The sequence is too short for two marks, or the size is not positive.
-
-    Examples
-    --------
     >>> part = draw_sums(4, 1, np.random.default_rng(1))
     >>> part.inputs[0, :, 1].astype(int).tolist()
     [1, 0, 1, 0]

@@ -6,9 +6,11 @@ delimiter, ten blanks. What is asked for is blank at all steps but the last ten,
 without memory has the cross entropy :math:`10 \ln 8 / (T + 20)`.
 """
 
-from pathlib import Path
+from functools import partial
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
@@ -19,43 +21,25 @@ FEATURES = SYMBOLS + 2
 """Numbers of an input: a one for the blank, for each symbol, for the delimiter."""
 
 
-@task
-def copying(prepared: Path | None, rng: np.random.Generator, *, delay: int) -> Task:
+@task(draws=True)
+def copying(*, delay: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
     """Return the copying task with a delay T, see `draw_copies`."""
     return Task(
         name="copying",
         kind="series",
         target="steps",
         outputs=SYMBOLS + 1,
-        draw=lambda size, rng: draw_copies(delay, size, rng),
+        draw=partial(draw_copies, delay),
+        memoryless=memoryless(delay),
     )
 
 
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw sequences of the copying task.
+    """Draw `size` sequences of the copying task with a delay T.
 
-    Parameters
-    ----------
-    delay
-        The text's T, at least 1.
-    size
-        Number n of sequences.
-    rng
-        Draws the symbols.
+    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
+    1..8 for the symbols.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
-        1..8 for the symbols.
-
-    Raises
-    ------
-    ValueError
-        The delay or the size is not positive.
-
-    Examples
-    --------
     >>> part = draw_copies(3, 1, np.random.default_rng(0))
     >>> part.inputs[0].argmax(axis=1).tolist()
     [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -73,10 +57,11 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     return Part(np.eye(FEATURES, dtype=np.float32)[steps], targets)
 
 
-def memoryless(delay: int) -> float:
-    """Return the cross entropy of blanks and then guesses, per step.
+def memoryless(delay: int) -> tuple[float, float]:
+    """Return cross entropy and accuracy, per step, of blanks and then guesses.
 
-    >>> round(memoryless(200), 4), round(memoryless(500), 3)
-    (0.0945, 0.04)
+    >>> [round(memoryless(T)[0], 4) for T in (200, 500)]
+    [0.0945, 0.04]
     """
-    return LENGTH * float(np.log(SYMBOLS)) / (delay + 2 * LENGTH)
+    steps = delay + 2 * LENGTH
+    return LENGTH * float(np.log(SYMBOLS)) / steps, 1 - (LENGTH - LENGTH / SYMBOLS) / steps

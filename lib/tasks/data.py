@@ -1,8 +1,9 @@
 """A task in memory: what every training starts from, what it is scored by, and what guessing costs."""
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,12 +16,8 @@ from lib.tasks.prepared import FIRST_WORD, SPLITS, load_file
 class Part:
     """Sequences and what is asked of them.
 
-    Attributes
-    ----------
-    inputs
-        (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens.
-    targets
-        A class, (n,) int64; a value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
+    Inputs are (n, T, p) float32 (pixels between 0 and 1, or a real series), or (n, T) int64 tokens. Targets are a class, (n,) int64; a
+    value, (n, k) float32; or one a time step, (n, T) int64 or (n, T, k) float32.
     """
 
     inputs: np.ndarray
@@ -47,14 +44,7 @@ class Part:
 class Followed(Part):
     """Sequences that all end in one block, which is held once and put behind them as they are taken.
 
-    Parameters
-    ----------
-    heads
-        Where they differ, (n, t, p) float32.
-    block
-        How they go on, (T - t, p) float32.
-    targets
-        As of any part.
+    `heads`, (n, t, p) float32, is where they differ, `block`, (T - t, p) float32, how they go on.
     """
 
     def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
@@ -91,46 +81,28 @@ Draw = Callable[[int, np.random.Generator], Part]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Inputs of one kind, targets of one kind, and the parts they come in.
+    """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh sequences are drawn.
 
-    Attributes
-    ----------
-    name
-        The data set, or the problem.
-    kind
-        Of the inputs: ``pixels``, ``tokens`` or ``series``.
-    target
-        ``class``, ``value``, or ``steps``: a class or a value at every time step, as the type of the targets tells.
-    outputs
-        Classes K, or numbers k in a target.
-    train, test
-        Disjoint parts; absent where the task draws its sequences.
-    validation
-        A third part, where there is one.
-    draw
-        Draws fresh sequences, of a problem that has no set of given size.
-    vocabulary_size
-        Number of tokens; 0 for other inputs.
-    noise_inputs
-        Length of the noise that the variations ``post`` and ``uniform`` add.
-    substitute
-        One sentence where something stands in for the publisher's data.
-    vectors
-        What an embedding of the tokens starts from, (vocabulary, size) float32, where the data set has vectors of its words.
+    Inputs are ``pixels``, ``tokens`` or ``series``. The target is a ``class``, a ``value``, or ``steps``: a class or a value at every
+    time step, as the type of the targets tells.
     """
 
-    name: str
+    name: str  # of the data set, or the problem
     kind: str
     target: str
-    outputs: int
-    train: Part | None = None
+    outputs: (
+        int  # classes K, or numbers k in a target; 1 for two classes by their log odds (a sigmoid)
+    )
+    train: Part | None = None  # absent, as the test part, where the task draws its sequences
     test: Part | None = None
     validation: Part | None = None
     draw: Draw | None = None
     vocabulary_size: int = 0
-    noise_inputs: int = 0
-    substitute: str = ""
-    vectors: np.ndarray | None = None
+    noise_inputs: int = 0  # length of the noise that the variations `post` and `uniform` add
+    substitute: str = ""  # one sentence where something stands in for the publisher's data
+    word_vectors: Mapping[str, np.ndarray] = field(default_factory=dict)  # (vocabulary, size) each
+    vectors: np.ndarray | None = None  # those that an embedding starts from
+    memoryless: tuple[float, float] | None = None  # the best guess, where theory has it
 
     @property
     def features(self) -> int:
@@ -169,18 +141,25 @@ class Task:
             self, **{name: change(part) for name, part in parts.items() if part is not None}
         )
 
+    def map_inputs(self, change: Callable[[np.ndarray], np.ndarray]) -> "Task":
+        """Return the task with the inputs of its parts changed, in the same order."""
+        return self.map(lambda part: replace(part, inputs=change(part.inputs)))
+
     def guess(self, part: Part) -> tuple[float, float]:
-        """Return loss and metric on `part` of the best answer that ignores the inputs, learned from the training part.
+        """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from training.
 
         Classes are guessed by their frequencies (counted once more each where a class is asked for that training never shows, or
         nobody could be worse than the guess), values by their mean; where a task asks at every step for a value like its
         input, the last value counts too, and the better of the two is the guess. A task that draws its sequences is guessed from
         `part` itself.
         """
+        if self.memoryless is not None:
+            return self.memoryless
         known = (self.train or part).targets
         if self.classifies:
-            counts = np.bincount(known.ravel(), minlength=self.outputs)
-            asked = np.bincount(part.targets.ravel(), minlength=self.outputs) / part.targets.size
+            classes = max(2, self.outputs)
+            counts = np.bincount(known.ravel(), minlength=classes)
+            asked = np.bincount(part.targets.ravel(), minlength=classes) / part.targets.size
             shown = asked > 0
             if (counts[shown] == 0).any():
                 counts = counts + 1
@@ -194,25 +173,49 @@ class Task:
         return loss, loss**0.5
 
 
+def image_shape(data: Task) -> tuple[int, int]:
+    """Return side and channels of the square images in `data`; raises `ValueError` where there are none."""
+    shape = data.train.inputs.shape
+    side = math.isqrt(shape[1])
+    if data.kind != "pixels" or len(shape) != 3 or side * side != shape[1]:
+        raise ValueError(
+            f"{data.name}: expected square images, (n, side * side, channels) pixels, got {data.kind} of "
+            f"shape {shape}; choose a data set such as mnist"
+        )
+    return side, shape[2]
+
+
+def hold_out(data: Task, size: int) -> Task:
+    """Return the task with the last `size` training sequences as its validation part; 0 changes nothing.
+
+    A prepared data set's sequences come in an order that depends on its name alone, classes in their proportions, so the
+    last ones are a sample like any other, and the same for all attempts.
+
+    Raises `ValueError` where the task has a validation part already, or too few sequences.
+    """
+    if not size:
+        return data
+    if data.validation is not None:
+        raise ValueError(f"{data.name} has a validation part of its own; leave validation_size out")
+    if not 0 < size < len(data.train):
+        raise ValueError(
+            f"{data.name}: expected a validation part of 1 to {len(data.train) - 1} of the "
+            f"{len(data.train)} training sequences, got {size}"
+        )
+    kept = len(data.train) - size
+    return replace(
+        data, train=data.train.take(slice(kept)), validation=data.train.take(slice(kept, None))
+    )
+
+
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
-    """Read a data set prepared by stage 00, or a part of it with the classes in their proportions.
+    """Read a data set prepared by stage 00, or `train_size` and `test_size` of its sequences; 0 keeps all.
 
-    Parameters
-    ----------
-    path
-        The file ``<dataset>.nc``.
-    train_size, test_size
-        Sequences to keep; 0 keeps all. The choice and its order depend on the data set's name and its
-        targets alone, so that all attempts see the same sequences; a prefix of them is again in
-        proportion (files sorted by class would otherwise show a probe of the first few one class only).
-        A validation part is kept whole.
+    Classes keep their proportions. The choice and its order depend on the data set's name and its targets alone, so that all
+    attempts see the same sequences; a prefix of them is again in proportion (files sorted by class would otherwise show a probe of
+    the first few one class only). A validation part is kept whole, and the rows of a stream (``steps``) stay in their order.
 
-    Raises
-    ------
-    PreparedError
-        The file is missing, unreadable or of another schema.
-    ValueError
-        More sequences are asked for than there are.
+    Raises `ValueError` where the file is missing, unreadable or of another schema, or has fewer sequences.
     """
     path = Path(path)
     changed = path.stat().st_mtime_ns if path.exists() else 0
@@ -222,15 +225,17 @@ def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> 
 @lru_cache(maxsize=4)  # the trainings that follow each other read the same; nobody writes into it
 def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
     ds = load_file(path)
-    name, kind = ds.attrs["dataset"], ds.attrs["kind"]
+    name, kind, target = (ds.attrs[key] for key in ("dataset", "kind", "target"))
     raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
     wide = np.int64 if targets.dtype.kind == "i" else np.float32
 
     def part(flag: int, size: int) -> Part:
         members = np.flatnonzero(split == flag)
-        one_class_each = ds.attrs["target"] == "class"
-        strata = targets[members] if one_class_each else np.zeros(len(members), int)
-        chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", strata, size)]
+        if target == "steps":
+            chosen = members[: size or None]
+        else:
+            strata = targets[members] if target == "class" else np.zeros(len(members), int)
+            chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", strata, size)]
         if kind == "tokens":
             inputs = raw[chosen].astype(np.int64)
         elif kind == "pixels":  # to [0, 1] by the range of the raw values
@@ -242,7 +247,7 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
     return Task(
         name=name,
         kind=kind,
-        target=ds.attrs["target"],
+        target=target,
         outputs=int(ds.attrs["outputs"]),
         vocabulary_size=int(ds.attrs["vocabulary_size"]),
         noise_inputs=int(ds.attrs["noise_inputs"]),
@@ -250,6 +255,11 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
         train=part(0, train_size),
         test=part(1, test_size),
         validation=part(2, 0) if (split == 2).any() else None,
+        word_vectors={
+            str(key).removeprefix("vectors_"): ds[key].values
+            for key in ds
+            if str(key).startswith("vectors_")
+        },
     )
 
 

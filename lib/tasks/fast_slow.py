@@ -10,11 +10,11 @@ The text's program solves it with SciPy's default tolerance, which leaves the ex
 offered beside it.
 """
 
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 CURRENT, A, B, EPSILON = 0.5, 0.7, 0.8, 0.02
@@ -25,23 +25,20 @@ SOLVERS = ("author", "exact")
 
 @task
 def fast_slow(
-    prepared: Path | None,
     rng: np.random.Generator,
     *,
-    time_steps: int = 1000,
-    train_size: int = 128,
-    validation_size: int = 128,
-    test_size: int = 1024,
-    solver: str = "author",
+    time_steps: Count = 1000,
+    train_size: Count = 128,
+    validation_size: Count = 128,
+    test_size: Count = 1024,
+    solver: Literal[SOLVERS] = "author",
 ) -> Task:
-    """Return the task of predicting the next value at every step.
+    """Return the task of predicting the next value at every step; defaults are the text's.
 
     Parameters
     ----------
     time_steps
         Length T; the time between two steps stays 0.4.
-    train_size, validation_size, test_size
-        Sequences in each part; the text's.
     solver
         ``author``: adaptive Runge-Kutta at SciPy's default tolerance, trajectory by trajectory. ``exact``: to ten digits.
     """
@@ -49,30 +46,16 @@ def fast_slow(
         trajectories(size, time_steps, rng, solver)
         for size in (train_size, validation_size, test_size)
     )
-    return Task(
-        name="fast_slow",
-        kind="series",
-        target="steps",
-        outputs=1,
-        train=train,
-        validation=validation,
-        test=test,
-    )
+    parts = {"train": train, "validation": validation, "test": test}
+    return Task(name="fast_slow", kind="series", target="steps", outputs=1, **parts)
 
 
 def trajectories(
     size: int, time_steps: int, rng: np.random.Generator, solver: str = "author"
 ) -> Part:
-    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each.
-
-    Raises
-    ------
-    ValueError
-        The solver is unknown, or a size is not positive.
-    """
-    from scipy.integrate import (
-        solve_ivp,
-    )  # here: its import takes longer than that of all other tasks
+    """Draw trajectories: inputs v(t_0..t_{T-1}), targets v(t_1..t_T), (n, T, 1) float32 each."""
+    # Here, since its import takes longer than that of all other tasks.
+    from scipy.integrate import solve_ivp
 
     if solver not in SOLVERS:
         raise ValueError(f"unknown solver {solver!r}; known: {', '.join(SOLVERS)}")

@@ -4,68 +4,44 @@ Sequences start from an empty state. The texts' programs read the stream in orde
 next; the first steps of a piece know less here, the more the shorter the pieces.
 """
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, Size, task
 from lib.tasks.data import Part, Task
-from lib.tasks.prepared import SPLITS, load_file
 
 
 @task
 def language(
-    prepared: Path,
-    rng: np.random.Generator,
+    data: Task,
     *,
-    dataset: str,
-    time_steps: int,
-    train_size: int = 0,
-    validation_size: int = 0,
-    test_size: int = 0,
+    time_steps: Count,
+    train_size: Size = 0,
+    validation_size: Size = 0,
+    test_size: Size = 0,
 ) -> Task:
-    """Return a stream of tokens in pieces.
-
-    Parameters
-    ----------
-    dataset
-        A data set of tokens with the next token as the target.
-    time_steps
-        Length T of a piece.
-    train_size, validation_size, test_size
-        Pieces to keep, from the start of each stream; 0 keeps all.
-
-    Raises
-    ------
-    ValueError
-        The data set is no stream, or there are fewer pieces than are to be kept.
-    """
-    ds = load_file(prepared / f"{dataset}.nc")
-    if (ds.attrs["kind"], ds.attrs["target"]) != ("tokens", "steps"):
+    """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept, from the start of each stream; 0 keeps all."""
+    if (data.kind, data.target) != ("tokens", "steps"):
         raise ValueError(
-            f"{dataset}: expected tokens with a target at every step, got {ds.attrs['kind']} with a {ds.attrs['target']}"
+            f"{data.name}: expected tokens with a target at every step, got {data.kind} with a {data.target}"
         )
 
-    def part(name: str, size: int) -> Part:
-        rows = ds["split"].values == SPLITS.index(name)
-        inputs, targets = ds["inputs"].values[rows].ravel(), ds["target"].values[rows].ravel()
-        pieces = cut(np.append(inputs, targets[-1]).astype(np.int64), time_steps)
-        if not len(pieces[0]) or size > len(pieces[0]):
+    def pieces(name: str, size: int) -> Part:
+        rows = getattr(data, name)
+        stream = np.append(rows.inputs.ravel(), rows.targets.ravel()[-1])
+        inputs, targets = cut(stream, time_steps)
+        if not len(inputs) or size > len(inputs):
             raise ValueError(
-                f"{dataset} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(pieces[0])}"
+                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(inputs)}"
             )
-        return Part(*(piece[: size or None] for piece in pieces))
+        return Part(inputs[: size or None], targets[: size or None])
 
-    return Task(
-        name=dataset,
-        kind="tokens",
-        target="steps",
-        outputs=int(ds.attrs["outputs"]),
-        vocabulary_size=int(ds.attrs["vocabulary_size"]),
-        substitute=ds.attrs["substitute"],
-        train=part("train", train_size),
-        validation=part("validation", validation_size),
-        test=part("test", test_size),
+    return replace(
+        data,
+        train=pieces("train", train_size),
+        validation=pieces("validation", validation_size),
+        test=pieces("test", test_size),
     )
 
 

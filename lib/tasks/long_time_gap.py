@@ -10,57 +10,33 @@ The text writes LTG23 for :math:`t^* = 23` and varies T. There is no set of give
 needed, and with 2^T of them a test set is disjoint from the training's for all practical purposes.
 """
 
-from pathlib import Path
+from functools import partial
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 CLASSES = 2
 """Labels K: 0 for a negative sign, 1 for a positive one."""
 
 
-@task
-def long_time_gap(
-    prepared: Path | None, rng: np.random.Generator, *, place: int, time_steps: int
-) -> Task:
+@task(draws=True)
+def long_time_gap(*, place: Count, time_steps: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
     """Return the task LTG`place` of a length, see `draw_signs`."""
-    return Task(
-        name=f"LTG{place}",
-        kind="series",
-        target="class",
-        outputs=CLASSES,
-        draw=lambda size, rng: draw_signs(place, time_steps, size, rng),
-    )
+    _check_place(place, time_steps)
+    draw = partial(draw_signs, place, time_steps)
+    return Task(name=f"LTG{place}", kind="series", target="class", outputs=CLASSES, draw=draw)
 
 
 def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw sequences of the task LTG`place`.
+    """Draw `size` sequences of the task LTG`place`, T = `time_steps`; the generator moves on.
 
-    Parameters
-    ----------
-    place
-        Location t* of the input that decides, 1..T as in the text (the first input is u_1).
-    time_steps
-        Length T of a sequence.
-    size
-        Number n of sequences.
-    rng
-        Draws them; the same generator gives different sequences at the next call.
+    The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs (n, T, 1), float32, -1 or +1; labels
+    (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
 
-    Returns
-    -------
-    Part
-        Inputs (n, T, 1), float32, -1 or +1; labels (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
-
-    Raises
-    ------
-    ValueError
-        The place lies outside the sequence, or a size is not positive.
-
-    Examples
-    --------
     >>> part = draw_signs(2, 3, 4, np.random.default_rng(1))
     >>> part.inputs[:, :, 0].astype(int).tolist()
     [[1, 1, -1], [-1, 1, 1], [-1, 1, -1], [1, -1, 1]]
@@ -70,10 +46,14 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
     for label, value in (("time_steps", time_steps), ("size", size)):
         if value < 1:
             raise ValueError(f"long time gap: expected a positive {label}, got {value}")
+    _check_place(place, time_steps)
+    signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
+    labels = signs[:, place - 1, 0] > 0
+    return Part(signs.astype(np.float32), labels.astype(np.int64))
+
+
+def _check_place(place: int, time_steps: int) -> None:
     if not 1 <= place <= time_steps:
         raise ValueError(
             f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"
         )
-    signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
-    labels = signs[:, place - 1, 0] > 0
-    return Part(signs.astype(np.float32), labels.astype(np.int64))

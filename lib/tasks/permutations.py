@@ -19,30 +19,11 @@ def torch_permutation(length: int, seed: int) -> np.ndarray:
     return order
 
 
-def permutation(name: str, length: int) -> np.ndarray:
-    """Return the order of a sequence's inputs that a text's program uses.
-
-    Parameters
-    ----------
-    name
-        ``none``; ``lem``, also UnICORNN's; ``cornn``, also the Lipschitz network's; or ``exprnn``.
-    length
-        Number of inputs; the programs' is 784.
-
-    Raises
-    ------
-    ValueError
-        The name is unknown.
-    """
-    if name not in PERMUTATIONS:
-        raise ValueError(f"unknown permutation {name!r}; known: {', '.join(PERMUTATIONS)}")
-    return PERMUTATIONS[name](length)
-
-
 PERMUTATIONS = {
     "none": np.arange,
     "lem": lambda length: torch_permutation(length, 5544),
     "cornn": lambda length: torch_permutation(length, 12008),
     "exprnn": lambda length: np.random.RandomState(92916).permutation(length),
 }
-"""Orders by the program that they are from; iRNN's, "seed 42" of an unnamed library, cannot be known."""
+"""Orders of so many inputs by the program that they are from: ``lem``'s is also UnICORNN's, ``cornn``'s also the Lipschitz network's,
+``exprnn``'s also that of the dissertation's author. iRNN's, "seed 42" of an unnamed library, cannot be known."""

@@ -1,56 +1,37 @@
 """Images read pixel by pixel in the order of a text's program: sMNIST and psMNIST."""
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Literal
 
-import numpy as np
-
-from lib.tasks._parts import hold_out
-from lib.tasks._registry import task
-from lib.tasks.data import Part, Task, load_prepared
-from lib.tasks.permutations import permutation
+from lib.tasks._registry import Count, task
+from lib.tasks.data import Task
+from lib.tasks.permutations import PERMUTATIONS
 from lib.tasks.variations import smaller
 
 
 @task
 def pixels(
-    prepared: Path,
-    rng: np.random.Generator,
+    data: Task,
     *,
-    dataset: str,
-    order: str = "none",
-    pool: int = 1,
+    order: Literal[tuple(PERMUTATIONS)] = "none",
+    pool: Count = 1,
     standardised: bool = False,
-    train_size: int = 0,
-    validation_size: int = 0,
-    test_size: int = 0,
 ) -> Task:
     """Return images as sequences of pixels.
 
     Parameters
     ----------
-    dataset
-        A data set of images.
     order
         Permutation by the program that it is from, see `lib.tasks.permutations.PERMUTATIONS`.
     pool
         Images are averaged over squares of so many pixels a side first.
     standardised
         Whether all inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
-    train_size, test_size
-        As in `lib.tasks.data.load_prepared`.
-    validation_size
-        Images taken out of the training part.
     """
-    data = smaller(load_prepared(prepared / f"{dataset}.nc", train_size, test_size), pool)
-    data = hold_out(data, validation_size)
-    places = permutation(order, data.train.inputs.shape[1])
-    data = data.map(lambda part: replace(part, inputs=part.inputs[:, places]))
+    data = smaller(data, pool)
+    places = PERMUTATIONS[order](data.train.inputs.shape[1])
+    data = data.map_inputs(lambda inputs: inputs[:, places])
     if not standardised:
         return data
     mean, deviation = data.train.inputs.mean(), data.train.inputs.std()
-
-    def scaled(part: Part) -> Part:
-        return replace(part, inputs=(part.inputs - mean) / deviation)
-
-    return replace(data.map(scaled), kind="series")
+    return replace(data.map_inputs(lambda inputs: (inputs - mean) / deviation), kind="series")

@@ -6,40 +6,29 @@ and put it behind every sequence, training and testing alike; UnICORNN's report 
 and Gaussian. So the block is a setting.
 """
 
-import math
 from dataclasses import replace
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from lib.tasks._parts import hold_out
-from lib.tasks._registry import task
-from lib.tasks.data import Followed, Part, Task, load_prepared
-
-BLOCKS = ("shared", "fresh")
-LAWS = ("normal", "uniform")
+from lib.tasks._registry import Count, task
+from lib.tasks.data import Followed, Part, Task, image_shape
 
 
 @task
 def rows_then_noise(
-    prepared: Path,
+    data: Task,
     rng: np.random.Generator,
     *,
-    dataset: str,
-    time_steps: int = 1000,
-    block: str = "shared",
-    law: str = "normal",
+    time_steps: Count = 1000,
+    block: Literal["shared", "fresh"] = "shared",
+    law: Literal["normal", "uniform"] = "normal",
     standardised: bool = False,
-    train_size: int = 0,
-    validation_size: int = 0,
-    test_size: int = 0,
 ) -> Task:
-    """Return images as rows, then noise.
+    """Return square images as rows, then noise.
 
     Parameters
     ----------
-    dataset
-        A data set of square images.
     time_steps
         Length T of the sequence; the texts' is 1,000.
     block
@@ -48,29 +37,11 @@ def rows_then_noise(
         ``normal``, N(0, 1), or ``uniform``, U(0, 1).
     standardised
         Whether the images' values get mean 0 and deviation 1, over the training part, before noise is added.
-    train_size, test_size
-        As in `lib.tasks.data.load_prepared`.
-    validation_size
-        Images taken out of the training part.
-
-    Raises
-    ------
-    ValueError
-        Block or law is unknown, the data set has no square images, or the sequence is shorter than an image.
     """
-    for what, name, known in (("block", block, BLOCKS), ("law", law, LAWS)):
-        if name not in known:
-            raise ValueError(f"unknown {what} {name!r}; known: {', '.join(known)}")
-    data = hold_out(
-        load_prepared(prepared / f"{dataset}.nc", train_size, test_size), validation_size
-    )
-    channels, pixels = data.features, data.train.inputs.shape[1]
-    side = math.isqrt(pixels)
-    if data.kind != "pixels" or side * side != pixels:
-        raise ValueError(f"{dataset}: expected square images, got {data.kind} of {pixels} inputs")
+    side, channels = image_shape(data)
     if time_steps < side:
         raise ValueError(
-            f"{dataset}: expected at least {side} time steps, its rows, got {time_steps}"
+            f"{data.name}: expected at least {side} time steps, its rows, got {time_steps}"
         )
     mean, deviation = (
         (data.train.inputs.mean(), data.train.inputs.std()) if standardised else (0.0, 1.0)

@@ -5,91 +5,80 @@ afterwards and is "generated uniformly from the range of the original input valu
 6): pixels of any brightness, and any word of the vocabulary (see `Task.noise_range`).
 """
 
-import math
 from dataclasses import replace
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import task
-from lib.tasks.data import Part, Task, load_prepared
+from lib.tasks._registry import Count, Size, task
+from lib.tasks.data import Task, image_shape
+from lib.tasks.permutations import PERMUTATIONS
 
 ORDERS = ("sequential", "permuted")
 NOISES = ("none", "post", "uniform")
+DRAWS = ("attempt", *(name for name in PERMUTATIONS if name != "none"))
+SPREADS = ("floor", "bresenham")
 ROWS = 4096
 
 
 @task
 def dataset(
-    prepared: Path,
+    data: Task,
     rng: np.random.Generator,
     *,
-    dataset: str,
-    order: str = "sequential",
-    noise: str = "none",
-    noise_inputs: int = 0,
-    pool: int = 1,
-    words: int = 0,
-    train_size: int = 0,
-    test_size: int = 0,
+    order: Literal[ORDERS] = "sequential",
+    noise: Literal[NOISES] = "none",
+    noise_inputs: Size = 0,
+    pool: Count = 1,
+    words: Size = 0,
+    permutation: Literal[DRAWS] = "attempt",
+    spread: Literal[SPREADS] = "floor",
+    sigmoid: bool = False,
 ) -> Task:
     """Return one of the six variations of a prepared data set, made smaller first where asked for.
 
     Parameters
     ----------
-    dataset
-        Name of the data set.
-    order, noise
+    order, noise, permutation, spread
         As in `vary`.
     noise_inputs
         Length of the noise; 0 is the data set's own, 1,000 for those of the dissertation.
     pool, words
         As in `smaller`.
-    train_size, test_size
-        As in `lib.tasks.data.load_prepared`.
+    sigmoid
+        Whether two classes have one output, as the author's program has it for IMDB; other data sets stay as they are.
     """
-    data = smaller(load_prepared(prepared / f"{dataset}.nc", train_size, test_size), pool, words)
-    return vary(replace(data, noise_inputs=noise_inputs or data.noise_inputs), order, noise, rng)
+    data = smaller(data, pool, words)
+    data = replace(data, noise_inputs=noise_inputs or data.noise_inputs)
+    data = vary(data, order, noise, rng, permutation=permutation, spread=spread)
+    return one_output(data) if sigmoid else data
+
+
+def one_output(data: Task) -> Task:
+    """Return a task of two classes with one output, the log odds of class 1; any other task as it is."""
+    return replace(data, outputs=1) if (data.target, data.outputs) == ("class", 2) else data
 
 
 def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
     """Return a data set with shorter sequences: pictures of fewer pixels, texts of fewer words.
 
-    Parameters
-    ----------
-    pool
-        Square images are averaged over squares of so many pixels a side, 28 x 28 by 2 to 14 x 14.
-    words
-        Texts keep so many of their last words, the filling in front goes first; 0 keeps all.
-
-    Raises
-    ------
-    ValueError
-        The images' side is no multiple of `pool`, or the data set is not of the kind that is to be made smaller.
+    Square images are averaged over squares of `pool` pixels a side, 28 x 28 by 2 to 14 x 14; texts keep so many of their last `words`,
+    the filling in front goes first; 0 keeps all.
     """
     if pool > 1:
-        side = math.isqrt(data.train.inputs.shape[1])
-        if data.kind != "pixels" or side**2 != data.train.inputs.shape[1]:
-            shape = data.train.inputs.shape
-            raise ValueError(
-                f"{data.name}: expected square images to pool, got inputs of shape {shape}"
-            )
+        side, channels = image_shape(data)
         if side % pool:
             raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
         few = side // pool
 
-        def pooled(part: Part) -> Part:
-            squares = part.inputs.reshape(len(part), few, pool, few, pool, -1)
-            return replace(part, inputs=squares.mean((2, 4)).reshape(len(part), few * few, -1))
+        def pooled(inputs: np.ndarray) -> np.ndarray:
+            squares = inputs.reshape(len(inputs), few, pool, few, pool, channels)
+            return squares.mean((2, 4)).reshape(len(inputs), few * few, channels)
 
-        return data.map(pooled)
-    if words:
-        if data.kind != "tokens":
-            raise ValueError(
-                f"{data.name}: expected texts to keep {words} words of, got {data.kind}"
-            )
-        return data.map(lambda part: replace(part, inputs=part.inputs[:, -words:]))
-    return data
+        return data.map_inputs(pooled)
+    if words and data.kind != "tokens":
+        raise ValueError(f"{data.name}: expected texts to keep {words} words of, got {data.kind}")
+    return data.map_inputs(lambda inputs: inputs[:, -words:]) if words else data
 
 
 def time_steps(data: Task, noise: str) -> int:
@@ -98,54 +87,70 @@ def time_steps(data: Task, noise: str) -> int:
     return data.train.inputs.shape[1] + (0 if noise == "none" else data.noise_inputs)
 
 
-def vary(data: Task, order: str, noise: str, rng: np.random.Generator) -> Task:
+def vary(
+    data: Task,
+    order: str,
+    noise: str,
+    rng: np.random.Generator,
+    *,
+    permutation: str = "attempt",
+    spread: str = "floor",
+) -> Task:
     """Return the task that `order` and `noise` make of a data set.
 
     Parameters
     ----------
-    data
-        The data set, or a part of it.
     order
         ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
     noise
         ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
     rng
         The attempt's own generator: it draws the permutation, then each sequence's noise, once.
-
-    Raises
-    ------
-    ValueError
-        The order or the noise is unknown.
+    permutation
+        ``attempt``: each attempt draws its own, as the text says. Or that of a program, the same for all attempts, see
+        `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
+    spread
+        Rule by which the noise is spread, see `noise_places`.
     """
     _check("order", order, ORDERS)
-    _check("noise", noise, NOISES)
+    _check("permutation", permutation, DRAWS)
     length = data.train.inputs.shape[1]
-    permutation = rng.permutation(length) if order == "permuted" else None
-    places = noise_places(length, data.noise_inputs, noise)
-
-    def varied(part: Part) -> Part:
-        inputs = part.inputs if permutation is None else part.inputs[:, permutation]
-        return replace(part, inputs=_with_noise(inputs, places, data, rng))
-
-    return data.map(varied)
+    draw = rng.permutation if permutation == "attempt" else PERMUTATIONS[permutation]
+    moved = draw(length) if order == "permuted" else slice(None)
+    places = noise_places(length, data.noise_inputs, noise, spread)
+    return data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
 
 
-def noise_places(length: int, noise_inputs: int, noise: str) -> np.ndarray:
+def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
     """Return for each place of the task's sequence whether it holds noise, (T,) bool.
 
-    Spread evenly, input i of T is followed by floor(i n / T) - floor((i - 1) n / T) of n noise inputs:
-    two each for the 500 and 1,000 of Table 1.3.
+    Noise is spread evenly by one of two rules. ``floor``: input i of T is followed by floor(i n / T) - floor((i - 1) n / T) of n
+    noise inputs, two each for the 500 and 1,000 of Table 1.3. ``bresenham``: the author's program, which interleaves them as
+    ``more_itertools.interleave_evenly([data, noise])`` does; it begins with the longer of the two.
 
     >>> noise_places(2, 4, "uniform").astype(int).tolist()
     [0, 1, 1, 0, 1, 1]
+    >>> noise_places(5, 2, "uniform", "bresenham").astype(int).tolist()
+    [0, 0, 1, 0, 0, 1, 0]
     """
+    _check("noise", noise, NOISES)
+    _check("spread", spread, SPREADS)
     if noise == "none":
         return np.zeros(length, bool)
     if noise == "post":
         return np.arange(length + noise_inputs) >= length
-    upto = np.arange(length + 1) * noise_inputs // length
-    places = np.ones(length + noise_inputs, bool)
-    places[np.arange(length) + upto[:-1]] = False
+    if spread == "floor":
+        return _between(np.arange(length + 1) * noise_inputs // length)
+    longer, shorter = max(length, noise_inputs), min(length, noise_inputs)
+    # Bresenham's error, longer // 2 - k * shorter after k of the longer, is kept from falling below zero.
+    behind = np.maximum(0, -((longer // 2 - np.arange(longer + 1) * shorter) // longer))
+    return _between(behind) if length >= noise_inputs else ~_between(behind)
+
+
+def _between(upto: np.ndarray) -> np.ndarray:
+    """Return where the others lie if so many of them, `upto` (n + 1,), have come before input k of n, or after the last."""
+    places = np.ones(len(upto) - 1 + upto[-1], bool)
+    places[np.arange(len(upto) - 1) + upto[:-1]] = False
     return places
 
 

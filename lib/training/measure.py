@@ -6,12 +6,11 @@ from functools import partial
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lib.probes.adjoint import adjoint_norms, log10_sum
 from lib.results.factorial import MEASUREMENTS
 from lib.tasks import Part
-from lib.training.model import Model, tensors
+from lib.training.model import Model, cross_entropy, likeliest, tensors
 
 
 def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
@@ -48,7 +47,7 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
         adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=whole)
         last = model.seen(adjoints.final_states)
         loss += summed(last).item()
-        correct += (output(last).argmax(1) == labels).sum().item()
+        correct += (likeliest(output(last)) == labels).sum().item()
         for where, t in (("first", 0), ("last", -1)):
             read = adjoints.full if whole else adjoints.readout
             norms[f"adjoint_{where}"].append(log10_sum(read[t]))
@@ -61,4 +60,4 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
 
 def _summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     """Return the sum over sequences of the cross entropy of what the head sees, (batch, ..)."""
-    return F.cross_entropy(output(x), labels, reduction="sum")
+    return cross_entropy(output(x), labels, reduction="sum")

@@ -201,9 +201,20 @@ def build(
 
 def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
     """Return the mean loss of predictions and targets: cross entropy of classes, squared error of values."""
-    if not task.classifies:
-        return F.mse_loss
-    return lambda logits, classes: F.cross_entropy(logits.flatten(0, -2), classes.flatten())
+    return cross_entropy if task.classifies else F.mse_loss
+
+
+def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> Tensor:
+    """Return the cross entropy of logits (.., outputs) and classes (..); one output is the log odds of class 1 of two."""
+    if logits.shape[-1] == 1:
+        odds, classes = logits.squeeze(-1), classes.to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(odds, classes, reduction=reduction)
+    return F.cross_entropy(logits.flatten(0, -2), classes.flatten(), reduction=reduction)
+
+
+def likeliest(logits: Tensor) -> Tensor:
+    """Return the classes (..) that logits (.., outputs) make likeliest, as `cross_entropy` reads them."""
+    return (logits[..., 0] > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
 
 
 @torch.no_grad()
@@ -226,7 +237,7 @@ def evaluate(
         predicted = model(inputs).double()
         loss += task_loss(task)(predicted, targets.to(_wide(targets))).item() * len(inputs)
         if task.classifies:
-            right += (predicted.argmax(-1) == targets).sum().item()
+            right += (likeliest(predicted) == targets).sum().item()
     model.train(was_training)
     loss /= len(part)
     return loss, right / part.targets.size if task.classifies else math.sqrt(loss)

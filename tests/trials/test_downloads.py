@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import io
+import os
+import shutil
 import socket
 import tarfile
 import threading
@@ -13,8 +15,15 @@ import pytest
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.sources import _fetch
-from lib.tasks.sources._fetch import ChecksumError, DownloadError, from_publisher, unpacked
+from lib.tasks.sources import _fetch, texts
+from lib.tasks.sources._fetch import (
+    ChecksumError,
+    DownloadError,
+    fetch_pinned,
+    from_publisher,
+    read_or_remove,
+    unpacked,
+)
 
 pytestmark = pytest.mark.trials
 KIND = "downloads"
@@ -125,6 +134,84 @@ def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, tmp_path):
         )
         for path in folder.glob("*"):
             path.unlink()
+
+
+def _in_the_way(draw, place, target):
+    """Put something at `place` that is no file of its own; return what it is."""
+    kind = draw.choice(
+        ("link", "dangling link", "loop", "link to a folder", "folder", "full", "pipe")
+    )
+    match kind:
+        case "link":
+            place.symlink_to(target)
+        case "dangling link":
+            place.symlink_to(target.with_name("nothing"))
+        case "loop":
+            place.symlink_to(place.name)
+        case "link to a folder":
+            place.symlink_to(target.parent, target_is_directory=True)
+        case "pipe":
+            os.mkfifo(place)
+        case _:
+            place.mkdir()
+            if kind == "full":
+                (place / "x").write_bytes(b"x")
+    return kind
+
+
+def test_what_lies_in_the_way_is_neither_trusted_nor_written_through(
+    trials, draw, publisher, tmp_path
+):
+    folder, target = tmp_path / "raw" / "toy", tmp_path / "elsewhere" / "precious"
+    target.parent.mkdir()
+    _Publisher.how = "well"
+    for i in trials.some(120):
+        content = draw.randbytes(500)
+        target.write_bytes(content[:100])
+        sha256, stated = hashlib.sha256(content).hexdigest(), draw.random() < 0.5
+        _Publisher.content, name = content, f"{i}.zip"
+        folder.mkdir(parents=True)
+        place = folder / draw.choice((name, f".{name}.part"))
+        what = _in_the_way(draw, place, target), place.name, stated
+        trials.refuse(
+            what,
+            lambda name=name, sha256=sha256 if stated else "": from_publisher(
+                publisher + name, sha256, "toy"
+            ).read_bytes(),
+            ChecksumError,
+            DownloadError,
+            # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
+            right=lambda found, content=content, what=what, stated=stated: (
+                found == content or (not stated and what[0] == "link" and found == content[:100])
+            ),
+        )
+        if target.read_bytes() != content[:100] or list(target.parent.iterdir()) != [target]:
+            trials.note("wrong acceptance", f"{what}: written through a link")
+        shutil.rmtree(folder)
+
+
+def test_records_of_hashes_are_files(trials, draw, publisher, tmp_path):
+    _Publisher.how, _Publisher.content = "well", b"content"
+    folder, name = tmp_path / "raw" / "eigenworms", "EigenWorms.zip"
+    target = tmp_path / "elsewhere" / "precious"
+    target.parent.mkdir()
+    monkey = pytest.MonkeyPatch()
+    monkey.setitem(_fetch.ORIGINS["eigenworms"], "address", publisher)
+    for _ in trials.some(30):
+        target.write_bytes(b"no hash")
+        folder.mkdir(parents=True)
+        what = _in_the_way(draw, folder / f"{name}.sha256", target)
+        trials.refuse(
+            what,
+            lambda: fetch_pinned("eigenworms", name).read_bytes(),
+            ChecksumError,
+            DownloadError,
+            right=b"content".__eq__,
+        )
+        if target.read_bytes() != b"no hash":
+            trials.note("wrong acceptance", f"{what}: written through a link")
+        shutil.rmtree(folder)
+    monkey.undo()
 
 
 # ---- archives ----------------------------------------------------------------------------------------------------------
@@ -272,3 +359,21 @@ def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
             ChecksumError,
             right=lambda found: i % 4 == 0 and found == whole,
         )
+
+
+def test_archives_whose_files_are_links_are_refused_and_removed(trials, draw, tmp_path):
+    names = [f"reut2-{i:03}.sgm" for i in range(22)]
+    for _ in trials.some(60):
+        inner = io.BytesIO()
+        with tarfile.open(fileobj=inner, mode="w:gz") as tar:
+            for name in draw.sample(names, draw.randrange(1, 23)):
+                info = tarfile.TarInfo(name)
+                info.type = draw.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE))
+                info.linkname = draw.choice(names)  # of itself, of each other, in a loop
+                tar.addfile(info)
+        path = tmp_path / "r.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("reuters21578.tar.gz", inner.getvalue())
+        trials.refuse("links", lambda: read_or_remove(path, texts._from_archive), ChecksumError)
+        if path.exists():
+            trials.note("wrong acceptance", "the archive stays for the next run")

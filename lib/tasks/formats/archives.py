@@ -1,5 +1,6 @@
 """Members of tar and zip archives, read straight from the archive: nothing is ever extracted."""
 
+import io
 import re
 import tarfile
 import zipfile
@@ -12,13 +13,15 @@ LARGEST = 2**29
 """Bytes that a member may have, unless a reader says otherwise; EigenWorms' files have a quarter of it."""
 
 
-def members(path: Path, wanted: str, largest: int = LARGEST) -> Iterator[tuple[str, bytes]]:
+def members(
+    archive: Path | bytes, wanted: str, largest: int = LARGEST, name: str = ""
+) -> Iterator[tuple[str, bytes]]:
     """Give the name and the content of every file in an archive whose whole name matches.
 
     Parameters
     ----------
-    path
-        A zip or a tar archive, the latter packed or not.
+    archive
+        A zip or a tar archive, the latter packed or not; or its bytes, then `name` stands at the head of every error.
     wanted
         Regular expression that a member's whole name must match (a leading ``./`` does not count). Links and
         folders are passed over.
@@ -30,51 +33,56 @@ def members(path: Path, wanted: str, largest: int = LARGEST) -> Iterator[tuple[s
     FormatError
         A member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
     """
-    pattern = re.compile(wanted)
-    walk = _zip if zipfile.is_zipfile(path) else _tar
+    name, pattern = name or archive.name, re.compile(wanted)
+
+    def opened() -> Path | io.BytesIO:
+        return io.BytesIO(archive) if isinstance(archive, bytes) else archive
+
     try:
-        for name, size, open_member in walk(path):
-            parts = PurePosixPath(name.replace("\\", "/")).parts
-            if name.startswith(("/", "\\")) or ".." in parts or name[1:2] == ":":
+        walk = _zip if zipfile.is_zipfile(opened()) else _tar
+        for path, size, open_member in walk(opened()):
+            parts = PurePosixPath(path.replace("\\", "/")).parts
+            if path.startswith(("/", "\\")) or ".." in parts or path[1:2] == ":":
                 raise FormatError(
-                    f"{path.name}: the member {name!r} lies outside the archive's folder; refused"
+                    f"{name}: the member {path!r} lies outside the archive's folder; refused"
                 )
-            name = name.removeprefix("./")
-            if not pattern.fullmatch(name):
+            path = path.removeprefix("./")
+            if not pattern.fullmatch(path):
                 continue
             # What the archive states is not trusted: never more is read than a member may have.
             content = b"" if size > largest else open_member().read(largest + 1)
             if size > largest or len(content) > largest:
                 raise FormatError(
-                    f"{path.name}: {name} has more than the {largest} bytes that it may have"
+                    f"{name}: {path} has more than the {largest} bytes that it may have"
                 )
-            yield name, content
+            yield path, content
     except FormatError:
         raise
     # Whatever a damaged archive makes the standard library raise: none of it is content.
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise FormatError(
-            f"{path.name}: expected a zip or tar archive, found something else ({reason})"
+            f"{name}: expected a zip or tar archive, found something else ({reason})"
         ) from None
 
 
-def member(path: Path, name: str, largest: int = LARGEST) -> bytes:
+def member(archive: Path, name: str, largest: int = LARGEST) -> bytes:
     """Return one file of an archive; raises `FormatError` as `members` does, and where there is no such file."""
-    for _, content in members(path, re.escape(name), largest):
+    for _, content in members(archive, re.escape(name), largest):
         return content
-    raise FormatError(f"{path.name}: there is no {name} in it")
+    raise FormatError(f"{archive.name}: there is no {name} in it")
 
 
-def _zip(path: Path) -> Iterator[tuple]:
-    with zipfile.ZipFile(path) as archive:
+def _zip(file: Path | io.BytesIO) -> Iterator[tuple]:
+    with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             if not info.is_dir():
                 yield info.filename, info.file_size, lambda info=info: archive.open(info)
 
 
-def _tar(path: Path) -> Iterator[tuple]:
-    with tarfile.open(path) as archive:
+def _tar(file: Path | io.BytesIO) -> Iterator[tuple]:
+    opened = {"name": file} if isinstance(file, Path) else {"fileobj": file}
+    with tarfile.open(**opened) as archive:
         for info in archive:
             if info.isfile():
                 yield info.name, info.size, lambda info=info: archive.extractfile(info)

@@ -15,15 +15,9 @@ from lib.tasks.formats import FormatError
 
 @dataclass(frozen=True)
 class Series:
-    """Time series of one length.
+    """Time series of one length: inputs (n, T, p) float32, targets (n,), and `labels`, the classes in the order of the file's header.
 
-    Attributes
-    ----------
-    inputs : (n, T, p), float32
-    targets : (n,)
-        int64, the place of the class in `labels`; float32 where the target is a real number.
-    labels
-        The classes in the order of the file's header; empty for real targets.
+    A target is the place of its class, int64, or a real number, float32, without labels.
     """
 
     inputs: np.ndarray
@@ -32,14 +26,7 @@ class Series:
 
 
 def read_ts(lines: Iterable[str], name: str) -> Series:
-    """Read a ``.ts`` file.
-
-    Parameters
-    ----------
-    lines
-        The file's lines, for instance an open text file.
-    name
-        Stands at the head of every error.
+    """Read a ``.ts`` file by its lines; `name` stands at the head of every error.
 
     Raises
     ------

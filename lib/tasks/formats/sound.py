@@ -21,15 +21,8 @@ FULL = 2**15
 
 
 def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
-    """Return the samples of a wav file, (n,) int16.
+    """Return the samples of a wav file, (n,) int16; one that is cut, or has another rate or form, is a `FormatError`.
 
-    Raises
-    ------
-    FormatError
-        The file is no wav file, is cut, or has another rate, more channels or another resolution.
-
-    Examples
-    --------
     >>> read_wav(wav_bytes(np.array([0, -5, 7], np.int16)), "a.wav").tolist()
     [0, -5, 7]
     """
@@ -68,12 +61,7 @@ _FLOOR, _RANGE = 1e-10, 80.0
 
 
 def log_mel(samples: np.ndarray) -> np.ndarray:
-    """Return LEM's features of a clip, (126, 80) float32.
-
-    Parameters
-    ----------
-    samples : (n,) int16
-        At 16 kHz.
+    """Return LEM's features of a clip of samples (n,) int16 at 16 kHz, (126, 80) float32.
 
     Notes
     -----
@@ -139,12 +127,7 @@ _TINY = np.finfo(float).eps, 1e-10
 
 
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
-    """Return EdgeML's features of a clip of at most a second, (99, 32) float32, not yet standardised.
-
-    Parameters
-    ----------
-    samples : (n,) int16
-        At 16 kHz.
+    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32, not yet standardised.
 
     Raises
     ------

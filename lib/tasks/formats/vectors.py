@@ -10,18 +10,9 @@ from lib.tasks.formats import FormatError
 def read_vectors(
     lines: Iterable[str], size: int, name: str, wanted: Collection[str] = ()
 ) -> dict[str, np.ndarray]:
-    """Return the vectors of words, (size,) float32 each, in the file's order.
+    """Return the vectors of the wanted words, or of all, (size,) float32 each, in the file's order.
 
-    Parameters
-    ----------
-    lines
-        The file's lines.
-    size
-        Numbers in a vector.
-    name
-        Stands at the head of every error.
-    wanted
-        Words to keep; empty keeps all.
+    `name` stands at the head of every error.
 
     Raises
     ------

@@ -1,11 +1,12 @@
 """Get a file from the mirror or the publisher, and trust it only with the right checksum."""
 
+import contextlib
 import gzip
 import hashlib
 import os
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ import requests
 
 from lib.paths import DATA, resolve
 from lib.run.files import write_whole
+from lib.tasks.sources._table import ORIGINS
 
 T = TypeVar("T")
 
@@ -38,84 +40,84 @@ class DownloadError(OSError):
 
 
 def mirror() -> Path | None:
-    """Return the folder named by ``LTD_DATA_MIRROR``, or None if the variable is not set.
-
-    Raises
-    ------
-    ValueError
-        The variable names something that is not a folder.
-    """
+    """Return the folder named by ``LTD_DATA_MIRROR``, None if the variable is not set; raises `ValueError` if it is no folder."""
     value = os.environ.get(MIRROR)
     if not value:
         return None
-    # Relative paths count from the repository, as notebooks and stages run there.
-    folder = resolve(value)
+    folder = resolve(value)  # counted from the repository, where notebooks and stages run
     if not folder.is_dir():
         raise ValueError(f"{MIRROR} is {value!r}, which is not a folder; correct or unset it")
     return folder
 
 
-def from_mirror(path: str, sha256: str | None) -> Path:
-    """Return a file of the mirror, its SHA-256 checked.
+def in_mirror(origin: str, name: str) -> bool:
+    """Return whether a mirror is set and holds the file."""
+    return mirror() is not None and (mirror() / origin / name).is_file()
 
-    Parameters
-    ----------
-    path
-        The file's place in the mirror.
-    sha256
-        What is expected; None leaves the check to the caller, on the unpacked content.
 
-    Raises
-    ------
-    FileNotFoundError
-        The mirror has no such file.
-    ChecksumError
-        The file is cut or altered.
+def fetch(origin: str, name: str) -> Path:
+    """Return a file of an origin in `table.toml`, its SHA-256 checked where one is stated.
+
+    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
     """
-    file = mirror() / path
+    row = ORIGINS[origin]
+    stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
+    sha256 = stated.get(name)
+    if mirror() is None:
+        return from_publisher(row["address"] + name, sha256, origin)
+    file = mirror() / origin / name
     if not file.is_file():
-        raise FileNotFoundError(f"the mirror has no {path}; unset {MIRROR} to download instead")
-    if sha256 is not None:
-        check_file(file, sha256, path)
+        raise FileNotFoundError(
+            f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
+        )
+    if sha256:
+        check_file(file, sha256, f"{origin}/{name}")
     return file
 
 
-def in_mirror(path: str) -> bool:
-    """Return whether a mirror is set and holds the file."""
-    return mirror() is not None and (mirror() / path).is_file()
+def fetch_pinned(origin: str, name: str) -> Path:
+    """Return a file whose publisher states no checksum: the first one seen counts from then on.
+
+    Its SHA-256 is kept in ``data/raw/<origin>/<name>.sha256``; a file that differs later raises `ChecksumError`. To accept
+    another one, remove that record.
+    """
+    file, record = fetch(origin, name), DATA / "raw" / origin / f"{name}.sha256"
+    _check_place(record)
+    if record.exists():
+        check_file(file, record.read_text().strip(), f"{origin}/{name}")
+    else:
+        write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
+    return file
 
 
 def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit.
+    What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
+    through a link.
 
-    Parameters
-    ----------
-    url
-        Address at the publisher's.
-    sha256
-        What is expected; None where the publisher states none and the caller checks the content.
-    folder
-        Folder below ``data/raw``.
+    `sha256` is empty where the publisher states none and the caller checks the content.
 
     Raises
     ------
     ChecksumError
         What came is not what was expected; it has been removed again.
     DownloadError
-        The publisher cannot be reached, the file is too large or takes too long, or there is no room for it.
+        The publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
     """
-    target = DATA / "raw" / folder
-    name = url.rsplit("/", 1)[1]
+    target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
+    part = target / f".{name}.part"
 
     def download(address: str, partial: Path, pooch_: object) -> None:
-        part = target / f".{name}.part"
-        if sha256 is None:
+        if part.is_symlink() or (part.exists() and not part.is_file()):
+            raise DownloadError(
+                f"{part} is no file of its own but a link or a folder; remove it and run again"
+            )
+        if not sha256:
             part.unlink(missing_ok=True)
         try:
             _download(address, part)
-            if sha256 is not None:  # here and not by pooch, so that the sentence is the mirror's
+            if sha256:  # here and not by pooch, so that the sentence is the mirror's
                 check_file(part, sha256, name)
         except (ChecksumError, _TooLarge):
             part.unlink()
@@ -123,8 +125,11 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         part.replace(partial)
 
     try:
+        _check_place(target / name)
         # pooch hands over a temporary name and moves the file only after the function above.
-        return Path(pooch.retrieve(url, sha256, fname=name, path=target, downloader=download))
+        return Path(
+            pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
+        )
     except DownloadError:
         raise
     except requests.RequestException as error:
@@ -133,10 +138,17 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
             f"set {MIRROR} to a folder that holds the files"
         ) from None
     except OSError as error:
-        (target / f".{name}.part").unlink(missing_ok=True)  # it takes room
+        with contextlib.suppress(OSError):
+            part.unlink()  # it takes room
         raise DownloadError(
             f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
         ) from None
+
+
+def _check_place(path: Path) -> None:
+    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one."""
+    if path.exists() and not path.is_file():
+        raise DownloadError(f"{path} is no file but a folder or a pipe; remove it and run again")
 
 
 class _TooLarge(DownloadError):
@@ -145,7 +157,7 @@ class _TooLarge(DownloadError):
 
 def _download(address: str, part: Path) -> None:
     """Append to `part` what it lacks of the file at `address`."""
-    end = time.monotonic() + PATIENCE
+    end, name = time.monotonic() + PATIENCE, part.name[1:-5]
     have = part.stat().st_size if part.exists() else 0
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
     with requests.get(address, headers=headers, stream=True, timeout=SILENCE) as answer:
@@ -159,53 +171,28 @@ def _download(address: str, part: Path) -> None:
                 have += len(piece)
                 if have > LARGEST:
                     raise _TooLarge(
-                        f"{part.name[1:-5]} has more than the {LARGEST} bytes that it may have; refused"
+                        f"{name} has more than the {LARGEST} bytes that it may have; refused"
                     )
                 file.write(piece)
                 if time.monotonic() > end:
                     raise DownloadError(
-                        f"{part.name[1:-5]} took longer than {PATIENCE:.0f} s; run again, which goes on where its checksum is known"
+                        f"{name} took longer than {PATIENCE:.0f} s; run again, which goes on where its checksum is known"
                     )
 
 
-def fetch(path: str, sha256: str, url: str) -> Path:
-    """Return a file that the mirror holds under `path` and the publisher, equal, under `url`."""
-    if mirror() is not None:
-        return from_mirror(path, sha256)
-    return from_publisher(url, sha256, path.rsplit("/", 1)[0])
-
-
-def fetch_pinned(path: str, url: str) -> Path:
-    """Return a file whose publisher states no checksum: the first one seen counts from then on.
-
-    Its SHA-256 is kept in ``data/raw/<folder>/<file>.sha256``; a file that differs later raises `ChecksumError`. To accept
-    another one, remove the record.
-    """
-    if in_mirror(path):
-        file = from_mirror(path, None)
-    else:
-        file = from_publisher(url, None, path.rsplit("/", 1)[0])
-    record = DATA / "raw" / f"{path}.sha256"
-    if record.exists():
-        check_file(file, record.read_text().strip(), path)
-    else:
-        write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
-    return file
-
-
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
-    """Return what `read` makes of a download without a stated checksum, whose content `read` checks.
+    """Return what `read` makes of a file without a stated checksum, whose content `read` checks.
 
-    One that is not the expected one is removed, with the record of its hash, so that the next run downloads it again.
-
-    Raises
-    ------
-    ChecksumError
-        What was found instead.
+    A download that is not the expected one is removed, with the record of its hash, so that the next run downloads it again;
+    what lies in the mirror stays.
     """
     try:
         return read(archive)
-    except (ValueError, LookupError) as error:  # of content, of format, or for want of a file in it
+    except (
+        Exception
+    ) as error:  # of content, of format, for want of a file in it, or of its reader's limits
+        if mirror() is not None and archive.is_relative_to(mirror()):
+            raise
         archive.unlink()
         archive.with_name(f"{archive.name}.sha256").unlink(missing_ok=True)
         if isinstance(error, ChecksumError):
@@ -216,9 +203,12 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         ) from None
 
 
-def check(content: bytes, sha256: str, name: str) -> None:
-    """Raise `ChecksumError`, naming the file and both hashes, unless the content has the SHA-256."""
-    _compare(hashlib.sha256(content).hexdigest(), sha256, name)
+def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
+    """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there, `ChecksumError` unless as stated."""
+    for name, sha256 in ORIGINS[origin]["contents"].items():
+        if name not in contents:
+            raise ValueError(f"there is no {name} in it")
+        _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
 def check_file(file: Path, sha256: str, name: str) -> None:

@@ -17,27 +17,15 @@ OF_RATE, OF_AMPLITUDE, OF_BASELINE, NOISE = 0.03, 0.2, 0.3, 0.05
 _WANDER = 0.05
 """Largest slow departure of a patient's rates from their mean, as a share."""
 _ECG = (
-    (-0.20, 0.025, 0.15),
-    (-0.025, 0.01, -0.12),
-    (0.0, 0.012, 1.0),
-    (0.028, 0.011, -0.25),
-    (0.26, 0.045, 0.3),
+    *((-0.20, 0.025, 0.15), (-0.025, 0.01, -0.12), (0.0, 0.012, 1.0)),
+    *((0.028, 0.011, -0.25), (0.26, 0.045, 0.3)),
 )
 """Waves P, Q, R, S, T of a heartbeat: seconds from its peak, width in seconds, height."""
 
 
 @dataclass(frozen=True)
 class Beats:
-    """Windows of made-up patients.
-
-    Attributes
-    ----------
-    inputs : (n, T, 2), float32
-        PPG and ECG.
-    targets : (n, 2), float32
-        Mean heart rate and respiratory rate in the window, a minute.
-    patient : (n,), int64
-    """
+    """Windows of made-up patients: inputs (n, T, 2), PPG and ECG; targets (n, 2), mean heart and respiratory rate a minute; patient (n,)."""
 
     inputs: np.ndarray
     targets: np.ndarray

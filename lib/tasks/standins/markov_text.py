@@ -17,16 +17,9 @@ _OPINION, _OPINIONATED = 20, 0.06
 
 @dataclass(frozen=True)
 class Language:
-    """A made-up language.
+    """A made-up language: words (V,) by frequency, their frequency (V,) among words that obey no rule, and followers (V, 4).
 
-    Attributes
-    ----------
-    words : (V,)
-        By frequency.
-    frequency : (V,)
-        Share of the words that obey no rule.
-    followers : (V, 4)
-        Places of the words that follow a word by its rule, the first twice as likely as the second, and so on.
+    Followers are the places of the words that follow a word by its rule, the first twice as likely as the second, and so on.
     """
 
     words: np.ndarray

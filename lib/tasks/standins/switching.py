@@ -24,21 +24,9 @@ LABELS = ("1", "2", "3", "4", "5")
 def switching_series(
     size: int, time_steps: int, rng: np.random.Generator, faster: float = 1.0
 ) -> Series:
-    """Draw switching series.
+    """Draw switching series: inputs (n, T, 6), float32, and classes 0..4.
 
-    Parameters
-    ----------
-    size, time_steps
-        Series n and their length T; EigenWorms has 259 of 17,984.
-    rng
-        Draws everything.
-    faster
-        Factor of all rates, for short series.
-
-    Returns
-    -------
-    Series
-        Inputs (n, T, 6), float32; classes 0..4.
+    EigenWorms has 259 of 17,984 steps; `faster` is a factor of all rates, for short series.
     """
     targets = rng.choice(len(RATES), size, p=PRIORS)
     inputs = np.empty((size, time_steps, 2 * len(PERIODS)), np.float32)

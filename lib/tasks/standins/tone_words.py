@@ -19,23 +19,11 @@ _NOISE = "_background_noise_"
 def write_archive(path: Path, words: tuple[str, ...], clips: int, speakers: int, seed: int) -> Path:
     """Write ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips; return the path.
 
-    Parameters
-    ----------
-    words
-        Names of the words, in the order in which their sounds are drawn.
-    clips
-        Clips of a word.
-    speakers
-        Speakers; a tenth of them is for validation and a tenth for testing, at least one each.
-    seed
-        Of everything. A further word or clip changes none of those before it.
+    Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for validation and a tenth for testing,
+    at least one each. A further word or clip changes none of those before it.
     """
     few = max(1, speakers // 10)
-    parts = {
-        speaker: part
-        for part, first in enumerate((0, few))
-        for speaker in range(first, first + few)
-    }
+    parts = {speaker: speaker // few for speaker in range(2 * few)}
     lists: tuple[list[str], list[str]] = ([], [])
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w") as tar:

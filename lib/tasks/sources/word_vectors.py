@@ -5,65 +5,49 @@ words alone, so both what they cover and a second set of vectors are kept with t
 information of the training reviews, reduced by a singular value decomposition.
 """
 
-import gzip
 import io
 
 import numpy as np
-import xarray as xr
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
 from lib.tasks.formats.archives import member
 from lib.tasks.formats.vectors import read_vectors
-from lib.tasks.prepared import FIRST_WORD, START, prepared_dataset
-from lib.tasks.sources._fetch import from_mirror, from_publisher, mirror
-from lib.tasks.sources._registry import source
-from lib.tasks.sources._text import encode, vocabulary
-from lib.tasks.sources.imdb import labels, read_reviews
-from lib.tasks.word_vectors import with_vectors
+from lib.tasks.prepared import FIRST_WORD, START
+from lib.tasks.sources._fetch import fetch, mirror, unpacked
+from lib.tasks.sources._table import reader
+from lib.tasks.sources.texts import encode, labels, read_reviews, vocabulary
 
-URL = "https://nlp.stanford.edu/data/glove.6B.zip"
-ARCHIVE = "617afb2fe6cbd085c235baf7a465b96f4112bd7f7ccb2b2cbd649fed9cbcf2fb"
 MEMBER = "glove.6B.100d.txt"
-MIRRORED = (
-    "glove/glove.6B.100d.top.txt.gz",
-    "d4aa6228ea2efcd210935c7e8098ab7caf2efc5b3215ed33afbf443a1d85eff8",
-)
 WORDS, SIZE, SEED = 25_000, 100, 6
 WINDOW = 5
-"""Words on either side that count as a word's company."""
+"""Words on either side that count as near."""
 
 
-@source
-def imdb_vectors() -> xr.Dataset:
+@reader
+def reviews_with_vectors() -> dict:
     """Return the reviews as 500 tokens, the official split, with the vectors ``glove`` and ``ppmi`` of their words."""
     train, test = read_reviews()
     texts = [text for _, text in train]
     known = vocabulary(texts, WORDS + FIRST_WORD)
-    ids = FIRST_WORD + len(known)
+    size = FIRST_WORD + len(known)
     tokens = encode(texts, [text for _, text in test], vocabulary_size=WORDS + FIRST_WORD)
     glove, has_one = glove_vectors(known)
-    covered = (
-        np.isin(tokens[0], FIRST_WORD + np.flatnonzero(has_one)).sum() / (tokens[0] >= START).sum()
+    in_glove = np.isin(tokens[0], FIRST_WORD + np.flatnonzero(has_one))
+    covered = in_glove.sum() / (tokens[0] >= START).sum()
+    substitute = (
+        f"GloVe's vectors for {has_one.sum():,} of {len(known):,} words, {covered:.0%} of the training tokens, "
+        "and random ones for the others"
     )
-    ds = prepared_dataset(
-        "imdb_vectors",
-        (tokens[0], labels(train)),
-        (tokens[1], labels(test)),
-        kind="tokens",
-        source="Maas et al.: Learning word vectors for sentiment analysis, ACL 2011; GloVe: Pennington et al. 2014",
-        outputs=2,
-        valid_max=ids - 1,
-        vocabulary_size=ids,
-        substitute=(
-            f"GloVe's vectors for {has_one.sum():,} of {len(known):,} words, {covered:.0%} of the training tokens, "
-            "and random ones for the others"
-        )
-        if not has_one.all()
-        else "",
-    )
-    ppmi = ppmi_vectors(tokens[0], ids, scale=glove[FIRST_WORD:][has_one].std())
-    return with_vectors(ds, {"glove": glove, "ppmi": ppmi})
+    scale = glove[FIRST_WORD:][has_one].std()
+    return {
+        "train": (tokens[0], labels(train)),
+        "test": (tokens[1], labels(test)),
+        "valid_max": size - 1,
+        "vocabulary_size": size,
+        "substitute": "" if has_one.all() else substitute,
+        "vectors": {"glove": glove, "ppmi": ppmi_vectors(tokens[0], size, scale)},
+    }
 
 
 def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -71,14 +55,13 @@ def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
     Words without one get N(0, 1), filling, start and unknown words zeros.
     """
-    if mirror() is not None:
-        text = gzip.decompress(from_mirror(*MIRRORED).read_bytes())
+    if mirror() is None:
+        text = member(fetch("glove", "glove.6B.zip"), MEMBER, largest=2**30)
     else:
-        text = member(from_publisher(URL, ARCHIVE, "glove"), MEMBER, largest=2**30)
+        text = unpacked(fetch("glove", "glove.6B.100d.top.txt.gz"))
     vectors = read_vectors(io.StringIO(text.decode("utf-8")), SIZE, MEMBER, set(words))
-    embedding = np.random.default_rng(SEED).standard_normal(
-        (FIRST_WORD + len(words), SIZE), np.float32
-    )
+    shape = FIRST_WORD + len(words), SIZE
+    embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
     embedding[:FIRST_WORD] = 0
     for place, word in enumerate(words, FIRST_WORD):
         if word in vectors:
@@ -89,16 +72,7 @@ def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
 def ppmi_vectors(tokens: np.ndarray, ids: int, scale: float, size: int = SIZE) -> np.ndarray:
     """Return an embedding (ids, size) that follows from which words stand near each other.
 
-    Parameters
-    ----------
-    tokens : (n, T)
-        Texts; what is below `FIRST_WORD` is no word.
-    ids
-        Number of ids.
-    scale
-        Deviation that the numbers of the words' vectors get.
-    size
-        Numbers in a vector.
+    In the texts `tokens`, (n, T), what is below `FIRST_WORD` is no word; the numbers of the words' vectors get the deviation `scale`.
     """
     counts = sparse.csr_matrix((ids, ids), dtype=np.float64)
     for distance in range(1, WINDOW + 1):

@@ -12,100 +12,71 @@ random.
 import csv
 import io
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 
 from lib.tasks.formats.archives import member, members
 from lib.tasks.formats.series import read_ts
 from lib.tasks.permutations import torch_permutation
-from lib.tasks.prepared import prepared_dataset
 from lib.tasks.sources._fetch import (
-    check,
+    check_contents,
+    fetch,
     fetch_pinned,
-    from_mirror,
-    from_publisher,
     in_mirror,
     mirror,
     read_arrays,
     read_or_remove,
 )
+from lib.tasks.sources._table import reader
+from lib.tasks.standins.beats import beats
 
-URL = "https://physionet.org/static/published-projects/bidmc/bidmc-ppg-and-respiration-dataset-1.0.0.zip"
-MIRRORED = (
-    "bidmc/bidmc_53x480s.npz",
-    "7045bc4a54af6964688728bf0119e0f424b4c06708868a5d8aa124e5985f5ff5",
-)
-SHA256 = {
-    "pleth": "d0976f2e9a47cd93937e62e20706831ee25bf505401afa77c58c7385a9986d53",
-    "ecg_ii": "a2b0dfb1c73f709da8ffb8bf991130589a4b95d053a7bccc216a183c400e4eee",
-    "hr": "c2b16fa3346b08de269e1d6c0d2937d05e51f5fb80a5b2c73630cc034129af06",
-    "resp_rate": "f46740697991c6aef4d76bc1ff8e19e882909b018ab9df1f5eb56b6fc860cf3e",
-}
-"""SHA-256 of the numbers of each channel, all recordings: what is read from the publisher must equal them."""
-
-WINDOWED = "bidmc/Monash_UEA_UCR_Regression_Archive.zip"
-"""The archive of time series regression in the mirror; no checksum of it is published."""
+WINDOWED = "Monash_UEA_UCR_Regression_Archive.zip"
 PROBLEMS = {"hr": "BIDMC32HR", "resp_rate": "BIDMC32RR"}
-
 RATE, SECONDS, HOP, WINDOWS = 125, 32, 3, 150
 SEED = 123_456
 """The generator's seed in LEM's program, which splits at random."""
 SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the texts use"
 
+Indices = tuple[np.ndarray, ...]
 
-def vital_sign(name: str, sign: str, by_patient: bool) -> xr.Dataset:
-    """Return the windows with one vital sign, in one of two splits.
 
-    Parameters
-    ----------
-    name
-        The data set's name.
-    sign
-        ``hr`` or ``resp_rate``, a minute.
-    by_patient
-        Whether the parts share no patient. The texts' split is at random, though windows overlap: there a test window
-        shares most of its samples with training windows.
+@reader
+def vital_sign(sign: str, by_patient: bool) -> dict:
+    """Return windows (4000, 2) of PPG and ECG, and ``hr`` or ``resp_rate`` a minute.
+
+    `by_patient`, the parts share no patient. The texts' split is at random, though windows overlap: there a test window shares
+    most of its samples with training windows.
     """
-    if not by_patient and in_mirror(WINDOWED):  # the archive does not say whose a window is
-        inputs, targets = from_windows(fetch_pinned(WINDOWED, ""), PROBLEMS[sign])
-        parts, substitute = split_at_random(len(inputs)), ""
-    else:
-        inputs, targets, patient = windows(_recordings(), sign)
-        parts = split_by(patient) if by_patient else split_at_random(len(inputs))
-        substitute = SUBSTITUTE
-    train, validation, test = ((inputs[part], targets[part]) for part in parts)
-    return prepared_dataset(
-        name,
-        train,
-        test,
-        validation=validation,
-        kind="series",
-        target="value",
-        outputs=1,
-        source="Pimentel et al.: BIDMC PPG and Respiration Dataset, PhysioNet 2017",
-        substitute=substitute,
-    )
+    if not by_patient and in_mirror("bidmc", WINDOWED):  # it does not say whose a window is
+        inputs, targets = from_windows(fetch_pinned("bidmc", WINDOWED), PROBLEMS[sign])
+        return _parts(inputs, targets, split_at_random(len(inputs)))
+    inputs, targets, patient = windows(_recordings(), sign)
+    indices = split_by(patient) if by_patient else split_at_random(len(inputs))
+    return _parts(inputs, targets, indices) | {"substitute": SUBSTITUTE}
+
+
+@reader
+def beats_by_patient(patients: int, windows: int, every: int, seed: int) -> dict:
+    """Return made-up windows and the heart rate a minute; no patient in two parts."""
+    drawn = beats(patients, windows, np.random.default_rng(seed), every=every)
+    return _parts(drawn.inputs, drawn.targets[:, :1], split_by(drawn.patient))
+
+
+def _parts(inputs: np.ndarray, targets: np.ndarray, indices: Sequence[np.ndarray]) -> dict:
+    names = ("train", "validation", "test")
+    return {n: (inputs[which], targets[which]) for n, which in zip(names, indices, strict=True)}
 
 
 def from_windows(archive: Path, problem: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the windows of a problem in the regression archive, (n, 4000, 2), and their values (n, 1); training file first."""
     parts = []
-    for part in ("TRAIN", "TEST"):
-        file = f"{problem}_{part}.ts"
+    for file in (f"{problem}_TRAIN.ts", f"{problem}_TEST.ts"):
         content = member(archive, f"{problem}/{file}", largest=2**30)
         parts.append(read_ts(io.TextIOWrapper(io.BytesIO(content), encoding="latin-1"), file))
-    return (
-        np.concatenate([part.inputs for part in parts]),
-        np.concatenate([part.targets for part in parts])[:, None],
-    )
-
-
-def _recordings() -> dict[str, np.ndarray]:
-    if mirror() is not None:
-        return read_arrays(from_mirror(*MIRRORED))
-    return read_or_remove(from_publisher(URL, None, "bidmc"), _from_archive)
+    inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
+    return np.concatenate(inputs), np.concatenate(targets)[:, None]
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,7 +91,7 @@ def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarr
     return inputs, values[patient, window][:, None].astype(np.float32), patient
 
 
-def split_at_random(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def split_at_random(size: int) -> Indices:
     """Return indices for training, validation and testing as LEM's program draws them: 70, 15 and 15 per cent.
 
     >>> [len(part) for part in split_at_random(7949)]
@@ -133,34 +104,45 @@ def split_at_random(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return train, rest[few:], rest[:few]
 
 
-def split_by(patient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def split_by(patient: np.ndarray) -> Indices:
     """Return indices for training, validation and testing that share no patient: 70, 15 and 15 per cent of the patients."""
     patients = np.unique(patient)
-    train, validation, test = (patients[part] for part in split_at_random(len(patients)))
-    return tuple(np.flatnonzero(np.isin(patient, part)) for part in (train, validation, test))
+    parts = (patients[part] for part in split_at_random(len(patients)))
+    return tuple(np.flatnonzero(np.isin(patient, part)) for part in parts)
 
 
-_COLUMNS = {"PLETH": "pleth", "II": "ecg_ii", "HR": "hr", "RESP": "resp_rate"}
+def _recordings() -> dict[str, np.ndarray]:
+    if mirror() is not None:
+        return read_arrays(fetch("bidmc", "bidmc_53x480s.npz"))
+    archive = fetch("bidmc", "bidmc-ppg-and-respiration-dataset-1.0.0.zip")
+    return read_or_remove(archive, _from_archive)
+
+
 _FILE = re.compile(r".*/bidmc_(\d\d)_(Signals|Numerics)\.csv")
+_COLUMNS = {
+    "Signals": {"PLETH": "pleth", "II": "ecg_ii"},
+    "Numerics": {"HR": "hr", "RESP": "resp_rate"},
+}
 
 
 def _from_archive(path: Path) -> dict[str, np.ndarray]:
-    """Read the recordings from PhysioNet's zip: nothing is extracted."""
-    channels: dict[str, dict[str, list]] = {channel: {} for channel in SHA256}
+    """Read the recordings from PhysioNet's zip."""
+    read: dict[tuple[str, str], list[float]] = {}
     for name, content in members(path, _FILE.pattern):
         patient, kind = _FILE.fullmatch(name).groups()
         head, *rows = csv.reader(io.StringIO(content.decode("ascii")))
         head = [column.strip() for column in head]
-        wanted = ("PLETH", "II") if kind == "Signals" else ("HR", "RESP")
-        for column in wanted:
+        for column, channel in _COLUMNS[kind].items():
             place = head.index(column)
-            channels[_COLUMNS[column]][patient] = [_number(row[place]) for row in rows]
+            read[channel, patient] = [_number(row[place]) for row in rows]
+    patients = sorted({patient for _, patient in read})
     raw = {
-        channel: np.array([values for _, values in sorted(by_patient.items())], np.float32)
-        for channel, by_patient in channels.items()
+        channel: np.array([read[channel, patient] for patient in patients], np.float32)
+        for columns in _COLUMNS.values()
+        for channel in columns.values()
     }
-    for channel, values in raw.items():
-        check(values.tobytes(), SHA256[channel], f"{path.name}, {channel}")
+    contents = {channel: values.tobytes() for channel, values in raw.items()}
+    check_contents("bidmc", contents, path.name)
     return raw
 
 

@@ -1,0 +1,158 @@
+"""What sensors on the body feel: HAR-2 and DSA-19."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import median_filter
+from scipy.signal import butter, sosfiltfilt
+
+from lib.tasks.formats.archives import members
+from lib.tasks.sources._fetch import check_contents, fetch, mirror, read_arrays, read_or_remove
+from lib.tasks.sources._table import reader
+
+
+def _split(inputs: np.ndarray, targets: np.ndarray, train: np.ndarray) -> dict:
+    """Return both parts, each sensor standardised over the training part."""
+    inputs = (inputs - inputs[train].mean((0, 1))) / inputs[train].std((0, 1))
+    return {"train": (inputs[train], targets[train]), "test": (inputs[~train], targets[~train])}
+
+
+# ------------------------------------------------------------------------------- HAR-2
+
+RATE, WINDOW, STEP = 50.0, 128, 64
+NOISE_CUT, GRAVITY_CUT, ORDER = 20.0, 0.3, 3
+TEST_USERS = (2, 4, 9, 10, 12, 13, 18, 20, 24)
+ACTIVITIES = 6
+"""Activities 1..6 are walking, upstairs, downstairs, sitting, standing, laying; the others are transitions."""
+SECOND = (1, 3, 5)
+"""Activities of class 1: walking, downstairs, standing."""
+
+
+@reader
+def har2() -> dict:
+    """Return windows of 128 x 9: acceleration of the body, angular velocity, whole acceleration; the official test users.
+
+    J. Reyes-Ortiz et al., *Transition-aware human activity recognition using smartphones*, Neurocomputing 2015. The texts use
+    the windows published as UCI HAR; here they are cut anew from the recordings behind them (HAPT): 128 samples with step 64
+    inside each labelled interval of an activity, filtered as that set's description says. Classes as in A. Kusupati et al.,
+    *FastGRNN*, 2018. Any commercial use is prohibited; nothing of it is committed.
+    """
+    if mirror() is not None:
+        raw = read_arrays(fetch("hapt", "hapt_raw.npz"))
+    else:
+        name = "smartphone+based+recognition+of+human+activities+and+postural+transitions.zip"
+        raw = read_or_remove(fetch("hapt", name), _recordings)
+    inputs, targets, user = windows(raw)
+    return _split(inputs, targets, ~np.isin(user, TEST_USERS))
+
+
+def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return windows (n, 128, 9), their classes (n,) and their users (n,).
+
+    Parameters
+    ----------
+    raw
+        ``signals`` (samples, 6) of all recordings, acceleration before angular velocity; ``offsets``, where recordings start
+        and end; ``experiment`` and ``user`` of each; ``labels``, rows of experiment, user, activity, first and last sample of
+        an interval, counted from 1.
+    """
+    inputs, targets, users = [], [], []
+    for k, (experiment, user) in enumerate(zip(raw["experiment"], raw["user"], strict=True)):
+        signals = filtered(raw["signals"][raw["offsets"][k] : raw["offsets"][k + 1]])
+        intervals = raw["labels"][(raw["labels"][:, :2] == (experiment, user)).all(axis=1)]
+        for _, _, activity, first, last in intervals:
+            if activity > ACTIVITIES:
+                continue
+            for start in range(first - 1, last - WINDOW + 1, STEP):
+                inputs.append(signals[start : start + WINDOW])
+                targets.append(int(activity in SECOND))
+                users.append(user)
+    return np.stack(inputs), np.array(targets), np.array(users)
+
+
+def filtered(signals: np.ndarray) -> np.ndarray:
+    """Return nine signals of a recording of six, (n, 9): body, gyroscope and total, three axes each.
+
+    A median of three samples and a low pass of third order at 20 Hz take noise away, one at 0.3 Hz leaves gravity. The set's
+    description does not say whether the filters delay the signal; here they do not.
+    """
+    low = median_filter(signals.astype(np.float64), (3, 1))
+    low = sosfiltfilt(butter(ORDER, NOISE_CUT, fs=RATE, output="sos"), low, axis=0)
+    total, angular = low[:, :3], low[:, 3:]
+    gravity = sosfiltfilt(butter(ORDER, GRAVITY_CUT, fs=RATE, output="sos"), total, axis=0)
+    return np.concatenate([total - gravity, angular, total], axis=1)
+
+
+_RECORDING = re.compile(r".*/(?P<sensor>acc|gyro)_exp(?P<experiment>\d+)_user(?P<user>\d+)\.txt")
+
+
+def _recordings(path: Path) -> dict[str, np.ndarray]:
+    """Read the recordings from the publisher's zip."""
+    sensors: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+    labels = None
+    for name, content in members(path, r".*RawData/(labels|(acc|gyro)_exp\d+_user\d+)\.txt"):
+        values = np.array(content.split(), np.float64)
+        if found := _RECORDING.fullmatch(name):
+            key = int(found["experiment"]), int(found["user"])
+            sensors.setdefault(key, {})[found["sensor"]] = values.reshape(-1, 3)
+        else:
+            labels = values.astype(int).reshape(-1, 5)
+    recordings = [np.hstack([both["acc"], both["gyro"]]) for _, both in sorted(sensors.items())]
+    signals = np.concatenate(recordings).astype(np.float32)
+    check_contents("hapt", {"signals": signals.tobytes()}, path.name)
+    experiment, user = np.array(sorted(sensors)).T
+    return {
+        "signals": signals,
+        "offsets": np.cumsum([0, *map(len, recordings)]),
+        "experiment": experiment,
+        "user": user,
+        "labels": labels,
+    }
+
+
+# ------------------------------------------------------------------------------- DSA-19
+
+STEPS, SENSORS, TRAIN_USERS, EVERY = 125, 45, 4, 4
+
+
+@reader
+def dsa19() -> dict:
+    """Return segments of 125 x 45, nineteen activities.
+
+    K. Altun, B. Barshan, O. Tuncel, *Comparative study on classifying human activities with miniature inertial and magnetic
+    sensors*, Pattern Recognition 2010. The text splits the 9,120 segments in halves and does not say how: here users 1 to 4 train
+    and users 5 to 8 test.
+    """
+    if mirror() is not None:
+        inputs, activity, user = _from_planes(fetch("dsa", "dsa_every4th_segment.npz"))
+        substitute = {"substitute": "every fourth segment of the data set"}
+    else:
+        archive = fetch("dsa", "daily+and+sports+activities.zip")
+        (inputs, activity, user), substitute = read_or_remove(archive, _segments), {}
+    return _split(inputs, activity - 1, user <= TRAIN_USERS) | substitute
+
+
+def _from_planes(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Put together the four bytes of each float32, which the mirror's file stores apart."""
+    raw = read_arrays(path)
+    numbers = np.ascontiguousarray(np.moveaxis(raw["float32_byte_planes"], 0, -1)).view("<f4")
+    inputs = numbers[..., 0].transpose(0, 2, 1)
+    return inputs, raw["activity"].astype(int), raw["subject"].astype(int)
+
+
+_SEGMENT = re.compile(r"(?:.*/)?a(\d+)/p(\d+)/s(\d+)\.txt")
+
+
+def _segments(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Read all segments from the publisher's zip."""
+    read = {}
+    for name, content in members(path, _SEGMENT.pattern):
+        key = tuple(map(int, _SEGMENT.fullmatch(name).groups()))
+        values = np.array(content.replace(b",", b" ").split(), np.float64)
+        read[key] = values.astype(np.float32).reshape(STEPS, SENSORS)
+    keys = np.array(sorted(read)).reshape(-1, 3)
+    inputs = np.stack([read[tuple(key)] for key in keys.tolist()])
+    quarter = inputs[keys[:, 2] % EVERY == 1].tobytes()
+    check_contents("dsa", {"quarter": quarter}, path.name)
+    return inputs, keys[:, 0], keys[:, 1]

@@ -1,0 +1,98 @@
+"""Speech Commands: words of a second, from the publisher's archive or from tone words in an archive of the same layout.
+
+P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0. The lists in the archive
+name the clips for validation and testing; all others train.
+"""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from lib.tasks.formats import FormatError
+from lib.tasks.formats.archives import members
+from lib.tasks.formats.sound import log_energies, log_mel, read_wav, standardise
+from lib.tasks.sources._fetch import fetch, in_mirror, mirror
+from lib.tasks.sources._table import reader
+from lib.tasks.standins.tone_words import write_archive
+
+COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
+WORDS = (
+    *("bed", "bird", "cat", "dog", "down", "eight", "five", "four", "go", "happy"),
+    *("house", "left", "marvin", "nine", "no", "off", "on", "one", "right", "seven"),
+    *("sheila", "six", "stop", "three", "tree", "two", "up", "wow", "yes", "zero"),
+)
+"""The thirty words of version 0.01, in alphabetical order."""
+OTHERS = sorted(set(WORDS) - set(COMMANDS))
+CLASSES: dict[str, dict[str, int]] = {
+    # LEM's program: any other word, silence, ten commands. Silence has the background noise alone, all of it in the training part.
+    "lem": dict.fromkeys(sorted([*OTHERS, "backward", "follow", "forward", "learn", "visual"]), 0)
+    | {"_background_noise_": 1}
+    | {word: 2 + k for k, word in enumerate(COMMANDS)},
+    # What EdgeML's program calls Google-12: any other word and ten commands; noise is left out.
+    "edgeml": dict.fromkeys(OTHERS, 0) | {word: 1 + k for k, word in enumerate(COMMANDS)},
+    "words": {word: k for k, word in enumerate(WORDS)},
+}
+"""Class of each word, by the program that has the classes; other words are left out."""
+SEED, CLIPS, SPEAKERS = 12, 200, 50
+STAND_IN = "tone words, made up: gliding tones of many speakers (stand-in for Speech Commands)"
+LISTS = {"validation_list.txt": "validation", "testing_list.txt": "test"}
+
+Features = Callable[[np.ndarray, str], np.ndarray]
+"""(T, p) of a clip's samples and its name."""
+
+
+@reader
+def keywords(archive: str, classes: str) -> dict:
+    """Return clips as 126 x 80 log mel magnitudes (LEM's) or 99 x 32 log energies (EdgeML's), or tone words."""
+    if mirror() is not None and not in_mirror("speech_commands", archive):
+        return tone_words(classes, CLIPS, SPEAKERS)
+    return _parts(fetch("speech_commands", archive), classes)
+
+
+@reader
+def tone_words(classes: str, clips: int, speakers: int) -> dict:
+    """Return the stand-in, written to an archive of the real one's layout and read by the same reader."""
+    words = WORDS if classes == "words" else (*COMMANDS, "bed", "bird")
+    with tempfile.TemporaryDirectory() as folder:
+        file = write_archive(Path(folder) / "tone_words.tar", words, clips, speakers, SEED)
+        return _parts(file, classes) | {"source": "made up", "substitute": STAND_IN}
+
+
+def _parts(archive: Path, classes: str) -> dict:
+    if classes == "lem":
+        return read_clips(archive, CLASSES[classes], lambda samples, name: log_mel(samples))
+    parts = read_clips(archive, CLASSES[classes], log_energies)
+    inputs = standardise(*(inputs for inputs, _ in parts.values()))
+    return {
+        name: (array, targets)
+        for (name, (_, targets)), array in zip(parts.items(), inputs, strict=True)
+    }
+
+
+def read_clips(
+    archive: Path, classes: Mapping[str, int], features: Features
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return features and classes of the parts ``train``, ``validation`` and ``test``; a wrong clip, list or part is a `FormatError`."""
+    read: dict[str, tuple[np.ndarray, int]] = {}
+    lists: dict[str, set[str]] = {}
+    for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):
+        word = name.split("/")[-2] if "/" in name else ""
+        if name in LISTS:
+            lists[LISTS[name]] = set(content.decode("utf-8").split())
+        elif word in classes:
+            clip = "/".join(name.split("/")[-2:])
+            read[clip] = features(read_wav(content, clip), clip), classes[word]
+    if missing := sorted(set(LISTS.values()) - set(lists)):
+        raise FormatError(f"{archive.name}: the list of {missing[0]} clips is missing")
+    parts = {"train": [], "validation": [], "test": []}
+    for clip in sorted(read):
+        part = next((part for part, names in lists.items() if clip in names), "train")
+        parts[part].append(read[clip])
+    if empty := [part for part, clips in parts.items() if not clips]:
+        raise FormatError(f"{archive.name}: no clip of a known word is for {empty[0]}")
+    return {
+        part: (np.stack([inputs for inputs, _ in clips]), np.array([label for _, label in clips]))
+        for part, clips in parts.items()
+    }

@@ -1,0 +1,259 @@
+"""Texts as tokens: reviews and news with a class each, and streams whose next token is asked for."""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lib.tasks.formats.archives import member, members
+from lib.tasks.language import cut
+from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN
+from lib.tasks.sources._fetch import check_contents, fetch, mirror, read_or_remove, unpacked
+from lib.tasks.sources._table import ORIGINS, reader
+from lib.tasks.standins import markov_text
+
+VOCABULARY_SIZE, LENGTH = 10_000, 500
+_SEPARATORS = str.maketrans(dict.fromkeys('!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~\t\n\r\x02\x03', " "))
+
+
+def words(text: str) -> list[str]:
+    """Return the lower-case words of a text; an apostrophe belongs to its word.
+
+    >>> words("Don't panic -- it's 42!")
+    ["don't", 'panic', "it's", '42']
+    """
+    return text.lower().translate(_SEPARATORS).split()
+
+
+def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
+    """Return the words that have ids, from the first, `FIRST_WORD`, on: by frequency, ties by spelling."""
+    counts = Counter(word for text in texts for word in words(text))
+    return sorted(counts, key=lambda word: (-counts[word], word))[: size - FIRST_WORD]
+
+
+def encode(
+    train: Sequence[str],
+    *others: Sequence[str],
+    vocabulary_size: int = VOCABULARY_SIZE,
+    length: int = LENGTH,
+) -> tuple[np.ndarray, ...]:
+    """Return all parts as ids, (n, length) int16 each; the vocabulary comes from the training part alone.
+
+    Ids: filling, start, unknown word, then words by frequency, at most 32,767. A text keeps its last tokens, a shorter one is
+    filled in front, so that what is read last is always text. This is the convention of the widely used Keras encodings of
+    IMDB and Reuters, except that Keras leaves the id 3 unused.
+    """
+    ids = {word: i for i, word in enumerate(vocabulary(train, vocabulary_size), FIRST_WORD)}
+
+    def sequence(text: str) -> np.ndarray:
+        tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
+        return np.array([PAD] * (length - len(tokens)) + tokens, np.int16)
+
+    return tuple(np.stack([sequence(text) for text in part]) for part in (train, *others))
+
+
+def _labelled(train: tuple, test: tuple, size: int) -> dict:
+    return {"train": train, "test": test, "valid_max": size - 1, "vocabulary_size": size}
+
+
+# ------------------------------------------------------------------------------- IMDB: A. Maas et al. 2011
+
+_REVIEW = re.compile(r"aclImdb/(?P<part>train|test)/(?P<name>(neg|pos)/\d+_\d+)\.txt")
+CLASSES = ("neg", "pos")
+STARS = {1: 0, 2: 0, 3: 1, 4: 1, 7: 2, 8: 2, 9: 3, 10: 3}
+"""Class by printed stars, in the form of Yelp-5; ratings of 5 and 6 are not in the data."""
+
+Reviews = list[tuple[str, str]]
+"""(name, text) of reviews; a name is <class>/<id>_<stars>."""
+
+
+@reader
+def reviews(
+    stars: bool = False, vocabulary_size: int = VOCABULARY_SIZE, length: int = LENGTH
+) -> dict:
+    """Return 25,000 + 25,000 film reviews, the official split: half of them favourable, class 1; or four classes of stars."""
+    train, test = read_reviews()
+    texts = ([text for _, text in part] for part in (train, test))
+    tokens = encode(*texts, vocabulary_size=vocabulary_size, length=length)
+    label = ratings if stars else labels
+    return _labelled((tokens[0], label(train)), (tokens[1], label(test)), vocabulary_size)
+
+
+def read_reviews() -> tuple[Reviews, Reviews]:
+    """Return the reviews for training and testing, in one order whatever the container: by class, then by number."""
+    parts: dict[str, Reviews] = {"train": [], "test": []}
+    if mirror() is None:
+        for name, content in members(fetch("imdb", "aclImdb_v1.tar.gz"), _REVIEW.pattern):
+            found = _REVIEW.fullmatch(name)
+            parts[found["part"]].append((found["name"], content.decode("utf-8")))
+    else:  # one review a line: its name, a tab, its text (which may hold further tabs)
+        for part, read in parts.items():
+            text = unpacked(fetch("imdb", f"aclImdb_{part}.txt.gz")).decode("utf-8")
+            lines = text.removesuffix("\n").split("\n")
+            read += [tuple(line.split("\t", 1)) for line in lines]
+
+    def place(review: tuple[str, str]) -> tuple[str, int]:
+        label, rest = review[0].split("/")
+        return label, int(rest.split("_")[0])
+
+    return tuple(
+        sorted(((name, text.replace("<br />", " ")) for name, text in part), key=place)
+        for part in parts.values()
+    )
+
+
+def labels(reviews: Reviews) -> np.ndarray:
+    """Return 1 for a favourable review and 0 for another."""
+    return np.array([CLASSES.index(name.split("/")[0]) for name, _ in reviews])
+
+
+def ratings(reviews: Reviews) -> np.ndarray:
+    """Return the class of each review by its stars.
+
+    >>> ratings([("neg/0_2", "bad"), ("pos/17_10", "good")]).tolist()
+    [0, 3]
+    """
+    return np.array([STARS[int(name.rsplit("_", 1)[1])] for name, _ in reviews])
+
+
+# ------------------------------------------------------------------------------- Reuters-21578: D. D. Lewis
+
+FEWEST = 15
+EVERY = 4
+"""The text measures on at least 2,800 sequences (3.5): a quarter of 11,228 documents is 2,807."""
+LARGEST = 2**26
+"""Bytes that a file in the publisher's archive may have; the largest has an eighth of it."""
+
+_DOCUMENT = re.compile(r"<REUTERS(.*?)</REUTERS>", re.DOTALL)
+_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
+_TOPIC = re.compile(r"<D>(.*?)</D>")
+_TEXT = re.compile(r"<TEXT.*?>(.*?)</TEXT>", re.DOTALL)
+_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
+_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+
+
+@reader
+def reuters() -> dict:
+    """Return news of 1987 by topic; by topic and then time, every fourth document is for testing.
+
+    The 46 classes known from Keras follow from the files: documents with a topic, the first topic as the label, topics with at
+    least 15 documents.
+    """
+    documents = [document for content in _news() for document in parse(content)]
+    counts = Counter(topic for topic, _ in documents)
+    topics = sorted(topic for topic, count in counts.items() if count >= FEWEST)
+    kept = [(topics.index(topic), text) for topic, text in documents if topic in topics]
+    labels = np.array([label for label, _ in kept])
+    test = np.zeros(len(labels), bool)
+    test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
+    texts = np.array([text for _, text in kept], dtype=object)
+    tokens = encode(texts[~test], texts[test])
+    parts = (tokens[0], labels[~test]), (tokens[1], labels[test])
+    return _labelled(*parts, VOCABULARY_SIZE) | {"outputs": len(topics)}
+
+
+def parse(content: str) -> Iterator[tuple[str, str]]:
+    """Give (first topic, title and body) of each document that has a topic."""
+    for document in _DOCUMENT.findall(content):
+        topics = _TOPIC.findall(_TOPICS.search(document)[1])
+        if not topics:
+            continue
+        text = _TEXT.search(document)[1]
+        parts = [found[1] for found in (_TITLE.search(text), _BODY.search(text)) if found]
+        # Some documents are unprocessed: all they have is the bare text.
+        yield topics[0], html.unescape("\n".join(parts) if parts else _TAG.sub(" ", text))
+
+
+def _news() -> list[str]:
+    names = list(ORIGINS["reuters"]["contents"])
+    if mirror() is None:
+        name = "reuters+21578+text+categorization+collection.zip"
+        contents = read_or_remove(fetch("reuters", name), _from_archive)
+    else:
+        contents = {name: unpacked(fetch("reuters", f"{name}.gz")) for name in names}
+        check_contents("reuters", contents)
+    return [contents[name].decode("latin-1") for name in names]
+
+
+def _from_archive(path: Path) -> dict[str, bytes]:
+    """Read the files from the tar inside the publisher's zip."""
+    inner = member(path, "reuters21578.tar.gz", LARGEST)
+    contents = dict(members(inner, r"reut2-\d{3}\.sgm", LARGEST, path.name))
+    check_contents("reuters", contents)
+    return contents
+
+
+# ------------------------------------------------------------------------------- streams: predict the next token
+
+ROW = 50
+"""Tokens of a row in the prepared file; the rows follow each other, and tasks cut them anew."""
+
+
+def sentence_words(text: str) -> list[str]:
+    """Return the words of a text with one sentence a line, and a mark after each."""
+    return [word for line in text.splitlines() for word in [*line.split(), "<eos>"]]
+
+
+def sentence_characters(text: str) -> list[str]:
+    """Return the characters of a text with one sentence a line: blanks as ``_``, a mark after each sentence."""
+    return [c for line in text.splitlines() for c in [*"_".join(line.split()), "<eos>"]]
+
+
+UNITS: dict[str, Callable[[str], list[str]]] = {
+    "words": sentence_words,
+    "characters": sentence_characters,
+}
+
+
+@reader
+def penn_treebank(unit: str) -> dict:
+    """Return Penn Treebank (M. Marcus et al. 1993) as a stream of words or characters."""
+    names = [f"ptb.{part}.txt" for part in ("train", "valid", "test")]
+    if mirror() is None:
+        texts = [fetch("ptb", name).read_bytes() for name in names]
+    else:
+        texts = [unpacked(fetch("ptb", f"{name}.gz")) for name in names]
+    return stream(*(UNITS[unit](text.decode("utf-8")) for text in texts))
+
+
+@reader
+def markov_stream(unit: str) -> dict:
+    """Return sentences of a Markov chain as a stream, for runs of seconds."""
+    rng = np.random.default_rng(9)
+    spoken = markov_text.language(100, rng)
+    parts = [markov_text.sentences(spoken, count, rng) for count in (1000, 150, 150)]
+    return stream(*(UNITS[unit]("\n".join(part)) for part in parts))
+
+
+def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str]) -> dict:
+    """Return three streams of tokens with the next token as the target at every step.
+
+    The vocabulary is that of the training stream, by frequency (ties by spelling).
+    """
+    counts = Counter(train)
+    ids = {token: k for k, token in enumerate(sorted(counts, key=lambda t: (-counts[t], t)))}
+    parts = {}
+    for part, tokens in {"train": train, "validation": validation, "test": test}.items():
+        if unknown := set(tokens) - set(ids):
+            raise ValueError(f"the {part} part has {min(unknown)!r}, which the training part lacks")
+        if len(tokens) <= ROW:
+            raise ValueError(
+                f"expected more than {ROW} tokens in the {part} part, got {len(tokens)}"
+            )
+        parts[part] = cut(np.array([ids[token] for token in tokens], np.int32), ROW)
+    size = len(ids)
+    return parts | {"outputs": size, "valid_max": size - 1, "vocabulary_size": size}
+
+
+@reader
+def markov_reviews() -> dict:
+    """Return made-up reviews of 80 tokens in four classes, for runs of seconds."""
+    rng, size, test = np.random.default_rng(8), 800, 200
+    texts, targets = markov_text.reviews(markov_text.language(500, rng), size, 4, rng)
+    tokens = encode(texts[test:], texts[:test], length=80)
+    known = int(max(part.max() for part in tokens)) + 1
+    return _labelled((tokens[0], targets[test:]), (tokens[1], targets[:test]), known)
