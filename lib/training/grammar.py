@@ -1,6 +1,6 @@
 """The grammar of the tables in `params.yaml`: networks and tasks by name, what varies as levels, and rows as what comes of it.
 
-A table (group) is tasks x networks. A key of it is a field of `lib.training.row.Row`, a keyword of the cell, a setting of its
+A table (group) is tasks x networks, and ``settings`` for all of them. A key is a field of `lib.training.row.Row`, a keyword of the cell, a setting of its
 start or of the task, and no name is two of these. Its value is
 
 =============================== ============================================================================================
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, overlaid, shown
-from lib.tasks import TASKS, task_settings
+from lib.tasks import task_settings
 from lib.training.row import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
@@ -34,9 +34,8 @@ _OF_TABLE = ("networks", "tasks", "tables")
 _KNOWN = {
     *(key for name in cell_names() for key in cell_class(name).hyper_parameters),
     *(k for n in cell_names() for one in cell_class(n).starts.values() for k in one.settings),
-    *(key for name in TASKS for key in task_settings(name)),
 }
-"""What any cell, start or task knows."""
+"""What any cell or start knows."""
 
 
 class Level(NamedTuple):
@@ -66,11 +65,12 @@ def rows(
         One sentence: where, what came, what was expected.
     """
     where = f"trainings.{group}"
-    shared = {key: value for key, value in _mapping(content, where).items() if key != "tables"}
+    shared = _flat({key: v for key, v in _mapping(content, where).items() if key != "tables"}, where)
     parts = {where: shared}
     if "tables" in content:
         tables = _mapping(content["tables"], f"{where}.tables")
-        parts = {f"{where}.tables.{n}": overlaid(shared, t) for n, t in tables.items() if t}
+        said = {n: _flat(t, f"{where}.tables.{n}") for n, t in tables.items() if t is not None}
+        parts = {f"{where}.tables.{name}": overlaid(shared, table) for name, table in said.items()}
     read = {at: _Table(at, table, networks, tasks) for at, table in parts.items()}
     found = [list(table.rows()) for table in read.values()]
     for at, part in zip(read, found, strict=True):
@@ -100,6 +100,9 @@ class _Table:
             self._named("networks", name, networks)
         for name in self.tasks:
             self._named("tasks", name, tasks)
+        self._of_tasks = {
+            k for name, said in tasks.items() for k in _settings(said.get("task"), f"tasks.{name}")
+        }
         self.unused = {key for key, value in self.shared.items() if value is not None}
 
     def _named(self, kind: str, name: str, known: Mapping) -> None:
@@ -155,7 +158,7 @@ class _Table:
                         continue
                     value = value[task]
                 if not any(key in kind for kind in kinds):
-                    if layer is self.shared and key in _KNOWN:
+                    if layer is self.shared and key in _KNOWN | self._of_tasks:
                         continue  # for another cell, or another task
                     raise ParameterError(
                         f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {both.get('cell')}'s "
@@ -232,6 +235,12 @@ def text(value: object) -> str:
     if isinstance(value, float):
         return short if float(short := f"{value:g}") == value else repr(value)
     return json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+
+
+def _flat(content: object, where: str) -> dict:
+    """Return a table with its ``settings`` among its own keys, which stand over them."""
+    table = dict(_mapping(content, where))
+    return dict(_mapping(table.pop("settings", {}), f"{where}.settings")) | table
 
 
 def _mapping(content: object, where: str) -> Mapping:

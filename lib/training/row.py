@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from lib.cells import check_hyper_parameters, check_start
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
-from lib.tasks import check_task, task_module
+from lib.tasks import check_task, task_draws, task_module
 from lib.training.fit import OPTIMISERS
 from lib.training.job import Architecture, Job
 from lib.training.model import HEADS, READS
@@ -118,6 +118,10 @@ class Row(Job):
         check_start(self.cell, self.start, self.start_settings)
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
+        if task_draws(self.task) and not self.test_draws:
+            raise ValueError(
+                f"{self.task['task']} draws its sequences; give test_draws, how many to test on"
+            )
         weight = WEIGHTS.get(self.objective)
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")

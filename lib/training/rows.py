@@ -116,8 +116,6 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     task = make_task(row.task, prepared, np.random.default_rng(task_seed))
     parts = {"test": task.test, "validation": task.validation, "train": task.train}
     if task.test is None:
-        if not row.test_draws:
-            raise ValueError(f"{task.name} draws its sequences; give test_draws, how many to test on")
         parts["test"] = task.draw(row.test_draws, np.random.default_rng(test_seed))
         if row.validation_draws:
             rng = np.random.default_rng(validation_seed)
