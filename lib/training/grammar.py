@@ -64,7 +64,7 @@ def rows(
     ParameterError
         One sentence: where, what came, what was expected.
     """
-    where = f"trainings.{group}"
+    where, tasks = f"trainings.{group}", _each_named(tasks)
     shared = _flat({key: v for key, v in _mapping(content, where).items() if key != "tables"}, where)
     parts = {where: shared}
     if "tables" in content:
@@ -81,6 +81,18 @@ def rows(
     if not (all_rows := [row for part in found for row in part]):
         raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
     return _with_names(all_rows)
+
+
+def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
+    """Return the tasks, those with a setting in their name (``N={time_steps}``) one for each of its levels."""
+    found = {}
+    for name, said in tasks.items():
+        said = _mapping(said, f"tasks.{name}")
+        keys = [key for key in said if f"{{{key}}}" in name]
+        for levels in itertools.product(*(said[key] for key in keys)):
+            chosen = dict(zip(keys, levels, strict=True))
+            found[name.format(**chosen) if keys else name] = said | chosen
+    return found
 
 
 class _Table:
