@@ -21,6 +21,7 @@ from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
 from lib.kernels._runs import map_tensors, tensors_of
 from lib.probes import fused
+from lib.probes.adjoint import adjoint_norms
 from lib.probes.fused import CELLS, fused_adjoint_norms
 from lib.training import together
 from lib.training.model import Model
@@ -169,6 +170,14 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
             optimiser = torch.optim.Adam(own, foreach=True)
             optimiser.step()
             optimiser.zero_grad()
+    assert reads.found == []
+
+
+@pytest.mark.parametrize("name", [name for name in FACTORIAL if name not in MAPPED])
+def test_the_probe_in_float32_asks_for_no_value(name):
+    cell, u = make_cell(name, 2, 5).to("meta"), torch.zeros(6, 3, 2, device="meta")
+    with HostReads() as reads:
+        adjoint_norms(cell, u, torch.sum, times=(1, 6), engine="float32")
     assert reads.found == []
 
 

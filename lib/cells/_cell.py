@@ -107,12 +107,8 @@ class Cell(nn.Module):
     def start(self, name: str, *, time_steps: int | None = None, **settings: object) -> Self:
         """Draw all weights anew from torch's generator, as the start called `name` does; return the cell.
 
-        Some starts ask for the sequences' length, `time_steps`, or have settings of their own.
-
-        Raises
-        ------
-        ValueError
-            The cell has no such start or setting, or the start asks for a length that is not given.
+        Some starts have settings of their own, or ask for the sequences' length, `time_steps`. Raises `ValueError` where the
+        cell has no such start or setting, or the length is not given.
         """
         start, settings = _checked_start(type(self), name, settings)
         if start.by_length:
@@ -129,10 +125,7 @@ class Cell(nn.Module):
         return self.Weights(*(getattr(self, field) for field in self.Weights._fields))
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the time steps with which the cell moves its states over the inputs `u`, one tensor for each layer or kind.
-
-        Few cells have any: by default there are none.
-        """
+        """Return the time steps that move the states over the inputs `u`, a tensor for each layer or kind; few cells have any."""
         return ()
 
     def train_initial_state(self) -> None:
@@ -151,16 +144,7 @@ class Cell(nn.Module):
     def forward(
         self, u: Tensor, state: State | None = None, *, engine: str = "auto"
     ) -> tuple[Tensor, State]:
-        """Run the cell over a sequence.
-
-        Parameters
-        ----------
-        u : (time, batch, input)
-            The input sequence.
-        state : tuple of (batch, hidden), optional
-            State before the first input; zeros by default.
-        engine
-            ``"auto"``, ``"reference"`` or the name of an engine in `lib.kernels`.
+        """Run the cell over a sequence u, (time, batch, input), from a state, by default zeros.
 
         Returns
         -------
@@ -173,7 +157,7 @@ class Cell(nn.Module):
         ------
         ValueError
             The input or the state has the wrong shape or type, the input has no time steps or is not finite, or the
-            engine cannot run it.
+            `engine`, ``auto``, ``reference`` or one of `lib.kernels`, cannot run it.
         """
         self._check(u, state)
         state = self.initial_state(u.shape[1]) if state is None else state
@@ -189,9 +173,8 @@ class Cell(nn.Module):
     def _check(self, u: Tensor, state: State | None = None) -> None:
         """Refuse an input or a state that the equations do not speak of.
 
-        That the input is finite costs a pass over it, which is little beside the recurrence. Only what asks for no gradient
-        is looked at, data that is: weights that diverge, those of an embedding too, are a result and no mistake. On a GPU
-        looking would make the host wait, and the pass could not be captured in a graph: there it is left out.
+        Of values only data, which ask for no gradient, are looked at: weights that diverge, those of an embedding too, are a
+        result and no mistake. On a GPU looking would make the host wait, and the pass could not be captured in a graph.
         """
         if u.dim() != 3 or u.shape[2] != self.input_size:
             raise ValueError(
@@ -202,15 +185,15 @@ class Cell(nn.Module):
             raise ValueError(
                 f"{self.name}: expected at least one time step and one sequence, got {tuple(u.shape)}"
             )
-        own = next(self.parameters())
-        if own.dtype not in (torch.float32, torch.float64):
+        weight = next(self.parameters())
+        if weight.dtype not in (torch.float32, torch.float64):
             raise ValueError(
-                f"{self.name}: expected weights of torch.float32 or torch.float64, got {own.dtype}; "
+                f"{self.name}: expected weights of torch.float32 or torch.float64, got {weight.dtype}; "
                 "convert the cell with cell.float()"
             )
-        if u.dtype != own.dtype or u.device != own.device:
+        if u.dtype != weight.dtype or u.device != weight.device:
             raise ValueError(
-                f"{self.name}: expected input of {own.dtype} on {own.device}, "
+                f"{self.name}: expected input of {weight.dtype} on {weight.device}, "
                 f"got {u.dtype} on {u.device}; convert it with u.to(...)"
             )
         if u.device.type == "cpu" and not u.requires_grad and not u.isfinite().all():
@@ -222,11 +205,11 @@ class Cell(nn.Module):
         expected = (u.shape[1], self.hidden_size)
         if state is not None and (
             len(state) != self.states
-            or any(part.shape != expected or part.dtype != own.dtype for part in state)
+            or any(part.shape != expected or part.dtype != weight.dtype for part in state)
         ):
             got = ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none"
             raise ValueError(
-                f"{self.name}: expected {self.states} state tensor(s) of shape {expected} and {own.dtype}, got {got}"
+                f"{self.name}: expected {self.states} state tensor(s) of shape {expected} and {weight.dtype}, got {got}"
             )
 
     def extra_repr(self) -> str:
@@ -274,11 +257,8 @@ def check_hyper_parameters(
 ) -> dict[str, object]:
     """Return all hyper-parameters of the architecture `name`, defaults included; build nothing.
 
-    Raises
-    ------
-    ValueError
-        The architecture or a hyper-parameter is unknown, or a value is of another type, out of range, or does not fit the
-        others or the sizes that are given.
+    Raises `ValueError` where the architecture or one of them is unknown, of another type, out of range, or does not fit the
+    others or the sizes that are given.
     """
     return _checked(cell_class(name), hyper_parameters, input_size, hidden_size)
 

@@ -16,21 +16,15 @@ Draw = Callable[..., None]
 
 @dataclass(frozen=True)
 class Start:
-    """A way to draw a cell's initial weights.
-
-    Attributes
-    ----------
-    draw
-        Fills the weights of a cell, in a fixed order; gets `settings` and, if it is `by_length`, ``time_steps`` as keywords.
-    step_factors
-        Factors of the learning rate by name of the weight, where the authors' program has several parameters whose sum is
-        the equation's one: under Adam, which moves each by the same step, the sum goes so many times as far.
-    """
+    """A way to draw a cell's initial weights."""
 
     draw: Draw
+    """Fills the weights of a cell, in a fixed order; gets `settings` and, if it is `by_length`, ``time_steps`` as keywords."""
     by_length: bool = False
     settings: Mapping[str, Keyword] = field(default_factory=dict)
     step_factors: Mapping[str, float] = field(default_factory=dict)
+    """Factors of the learning rate by name of the weight, where the authors' program has several parameters whose sum is
+    the equation's one: under Adam, which moves each by the same step, the sum goes so many times as far."""
 
 
 TWO_BIASES = MappingProxyType({"b": 2.0})
@@ -86,18 +80,10 @@ def padding_start(
 ) -> None:
     """Draw W, R and b as TensorFlow does, whose routines the dissertation's experiment 2.2 uses.
 
-    Parameters
-    ----------
-    initialisation
-        ``orthogonal`` or ``glorot``: how W is drawn (Figure A2); the gates of an LSTM as one matrix.
-    input_scale
-        ``1/T``: R is normal with standard deviation one over the number of time steps, as in the author's public
-        research code. A number, as text: R is Glorot uniform times it. At 1 noise drives tanh into saturation: whatever the
-        state held of an image is gone after a few rows, and with it the gradient.
-
-    Notes
-    -----
-    Biases are zero, but for an LSTM's forget gate, where they are one.
+    W is orthogonal or Glorot uniform (Figure A2), the gates of an LSTM as one matrix. With the `input_scale` ``1/T`` R has the
+    standard deviation one over the length, as in the author's public research code; with a number it is Glorot uniform times
+    that: at 1 noise drives tanh into saturation, and whatever the state held of an image is gone after a few rows, with the
+    gradient. Biases are zero, but one for an LSTM's forget gate.
     """
     {"orthogonal": nn.init.orthogonal_, "glorot": nn.init.xavier_uniform_}[initialisation](cell.W)
     nn.init.zeros_(cell.b)

@@ -24,7 +24,7 @@ deviation 0.01/d and R 1/p.
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor, nn
@@ -33,12 +33,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts
 from lib.cells._keywords import Number
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
-    epsilon: float
+Weights = namedtuple("Weights", "W R b epsilon")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

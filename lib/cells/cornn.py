@@ -28,7 +28,7 @@ None of the five texts gives the constants: the defaults are those of the author
 U(-1/sqrt(d), 1/sqrt(d)); that program (``author``) holds them in one linear layer of n = p + 2d inputs, U(-1/sqrt(n), 1/sqrt(n)).
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -37,16 +37,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan, uniform_start
 from lib.cells._keywords import FLAG, Number
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    W_z: Tensor
-    V: Tensor
-    b: Tensor
-    dt: float
-    gamma: float
-    epsilon: float
-    implicit: bool
+Weights = namedtuple("Weights", "W W_z V b dt gamma epsilon implicit")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -24,7 +24,7 @@ The text tunes Delta t and does not print it: the default is ours. Version 1 for
 The initialisation is that of `lib.cells.lstm`.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -33,13 +33,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_start
 from lib.cells._keywords import Choice, Number
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
-    input_scale: float
-    forget_scale: float
+Weights = namedtuple("Weights", "W R b input_scale forget_scale")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -30,7 +30,7 @@ makes the adjoint exactly zero.
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor, nn
@@ -40,11 +40,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, rotations
 from lib.cells._keywords import Choice
 
-
-class Weights(NamedTuple):
-    B: Tensor
-    R: Tensor
-    b: Tensor
+Weights = namedtuple("Weights", "B R b")
 
 
 def modrelu(a: Tensor, b: Tensor) -> Tensor:

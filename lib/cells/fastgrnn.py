@@ -28,9 +28,9 @@ The original's sparsity, quantisation and piecewise linear activations compress 
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -39,14 +39,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
 from lib.cells._keywords import Number
 
-
-class Weights(NamedTuple):
-    U: Tensor
-    W: Tensor
-    b_z: Tensor
-    b_h: Tensor
-    zeta: Tensor
-    nu: Tensor
+Weights = namedtuple("Weights", "U W b_z b_h zeta nu")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -25,24 +25,17 @@ and alpha is small, as the text advises. The other weights start as in PyTorch's
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor, nn
 
-from lib.cells._activation import ACTIVATIONS, Activation, phi
+from lib.cells._activation import ACTIVATIONS, phi
 from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
 from lib.cells._keywords import Number
 
-
-class Weights(NamedTuple):
-    U: Tensor
-    W: Tensor
-    b: Tensor
-    alpha: Tensor
-    beta: Tensor
-    phi: Activation
+Weights = namedtuple("Weights", "U W b alpha beta phi")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

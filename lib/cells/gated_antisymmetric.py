@@ -23,7 +23,7 @@ gamma        ``gamma``   scalar  diffusion
 Defaults and initialisation as in `lib.cells.antisymmetric`.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -32,12 +32,7 @@ from lib.cells._cell import State
 from lib.cells._init import named_starts
 from lib.cells.antisymmetric import AntisymmetricRNN, start_text
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
-    epsilon: float
+Weights = namedtuple("Weights", "W R b epsilon")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -24,7 +24,7 @@ written: W orthogonal as one matrix, R Glorot uniform, zero biases; ``library`` 
 `lib.cells.lstm` (its second bias of n, which the reset gate multiplies, is not in these equations).
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -32,11 +32,7 @@ from torch import Tensor
 from lib.cells._cell import Cell, State
 from lib.cells._init import LIBRARY, keras_start, named_starts, uniform_start
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
+Weights = namedtuple("Weights", "W R b")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -21,30 +21,24 @@ enter the equation, so one beyond it has no gradient until it returns. Batch nor
 between layers, is not part of the recurrence and is left out.
 """
 
+from collections import namedtuple
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from lib.cells._activation import ACTIVATIONS, Activation, phi
+from lib.cells._activation import ACTIVATIONS, phi
 from lib.cells._cell import Cell, State, per_layer
 from lib.cells._init import named_starts, uniform_fan
 from lib.cells._keywords import Number
 
-
-class Layer(NamedTuple):
-    W: Tensor
-    w: Tensor
-    b: Tensor
+Layer = namedtuple("Layer", "W w b")
 
 
 LAYER = {"W": "d q", "w": "d", "b": "d"}
 """Shapes, with q for what the layer reads."""
 
 
-class Weights(NamedTuple):
-    layers: tuple[Layer, ...]
-    phi: Activation
+Weights = namedtuple("Weights", "layers phi")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

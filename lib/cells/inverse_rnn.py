@@ -23,7 +23,7 @@ first, here the one stored. The inverse is computed once per sequence; a singula
 initialisation: W starts orthogonal, its inverse then being its transpose; R and b as in PyTorch's recurrent layers.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor, nn
@@ -39,12 +39,7 @@ class SingularMatrixError(ArithmeticError, ValueError):
     """W has no inverse."""
 
 
-class Weights(NamedTuple):
-    W: Tensor
-    inverse: Tensor
-    R: Tensor
-    b: Tensor
-    tau: int
+Weights = namedtuple("Weights", "W inverse R b tau")
 
 
 def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:

@@ -127,25 +127,9 @@ def equilibrium(
 ) -> Tensor:
     r"""Return the state to which the inner iteration tends, (batch, d): g with :math:`\phi(U s + W x + b) = \alpha s`.
 
-    Parameters
-    ----------
-    weights
-        What `IncrementalRNN.weights` returns; its own step sizes play no part.
-    h : (batch, d)
-        State before.
-    u : (batch, p)
-        Input.
-    eta
-        Step size; the equilibrium does not depend on it. The iteration contracts where ||U|| < alpha and alpha eta <= 1.
-    tolerance
-        Largest component of the residual that counts as settled.
-    steps
-        Steps after which it is given up.
-
-    Raises
-    ------
-    NoEquilibriumError
-        The residual is still larger; says how large, and what can be changed.
+    It goes on from the state h before, (batch, d), and the input u, (batch, p), until no component of the residual exceeds
+    `tolerance`; after so many `steps` it raises `NoEquilibriumError`. The equilibrium depends on no step size: `eta` makes
+    the iteration contract where ||U|| < alpha and alpha eta <= 1.
     """
     from_u = u @ weights.W.T + weights.b
     g, residuals = h, []

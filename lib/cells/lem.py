@@ -37,9 +37,9 @@ Appendix D calls LEM and the LSTM equivalent where c = z, h = y, i = Delta t_n, 
 It also takes W_y = I, V_y = 0 and b_y = 0, which the text does not say.
 """
 
+from collections import namedtuple
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -48,15 +48,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import TWO_BIASES, Start, add_second_bias, named_starts, uniform_fan
 from lib.cells._keywords import FLAG, Number
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    W_y: Tensor
-    V: Tensor
-    b: Tensor
-    dt: float
-    clip: float | None
-    single_scale: bool
+Weights = namedtuple("Weights", "W W_y V b dt clip single_scale")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -17,18 +17,14 @@ b_1     ``b``  (d,)   bias
 The text gives no initialisation: PyTorch's for recurrent layers is used.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from torch import Tensor
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import PADDING, named_starts, uniform_start
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
+Weights = namedtuple("Weights", "W R b")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

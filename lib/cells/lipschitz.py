@@ -29,7 +29,7 @@ authors' for pixel-by-pixel MNIST. As weights start, ``text`` draws M_A and M_W 
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor, nn
@@ -38,13 +38,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import named_starts, uniform_fan
 from lib.cells._keywords import Number
 
-
-class Weights(NamedTuple):
-    A: Tensor
-    W: Tensor
-    R: Tensor
-    b: Tensor
-    epsilon: float
+Weights = namedtuple("Weights", "A W R b epsilon")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -26,7 +26,7 @@ written: W orthogonal as one matrix, R Glorot uniform, zero biases, but one for 
 PyTorch's own layer, whose two bias vectors per gate are drawn, and moved by the optimiser, one by one.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -42,11 +42,7 @@ from lib.cells._init import (
     uniform_start,
 )
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
+Weights = namedtuple("Weights", "W R b")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

@@ -31,7 +31,7 @@ conditioned; R and b as in PyTorch's recurrent layers. The activation is that of
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -42,13 +42,7 @@ from lib.cells._init import ADDING, named_starts, uniform_fan
 from lib.cells._interchange import alternate
 from lib.cells._keywords import Choice, Number
 
-
-class Weights(NamedTuple):
-    L: Tensor
-    U: Tensor
-    R: Tensor
-    b: Tensor
-    tau: int
+Weights = namedtuple("Weights", "L U R b tau")
 
 
 def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
@@ -111,13 +105,7 @@ class LURNN(Cell, name="lu_rnn"):
 
     @torch.no_grad()
     def set_matrix(self, W: Tensor) -> None:
-        """Let the factors be those of W, (d, d), without exchanges of rows.
-
-        Raises
-        ------
-        ValueError
-            W has another shape, or a pivot smaller than `pivot`, which these factors cannot hold.
-        """
+        """Let the factors be those of W, (d, d), without exchanges of rows; raises `ValueError` where a pivot is smaller than `pivot`."""
         d = self.hidden_size
         if W.shape != (d, d):
             raise ValueError(f"lu_rnn: expected a matrix ({d}, {d}), got {tuple(W.shape)}")

@@ -19,7 +19,7 @@ The text leaves the activation open; the experiment's is tanh, and ReLU a choice
 b zero).
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import torch
 from torch import Tensor
@@ -29,11 +29,7 @@ from lib.cells._cell import Cell, State
 from lib.cells._init import ADDING, PADDING, keras_start, named_starts, uniform_start
 from lib.cells._keywords import Choice
 
-
-class Weights(NamedTuple):
-    W: Tensor
-    R: Tensor
-    b: Tensor
+Weights = namedtuple("Weights", "W R b")
 
 
 def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:

@@ -29,8 +29,8 @@ U(-sqrt(3/2), sqrt(3/2)) and scales W_f and W_r by sqrt(1/2).
 """
 
 import math
+from collections import namedtuple
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -39,17 +39,10 @@ from lib.cells._cell import Cell, State, per_layer
 from lib.cells._init import named_starts, uniform_fan
 from lib.cells._keywords import Number
 
-
-class Layer(NamedTuple):
-    W: Tensor
-    v: Tensor
-    b: Tensor
-    skip: Tensor | None
+Layer = namedtuple("Layer", "W v b skip")
 
 
-class Weights(NamedTuple):
-    layers: tuple[Layer, ...]
-    alpha: float
+Weights = namedtuple("Weights", "layers alpha")
 
 
 def step(weights: Weights, state: State, u: Tensor) -> State:

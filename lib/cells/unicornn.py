@@ -45,6 +45,7 @@ step stays pure. The authors' program masks the last layer too, here it is hande
 training mode draws them; a sequence run in two calls gets two.
 """
 
+from collections import namedtuple
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -63,11 +64,7 @@ STACKED = "stacked unicornn"
 """Name by which engines register for `StackedWeights`: per-layer steps, residual stacking or dropout."""
 
 
-class Layer(NamedTuple):
-    w: Tensor
-    V: Tensor
-    b: Tensor
-    c: Tensor
+Layer = namedtuple("Layer", "w V b c")
 
 
 class Weights(NamedTuple):

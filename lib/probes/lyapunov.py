@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
-from torch.func import jacrev, vmap
 
 from lib.cells import Cell
 from lib.probes.slopes import Slopes
@@ -54,24 +53,21 @@ def step_jacobians(
     if not 0 <= start < len(u):
         raise ValueError(f"expected a start between 0 and {len(u) - 1}, got {start}")
     cell = copy.deepcopy(cell).double().requires_grad_(False)
-    weights = cell.weights()
-    state = cell.initial_state(u.shape[1])
+    weights, state = cell.weights(), cell.initial_state(u.shape[1])
     chosen = tuple(range(len(state))) if parts is None else tuple(parts)
-
-    def one_sequence(varied: tuple[Tensor, ...], state: tuple[Tensor, ...], u_t: Tensor) -> Tensor:
-        whole = list(state)
-        for index, part in zip(chosen, varied, strict=True):
-            whole[index] = part
-        after = cell.step(weights, tuple(part[None] for part in whole), u_t[None])
-        return torch.cat([after[index][0] for index in chosen])
-
-    derivative = vmap(jacrev(one_sequence))
-    with torch.no_grad():
-        for t, u_t in enumerate(u.detach().double().unbind(0)):
-            if t >= start:
-                with Slopes():
-                    by_part = derivative(tuple(state[index] for index in chosen), state, u_t)
-                yield torch.cat(by_part, dim=-1)
+    n = len(chosen) * cell.hidden_size
+    for t, u_t in enumerate(u.detach().double().unbind(0)):
+        if t >= start:
+            # Each sequence n times, once for every component of the state after, which alone is differentiated.
+            copies = [part.repeat(n, 1) for part in state]
+            varied = [copies[index].requires_grad_() for index in chosen]
+            with torch.enable_grad(), Slopes():
+                after = cell.step(weights, tuple(copies), u_t.repeat(n, 1))
+                parted = torch.cat([after[index] for index in chosen], dim=1).unflatten(0, (n, -1))
+                ends = parted.diagonal(dim1=0, dim2=2).sum()
+            rows = torch.autograd.grad(ends, varied, allow_unused=True, materialize_grads=True)
+            yield torch.cat(rows, dim=1).unflatten(0, (n, -1)).transpose(0, 1)
+        with torch.no_grad():
             state = cell.step(weights, state, u_t)
 
 

@@ -46,17 +46,10 @@ def _is_one(others: tuple) -> bool:
     return len(others) == 1 and isinstance(others[0], int | float) and others[0] == 1
 
 
-class _Sloped(torch.autograd.Function):
-    generate_vmap_rule = True
-
+class _Tanh(torch.autograd.Function):
     @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.save_for_backward(*inputs)
-
-
-class _Tanh(_Sloped):
-    @staticmethod
-    def forward(a: Tensor) -> Tensor:
+    def forward(ctx, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
         return a.tanh()
 
     @staticmethod
@@ -64,9 +57,10 @@ class _Tanh(_Sloped):
         return gradient * tanh_slope(*ctx.saved_tensors)
 
 
-class _Sigmoid(_Sloped):
+class _Sigmoid(torch.autograd.Function):
     @staticmethod
-    def forward(a: Tensor) -> Tensor:
+    def forward(ctx, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
         return a.sigmoid()
 
     @staticmethod

@@ -19,13 +19,12 @@ A3.2 have it in front of G.
 >>> penalised.backward([*cell.parameters(), *output.parameters()])
 """
 
-from lib.probes.coadjoint.loss import Penalised, adjoint_states, coadjoint_loss, engine_names
+from lib.probes.coadjoint.loss import Penalised, coadjoint_loss, engine_names
 from lib.probes.coadjoint.orthogonality import soft_orthogonality
 from lib.probes.coadjoint.penalties import find_penalty, penalty, penalty_names, scaled_variance
 
 __all__ = [
     "Penalised",
-    "adjoint_states",
     "coadjoint_loss",
     "engine_names",
     "find_penalty",

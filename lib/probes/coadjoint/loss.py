@@ -63,14 +63,12 @@ def coadjoint_loss(
     kappa: float,
     engine: str = "auto",
 ) -> Penalised:
-    """Return loss + kappa * G(adjoints) of a mini-batch, ready to be differentiated.
+    """Return loss + kappa * G(adjoints) of a mini-batch u, (time, batch, input), ready to be differentiated.
 
     Parameters
     ----------
     cell
         Any cell whose step can be differentiated twice.
-    u : (time, batch, input)
-        The inputs.
     losses
         Maps the last state that is read out, (batch, hidden), to the loss of each sequence, (batch,). The
         output layer belongs to it and gets its gradient too.
@@ -104,31 +102,9 @@ def coadjoint_loss(
     return Penalised(total, loss.detach(), cost.detach(), last.detach())
 
 
-def adjoint_states(
-    cell: Cell, u: Tensor, losses: Losses, *, engine: str = "auto"
-) -> tuple[Tensor, Tensor]:
-    """Return the adjoint states that the penalty sees, as numbers.
-
-    Arguments as in `coadjoint_loss`. Beyond the range of the cell's own type use `lib.probes.adjoint.adjoint_norms`.
-
-    Returns
-    -------
-    last : (batch, hidden)
-        The state that is read out, x_T.
-    adjoints : (time, batch, hidden)
-        lambda_1..lambda_T with the sign of (2.21).
-    """
-    last, _, adjoints = _measured(cell, u, losses, _themselves, engine, differentiable=False)
-    return last.detach(), adjoints.detach()
-
-
 def engine_names(cell: Cell) -> list[str]:
     """Return the engines that can differentiate the adjoints of `cell`, double backward first."""
     return kernels.engine_names(f"{cell.name}/adjoints")
-
-
-def _themselves(adjoints: Tensor) -> Tensor:
-    return adjoints
 
 
 def _measured(
@@ -138,7 +114,7 @@ def _measured(
     what, cost = "adjoints", G
     if isinstance(G, OfNorms) and G.order == 2:
         what, cost = "adjoint_norms", G.function
-    fast = kernels.select(f"{cell.name}/{what}", engine, u)
+    fast = kernels.select(f"{cell.name}/{what}", engine, u, cell.engine_options)
     if fast is None:
         x, F, adjoints = _double_backward(cell, u, losses, differentiable)
         return x, F, G(adjoints)

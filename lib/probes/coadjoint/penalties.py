@@ -76,11 +76,6 @@ maximum_norm_variance = penalty("maximum_norm_variance")(OfNorms(_variance, orde
 """(2.20) with the maximum norm for the Euclidean one."""
 
 
-def weighted_variance(weights: Tensor, *, order: float = 2.0) -> OfNorms:
-    """Return (2.20) with a weight (time,) before each square."""
-    return OfNorms(lambda norms: weights @ (norms - norms.mean(0)).square(), order)
-
-
 @penalty("early_variance")
 @OfNorms
 def early_variance(norms: Tensor) -> Tensor:
