@@ -48,7 +48,8 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
     """Register a function ``(data, rng, *, settings...) -> Task`` under its own name.
 
     It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what the task's variation needs, as
-    far as it names them. With `draws` the task has no set of given size but draws sequences without an end. Settings are keywords, annotated with their types and ranges: what `params.yaml` may say of the task.
+    far as it names them. With `draws` the task has no set of given size but draws sequences without an end. Settings are keywords,
+    annotated with their types and ranges: what `params.yaml` may say of the task.
     """
     if make is None:
         return partial(task, draws=draws)
