@@ -1,6 +1,7 @@
 """The linear models of chapter 1: what they estimate, and that what cannot be told stays empty with its cause."""
 
 import chapter1_data
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from lib.analysis import task_models
 from lib.analysis.accuracy import at_best, entered, grade
 from lib.analysis.attempts import TASK
 from lib.analysis.design import estimable, independent
+from lib.plotting.task_models import plot_residuals
 
 
 @pytest.fixture
@@ -176,3 +178,20 @@ def test_residuals_are_those_of_the_attempts_that_entered(frame):
     assert len(fits.residuals) == len(entered(frame))
     assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
     assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)
+
+
+def test_the_residuals_of_each_architecture_are_drawn_and_summed_up(frame):
+    fits = task_models.fit_second_order(frame)
+    figure, table = plot_residuals(fits.residuals)
+    assert table["attempts"].sum() == len(fits.residuals)
+    own = fits.residuals.query("architecture == 'gru'")
+    row = table.set_index("architecture").loc["gru"]
+    assert row["spread"] == pytest.approx(own["residual"].std())
+    assert row["outliers"] == pytest.approx((own["standardised"].abs() > 3).mean())
+    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(fits.residuals)
+    figure, table = plot_residuals(
+        task_models.fit_first_order(frame[frame["replicate"] == 0]).residuals
+    )
+    assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
+    assert table["outliers"].isna().all()
+    plt.close("all")
