@@ -1,6 +1,7 @@
 """The linear models of chapter 1: what they estimate, and that what cannot be told stays empty with its cause."""
 
 import chapter1_data
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ from lib.analysis import task_models
 from lib.analysis.accuracy import at_best, entered, grade
 from lib.analysis.attempts import TASK
 from lib.analysis.design import estimable, independent
+from lib.plotting.task_models import plot_residuals
 
 
 @pytest.fixture
@@ -171,45 +173,25 @@ def test_choosing_a_reference():
     assert task_models.choose_reference(["rnn", "gru"]) == "rnn"
 
 
-def test_the_balanced_design_of_the_text_and_its_condition_number():
-    # From the model matrix alone, by its definition.
-    log = np.log([1e-5, 1e-4, 1e-3, 1e-2, 1e-1])
-    rows = []
-    for own in np.eye(7):
-        dummies = own[1:]
-        for width in (128, 256):
-            for rate in log:
-                for length in (25, 50):
-                    main = [1, *dummies, rate, rate**2, width, length]
-                    rows.append([*main, *(dummies * rate), *(dummies * rate**2)])
-    values = np.linalg.svd(np.array(rows), compute_uv=False)
-    assert task_models.balanced_condition_number() == pytest.approx(
-        values[0] / values[-1], rel=1e-6
-    )
-
-
-def test_the_top_of_a_parabola():
-    rates = np.geomspace(1e-4, 1, 9)
-    frame = pd.DataFrame({"learning_rate": rates}).merge(
-        pd.DataFrame({"architecture": ["antisymmetric", "rnn", "gru"]}), how="cross"
-    )
-    frame = frame.merge(pd.DataFrame({"width": [1, 2]}), how="cross")
-    frame = frame.merge(pd.DataFrame({"training_length": [3, 5]}), how="cross")
-    log = np.log(frame["learning_rate"])
-    top = frame["architecture"].map({"antisymmetric": np.log(0.01), "rnn": np.log(1e-6), "gru": 0})
-    bend = frame["architecture"].map({"antisymmetric": -0.01, "rnn": -0.02, "gru": 0.01})
-    noise = np.random.default_rng(0).normal(0, 1e-6, len(frame))
-    frame["task_accuracy"] = bend * (log - top) ** 2 + 0.01 * frame["width"] + noise
-    frame = frame.assign(dataset="d", order="o", noise="n", left_out="", sampling_error=0.01)
-    tops = task_models.best_learning_rates(task_models.fit_second_order(frame), rates)
-    found = tops.set_index("architecture")
-    assert found["top"].to_dict() == {"antisymmetric": "inside", "rnn": "below", "gru": "none"}
-    assert found.loc["antisymmetric", "learning_rate"] == pytest.approx(0.01, rel=1e-3)
-    assert found.loc[["rnn", "gru"], "learning_rate"].isna().all()
-
-
 def test_residuals_are_those_of_the_attempts_that_entered(frame):
     fits = task_models.fit_second_order(frame)
     assert len(fits.residuals) == len(entered(frame))
     assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
     assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)
+
+
+def test_the_residuals_of_each_architecture_are_drawn_and_summed_up(frame):
+    fits = task_models.fit_second_order(frame)
+    figure, table = plot_residuals(fits.residuals)
+    assert table["attempts"].sum() == len(fits.residuals)
+    own = fits.residuals.query("architecture == 'gru'")
+    row = table.set_index("architecture").loc["gru"]
+    assert row["spread"] == pytest.approx(own["residual"].std())
+    assert row["outliers"] == pytest.approx((own["standardised"].abs() > 3).mean())
+    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(fits.residuals)
+    figure, table = plot_residuals(
+        task_models.fit_first_order(frame[frame["replicate"] == 0]).residuals
+    )
+    assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
+    assert table["outliers"].isna().all()
+    plt.close("all")

@@ -1,8 +1,10 @@
 """The transcribed tables of chapter 1: whole, consistent with each other, and where the text contradicts itself."""
 
+import itertools
+
+import numpy as np
 import pytest
 
-from lib.analysis.task_models import balanced_condition_number
 from lib.results.published import load_published, sources
 
 TASK = ["dataset", "order", "noise"]
@@ -104,9 +106,16 @@ def test_the_deficient_matrix_of_table_a3_is_where_table_a2_has_one_attempt():
 
 
 def test_condition_numbers_are_those_of_numbers_not_of_factors():
-    # Logarithms natural, dimension and length as numbers; see lib.analysis.task_models.
+    # The balanced design of (1.11), logarithms natural, dimension and length as numbers; see lib.analysis.task_models.
+    rows = []
+    for own, width, rate, length in itertools.product(
+        np.eye(7), (128, 256), np.log([1e-5, 1e-4, 1e-3, 1e-2, 1e-1]), (25, 50)
+    ):
+        dummies = own[1:]
+        main = [1, *dummies, rate, rate**2, width, length]
+        rows.append([*main, *(dummies * rate), *(dummies * rate**2)])
     printed = load_published("diss-tab-A3")["condition_number"]
-    assert 0.5 < balanced_condition_number() / printed.min() < 1
+    assert 0.5 < np.linalg.cond(np.array(rows)) / printed.min() < 1
 
 
 def test_table_1_4_contradicts_section_1_5_2_on_the_family_of_tasks():

@@ -3,21 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 from synthetic_results import LEVELS, make_results
 
 from lib.analysis.accuracy import (
     CONFIGURATION,
     OTHER,
     UNCHOSEN,
-    above_guessing,
     account,
     at_best,
     best_configurations,
     can_cross,
     entered,
     grade,
-    sentence,
 )
 from lib.analysis.attempts import TASK, attempts
 
@@ -155,31 +152,3 @@ def test_the_account_adds_up(frame):
         reasons = [name for name in table if name not in (*by, "planned")]
         assert (table[reasons].sum(axis=1) == table["planned"]).all()
         assert table["planned"].sum() == len(frame)
-
-
-def test_the_sentence_names_every_reason():
-    frame = pd.DataFrame({"left_out": ["", "missing", "diverged", "diverged"]})
-    assert sentence(frame) == (
-        "Of 4 attempts planned, 1 entered; 3 did not: 2 diverged, 1 never ran."
-    )
-    assert sentence(frame[:1]) == "Of 1 attempts planned, 1 entered, and none was left out."
-
-
-@pytest.mark.parametrize(
-    ("right", "attempts", "learned"), [(60, 1, True), (60, 40, False), (75, 40, True)]
-)
-def test_the_best_of_many_attempts_needs_more_to_count_as_learning(right, attempts, learned):
-    # Of 100 sequences with two labels: 60 right have p = 0.028, once.
-    frame = attempts_of(*[right / 100] + [0.4] * (attempts - 1), width=[1] * attempts)
-    ds = results(dataset=["d"])
-    # Of the test set, 100 sequences were measured.
-    ds.attrs["settings"], ds["examples"][:] = '{"test_size": 1000}', 100
-    table = above_guessing(ds, frame)
-    tail = stats.binomtest(right, 100, 0.5, alternative="greater").pvalue
-    assert table["p_value"].item() == pytest.approx(min(1, attempts * tail))
-    assert table["learned"].item() == learned
-
-
-def test_without_the_size_of_the_test_set_nothing_is_said():
-    table = above_guessing(results(dataset=["d"]), attempts_of(1, 1, 1, 1))
-    assert table["p_value"].isna().all() and not table["learned"].any()

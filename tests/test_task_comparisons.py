@@ -1,11 +1,11 @@
-"""Tests between tasks: pairs, variances, times, error rates, and the verdicts drawn from them."""
+"""Tests between tasks: pairs, variances, times and error rates."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import comparisons, errors, generalisation, variance
+from lib.analysis import comparisons, equality, task_models
 from lib.analysis.attempts import TASK
 from lib.results.published import load_published
 
@@ -90,14 +90,14 @@ def test_f_star_by_its_formula():
     c = (1 - n / 12) * variances
     expected = (n * (means - grand) ** 2).sum() / c.sum()
     df = 1 / ((c / c.sum()) ** 2 / (n - 1)).sum()
-    found = variance.f_star(GROUPS)
+    found = equality.f_star(GROUPS)
     np.testing.assert_allclose(found, [expected, 2, df, stats.f.sf(expected, 2, df)])
 
 
 def test_levene_is_an_analysis_of_the_deviations_from_the_median():
     z = [np.abs(group - np.median(group)) for group in GROUPS]
     expected = stats.f_oneway(*z)
-    found = variance.levene(GROUPS)
+    found = equality.levene(GROUPS)
     np.testing.assert_allclose(found, [expected.statistic, 2, 9, expected.pvalue])
 
 
@@ -105,8 +105,8 @@ def test_f_star_of_deviations_tells_variances_and_not_means_apart():
     rng = np.random.default_rng(2)
     moved = [rng.normal(place, 1, 40) for place in (0, 5, 10)]
     spread = [rng.normal(0, scale, 40) for scale in (1, 3, 9)]
-    assert variance.f_star(moved)[3] < 1e-6 < 0.01 < variance.f_star_of_deviations(moved)[3]
-    assert variance.f_star_of_deviations(spread)[3] < 1e-6
+    assert equality.f_star(moved)[3] < 1e-6 < 0.01 < equality.f_star_of_deviations(moved)[3]
+    assert equality.f_star_of_deviations(spread)[3] < 1e-6
 
 
 def made_up(replicates, constant=False):
@@ -122,7 +122,7 @@ def made_up(replicates, constant=False):
 
 
 def test_two_attempts_deviate_equally_from_their_median_so_there_is_no_levene_test():
-    table = variance.compare_variances(made_up(2)).set_index(["architecture", "test"])
+    table = equality.compare_variances(made_up(2)).set_index(["architecture", "test"])
     assert table.loc[("rnn", "f_star"), "cause"] == ""
     assert table.loc[("rnn", "levene"), "cause"] == (
         "0 of 3 tasks have 3 attempts; a comparison needs two such tasks"
@@ -131,70 +131,19 @@ def test_two_attempts_deviate_equally_from_their_median_so_there_is_no_levene_te
 
 
 def test_no_variation_and_no_attempts_have_causes():
-    flat = variance.compare_variances(made_up(4, constant=True))
+    flat = equality.compare_variances(made_up(4, constant=True))
     assert set(flat["cause"]) == {"no variation within the tasks"}
     gone = made_up(4)
     gone["left_out"] = np.where(gone["architecture"] == "rnn", "diverged", "")
-    table = variance.compare_variances(gone).set_index(["architecture", "test"])
+    table = equality.compare_variances(gone).set_index(["architecture", "test"])
     assert table.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
     assert table.loc[("gru", "f_star"), "p_bonferroni"] == table.loc[("gru", "f_star"), "p_value"]
 
 
 def test_bonferroni_counts_the_architectures_tested():
-    table = variance.compare_variances(made_up(4))
+    table = equality.compare_variances(made_up(4))
     expected = (2 * table["p_value"]).clip(upper=1)
     np.testing.assert_allclose(table["p_bonferroni"], expected)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_denominators_stay_in_their_bounds(seed):
-    rng = np.random.default_rng(seed)
-    groups = [rng.normal(0, 10 ** rng.uniform(-3, 3), 10) for _ in range(10)]
-    bounds = variance.denominators(10, 10).set_index("test")
-    for test, found in (("levene", variance.levene), ("f_star", variance.f_star)):
-        assert bounds.loc[test, "low"] - 1e-9 <= found(groups)[2] <= bounds.loc[test, "high"] + 1e-9
-    weights = np.array([10 / group.var(ddof=1) for group in groups])
-    tmp = ((1 - weights / weights.sum()) ** 2 / 9).sum()
-    welch = (10**2 - 1) / (3 * tmp)
-    assert bounds.loc["welch", "low"] - 1e-9 <= welch <= bounds.loc["welch", "high"] + 1e-9
-
-
-def test_only_f_star_of_means_fits_the_published_table():
-    # The finding of notebook 26; it must not become false unnoticed.
-    table = load_published("diss-tab-1.6")
-    bounds = variance.denominators(10, 10).set_index("test")
-    inside = {
-        test: ((row["low"] <= table["df_within"]) & (table["df_within"] <= row["high"])).all()
-        for test, row in bounds.iterrows()
-    }
-    assert inside == {"levene": False, "f_star": True, "welch": False}
-    again = stats.f.sf(table["statistic"], table["df_between"], table["df_within"])
-    agree = (again / table["p_value"]).between(0.8, 1.25)
-    assert table.loc[~agree, "architecture"].tolist() == ["gru"]
-    assert (table["statistic"] > variance.largest_for_deviations(10)).sum() == 5
-
-
-def test_the_limit_of_f_star_of_deviations_is_reached_and_not_passed():
-    rng = np.random.default_rng(4)
-    found = [
-        variance.f_star_of_deviations([rng.normal(0, 1, 200), *rng.normal(0, 1e-6, (9, 200))])[0]
-        for _ in range(20)
-    ]
-    assert np.mean(found) == pytest.approx(variance.largest_for_deviations(200), rel=0.1)
-
-
-def test_a_spread_by_hand_lies_in_its_interval():
-    accuracies = [0.2, 0.4, 0.4, 0.6]
-    frame = pd.DataFrame(
-        [("rnn", "d", "sequential", "none", value, "") for value in accuracies],
-        columns=["architecture", *TASK, "task_accuracy", "left_out"],
-    )
-    [row] = variance.spreads(frame).to_dict("records")
-    deviation = np.sqrt(0.08 / 3)
-    assert (row["attempts"], row["deviation"]) == (4, pytest.approx(deviation))
-    # Three degrees of freedom: 95% of chi squared lie between 0.2158 and 9.3484.
-    assert row["low"] == pytest.approx(deviation * np.sqrt(3 / 9.3484), rel=1e-4)
-    assert row["high"] == pytest.approx(deviation * np.sqrt(3 / 0.215795), rel=1e-4)
 
 
 # Times and rates
@@ -220,7 +169,7 @@ def times(epochs, architecture="rnn"):
 )
 def test_times_that_can_and_cannot_be_compared(epochs, cause):
     table = times(epochs)
-    found = comparisons.compare_times(times(([1], [1])), table).iloc[0]
+    found = equality.compare_times(times(([1], [1])), table).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
 
@@ -235,7 +184,7 @@ def design(diverged, entered=20):
 
 
 def test_error_rates_over_tasks():
-    table = errors.compare_error_rates(design({"rnn": (0, 15), "gru": (5, 6), "lstm": (0, 0)}))
+    table = equality.compare_error_rates(design({"rnn": (0, 15), "gru": (5, 6), "lstm": (0, 0)}))
     table = table.set_index("architecture")
     assert table.loc["rnn", "statistic"] == pytest.approx(
         stats.chi2_contingency([[0, 15], [20, 5]], correction=False).statistic
@@ -248,36 +197,16 @@ def test_error_rates_over_tasks():
 def test_error_rates_of_equal_results_are_equal():
     made = design({"rnn": (1, 4)})
     pd.testing.assert_frame_equal(
-        errors.compare_error_rates(made), errors.compare_error_rates(made)
+        equality.compare_error_rates(made), equality.compare_error_rates(made)
     )
 
 
 # Verdicts
 
 
-@pytest.mark.parametrize(
-    ("tests", "rejected", "robust", "expected"),
-    [
-        ([5, 5], [1, 5], [2, 2], "no"),
-        ([5, 5], [0, 5], [0, 1], "partly"),
-        ([5, 5], [0, 0], [0, 0], "not rejected"),
-        ([5, 5], [0, 1], [0, 0], "undecided"),
-        ([5, 5], [1, 1], [0, 1], "undecided"),
-        ([5, 0], [1, 0], [1, 0], "untested"),
-        ([5, 5, 0], [1, 0, 0], [1, 0, 0], "partly"),
-        ([0, 0], [0, 0], [0, 0], "untested"),
-    ],
-)
-@pytest.mark.parametrize("other", ["robust_rejected", "weighted_rejected"])
-def test_verdicts(tests, rejected, robust, expected, other):
-    parts = pd.DataFrame({"tests": tests, **dict.fromkeys(comparisons.REJECTED, rejected)})
-    parts[other] = robust
-    assert generalisation.verdict(parts) == expected
-
-
 def test_the_effects_of_table_1_4():
     terms = ["intercept", "architecture", "training length", "architecture × log(learning rate)"]
-    found = generalisation.effect_of(pd.DataFrame({"term": terms})).tolist()
+    found = task_models.effect_of(pd.DataFrame({"term": terms})).tolist()
     assert found == [
         "architecture",
         "architecture",

@@ -1,12 +1,8 @@
 """The twelve models against R: lme4 for random intercepts, stats for least squares.
 
 The values of R are stored beside the small dataset and the script that made them (tests/data/r); `tests/r_dataset.py` made
-the dataset. One test runs the script again where R is installed.
+the dataset.
 """
-
-import io
-import shutil
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -99,7 +95,7 @@ def test_the_criterion_is_that_of_lme4(number, values, observations):
 
 def test_a_variance_of_zero_is_found_and_said(values, observations):
     made, table = observations["training"]
-    columns = np.column_stack([made.epoch, table["unrelated"]])
+    columns = np.column_stack([made.column("epoch"), table["unrelated"]])
     ours = fit_random_intercept(moments(np.ones((len(made.attempts), 1)), columns, made.attempt))
     assert ours.boundary and ours.group_variance == 0.0 and ours.gradient > 0
     theirs = values[values["model"] == "boundary"].set_index(["quantity", "term"])["value"]
@@ -108,38 +104,3 @@ def test_a_variance_of_zero_is_found_and_said(values, observations):
     assert_close(ours.criterion, theirs["criterion", ""], "criterion", "")
     # The intercept is zero up to rounding; the slope is a number.
     assert_close(ours.coefficients[1], theirs["estimate", "epoch"], "estimate", "epoch")
-
-
-@pytest.mark.parametrize("number", [1, 2, 8])
-def test_statsmodels_mixed_models_agree(number, observations):
-    model = MODELS[number]
-    made, _ = observations["training"]
-    ours, theirs = fit(model, made), fit(model, made, engine="statsmodels")
-    np.testing.assert_allclose(
-        ours.coefficients["estimate"], theirs.coefficients["estimate"], rtol=1e-6
-    )
-    for name in ("group_sd", "residual_sd", "r2_marginal", "r2_conditional", "rmse"):
-        assert ours.summary[name] == pytest.approx(theirs.summary[name], rel=1e-5), name
-    # Its standard errors come from second derivatives over all parameters, variances included; lme4 and we take the
-    # variances as known.
-    np.testing.assert_allclose(
-        ours.coefficients["standard_error"], theirs.coefficients["standard_error"], rtol=2e-2
-    )
-
-
-@pytest.mark.r
-@pytest.mark.slow
-def test_the_stored_values_are_what_r_says_today(values):
-    if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed: apt-get install r-base-core r-cran-lme4")
-    command = ["Rscript", str(FOLDER / "fit.R"), str(FOLDER)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "there is no package called" in done.stderr:
-        pytest.skip("lme4 is not installed: apt-get install r-cran-lme4")
-    assert done.returncode == 0, done.stderr
-    today = read_values(io.StringIO(done.stdout))
-    keys = ["model", "quantity", "term"]
-    both = values.merge(today, on=keys, suffixes=("_stored", "_today"))
-    assert len(both) == len(values) == len(today)
-    for row in both[both["model"] != "boundary"].itertuples():
-        assert_close(row.value_today, row.value_stored, row.quantity, f"{row.model} {row.term}")

@@ -34,29 +34,22 @@ OTHER = "had another configuration"
 """Why an attempt that is not at h* does not enter."""
 UNCHOSEN = "no other replicate completed"
 """Why an attempt does not enter where h* is chosen on the other replicates."""
-_WORDS = {"missing": "never ran", "diverged": "diverged"}
 
 
 def grade(ds: xr.Dataset) -> pd.DataFrame:
     """Return every attempt of the design with its task accuracy, or why it has none.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per attempt: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
-        guessing does as well, by an exact binomial test),
-        ``task_accuracy`` (1.5), ``sampling_error``, its standard deviation because it was counted on so many test sequences and no more (binomial; Jeffreys's, so
-        that it is not zero where none is wrong; empty where their number is not known), and ``left_out``: empty where the attempt entered, else the reason.
+    Columns: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
+    guessing does as well, by an exact binomial test), ``task_accuracy`` (1.5), ``sampling_error`` (its binomial standard error, Jeffreys's, so
+    that it is not zero where none is wrong; empty where the number of test sequences is not known), and ``left_out``: empty where the attempt entered, else the reason.
+
+    The text does not say whether its maximum runs over the last epochs or over all epochs. It says that 1 is the
+    largest task accuracy observed, which holds for the last epochs, where the behaviour is measured.
 
     Raises
     ------
     ValueError
         A data set has fewer than two classes, so that guessing has no accuracy.
-
-    Notes
-    -----
-    The text does not say whether its maximum runs over the last epochs or over all epochs. It says that 1 is the
-    largest task accuracy observed, which holds for the last epochs, where the behaviour is measured.
     """
     frame = attempts(ds)
     completed = frame["status"] == "completed"
@@ -89,31 +82,6 @@ def entered(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame["left_out"] == ENTERED]
 
 
-def above_guessing(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return at which tasks the best attempt is clearly better than guessing.
-
-    Parameters
-    ----------
-    ds
-        The results; ``examples`` says on how many test sequences an accuracy was counted.
-    frame
-        Their attempts (`grade`).
-
-    Returns
-    -------
-    pandas.DataFrame
-        The task, ``attempts`` (completed), ``best`` (largest test accuracy), ``guessing`` (the share of the largest class), ``p_value`` (exact binomial, one-sided, times the number of
-        attempts that the best was chosen from) and ``learned`` (below 0.05). No p value where the number of test sequences is not known.
-    """
-    table = frame.groupby(list(TASK), sort=False)["accuracy"].agg(attempts="count", best="max")
-    table = table.reset_index()
-    table["guessing"] = table["dataset"].map(ds["largest_class"].to_series())
-    size = table["dataset"].map(ds["examples"].sel(split="test").to_series())
-    tail = stats.binom.sf(np.round(table["best"] * size) - 1, size, table["guessing"])
-    table["p_value"] = (table["attempts"] * tail).clip(upper=1).where(size > 0)
-    return table.assign(learned=table["p_value"] < LEVEL)
-
-
 def cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Return every task with every architecture of the design, in its order."""
     tasks = frame[list(TASK)].drop_duplicates()
@@ -121,20 +89,7 @@ def cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Count the attempts that entered and those that did not, by reason.
-
-    Parameters
-    ----------
-    frame
-        One row per attempt of the design with ``left_out`` (`grade`).
-    by
-        Columns that form groups, such as those of a task; they keep their order of appearance.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `by`, ``planned``, ``entered``, and one column of counts for each reason, named by it.
-    """
+    """Count attempts: ``planned``, ``entered``, and one column for each reason to be left out, in groups `by` or all together."""
     reasons = [reason for reason in frame["left_out"].unique() if reason != ENTERED]
     columns = {"planned": True, "entered": frame["left_out"] == ENTERED}
     columns |= {reason: frame["left_out"] == reason for reason in reasons}
@@ -144,40 +99,15 @@ def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return marked.groupby(list(by), sort=False)[list(columns)].sum().astype(int).reset_index()
 
 
-def sentence(frame: pd.DataFrame) -> str:
-    """Return the counts of `account` over all of `frame` as a sentence for a reader.
-
-    >>> sentence(pd.DataFrame({"left_out": ["", "", "diverged"]}))
-    'Of 3 attempts planned, 2 entered; 1 did not: 1 diverged.'
-    """
-    counts = account(frame).iloc[0]
-    planned, inside = int(counts["planned"]), int(counts["entered"])
-    start = f"Of {planned:,} attempts planned, {inside:,} entered"
-    reasons = counts.drop(["planned", "entered"]).sort_values(ascending=False, kind="stable")
-    if reasons.empty:
-        return f"{start}, and none was left out."
-    why = ", ".join(f"{int(n):,} {_WORDS.get(reason, reason)}" for reason, n in reasons.items())
-    return f"{start}; {planned - inside:,} did not: {why}."
-
-
 def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
     """Return the best configuration of each architecture at each task.
 
-    Parameters
-    ----------
-    frame
-        Attempts as `grade` returns them.
-    rule
-        ``mean``: the highest mean accuracy of the attempts that completed; ``max``: the one with the best single
-        attempt. The text does not say which; its Table A2 has best configurations with a single completed
-        attempt, which either rule allows.
+    By ``mean`` it has the highest mean accuracy of the attempts that completed, by ``max`` the best single
+    attempt. The text does not say which; its Table A2 has best configurations with a single completed attempt, which either rule allows.
 
-    Returns
-    -------
-    pandas.DataFrame
-        The task, ``architecture``, the configuration, ``attempts`` (completed ones at it), ``accuracy`` (what the
-        rule judged) and ``tied`` (configurations that were equally good; the first in the order of the
-        design was taken). An architecture that completed no attempt at a task has no row.
+    Columns: the task, ``architecture``, the configuration, ``attempts`` (completed ones at it), ``accuracy`` (what the
+    rule judged) and ``tied`` (configurations that were equally good; the first in the order of the
+    design was taken). An architecture that completed no attempt at a task has no row.
 
     Raises
     ------
@@ -195,9 +125,8 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     top = table.groupby(keys, sort=False)["accuracy"].transform("max")
     table = table[table["accuracy"] == top]
     table = table.assign(tied=table.groupby(keys, sort=False)["accuracy"].transform("size"))
-    return table.drop_duplicates(keys, ignore_index=True)[
-        [*factors, "attempts", "accuracy", "tied"]
-    ]
+    table = table.drop_duplicates(keys, ignore_index=True)
+    return table[[*factors, "attempts", "accuracy", "tied"]]
 
 
 def can_cross(frame: pd.DataFrame) -> bool:
@@ -209,20 +138,11 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
     """Return `frame` with every attempt that is not at its h* marked as left out.
 
     Attempts at h* that diverged or are missing keep that reason, and so do all attempts of an architecture that
-    completed none at the task, and hence has no h*.
-
-    Parameters
-    ----------
-    frame
-        Attempts as `grade` returns them.
-    rule
-        As in `best_configurations`.
-    crossed
-        Whether h* is chosen for each replicate on all the others (cross-fitting). The best of several configurations has been
-        lucky, and an attempt that was chosen for its luck says too much of its architecture; one that had no part in the choice does not.
+    completed none at the task, and hence has no h*. With `crossed`, h* is chosen for each replicate on all the others (cross-fitting): the best of several
+    configurations has been lucky, and an attempt that had a part in the choice says too much of its architecture.
     """
     if not crossed:
-        return _mark(frame, best_configurations(frame, rule))
+        return _mark(frame, best_configurations(frame, rule), ENTERED)
     parts = []
     for replicate in frame["replicate"].unique():
         own = frame["replicate"] == replicate
@@ -230,7 +150,7 @@ def at_best(frame: pd.DataFrame, rule: str = "mean", *, crossed: bool = False) -
     return pd.concat(parts).reindex(frame.index)
 
 
-def _mark(frame: pd.DataFrame, best: pd.DataFrame, without: str = ENTERED) -> pd.DataFrame:
+def _mark(frame: pd.DataFrame, best: pd.DataFrame, without: str) -> pd.DataFrame:
     """Mark the attempts that are not at the best configuration, and with `without` those that entered where there is none."""
 
     def has(columns: tuple[str, ...]) -> np.ndarray:

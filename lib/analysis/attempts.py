@@ -19,31 +19,20 @@ STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
 
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
-    """Return one row per attempt of the design, whether it ran or not.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The factors, ``status`` (completed, diverged, missing) and ``epochs_completed``.
-    """
+    """Return one row per attempt of the design, whether it ran or not: the factors, ``status`` and ``epochs_completed``."""
     ds = ds[["status", "epochs_completed"]].transpose(*ATTEMPT)
-    frame = _factors(ds, ATTEMPT)
+    levels = {dim: ds[dim].values.tolist() for dim in ATTEMPT}
+    frame = pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
     frame["status"] = pd.Series(ds["status"].values.ravel()).map(STATUS)
     frame["epochs_completed"] = ds["epochs_completed"].values.ravel()
     return frame
 
 
 def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
-    """Return one row per attempt and epoch that was measured on `split`.
+    """Return one row per attempt and epoch that was measured on `split`, the epochs before a divergence included.
 
-    The epochs that a diverged attempt finished are in the table; those it did not reach are not.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat),
-        ``accuracy`` (share), ``metric``, the adjoint metric (3.6), and ``metric_float32``, the same as single precision
-        would have stored it (`lib.analysis.regimes.float32_metric`).
+    Columns: the factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat), ``accuracy`` (share), ``metric``, the adjoint metric (3.6),
+    and ``metric_float32``, the same as single precision would have stored it (`lib.analysis.regimes.float32_metric`).
 
     Raises
     ------
@@ -62,23 +51,20 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
         return part[name].values.reshape(reached.shape)[reached]
 
     frame = all_attempts.iloc[rows].drop(columns="epochs_completed").reset_index(drop=True)
-    frame["attempt"] = rows
-    frame["epoch"] = numbers[columns]
-    frame["loss"] = measured("loss")
-    frame["accuracy"] = measured("accuracy")
     norms = measured("adjoint_first"), measured("adjoint_last")
-    frame["metric"] = adjoint_metric(*norms)
     examples = frame["dataset"].map(part["examples"].to_series()).to_numpy(float)
-    frame["metric_float32"] = float32_metric(*norms, examples)
-    return frame
+    return frame.assign(
+        attempt=rows,
+        epoch=numbers[columns],
+        loss=measured("loss"),
+        accuracy=measured("accuracy"),
+        metric=adjoint_metric(*norms),
+        metric_float32=float32_metric(*norms, examples),
+    )
 
 
 def terminal(ds: xr.Dataset) -> pd.DataFrame:
-    """Return the terminal iterate of every completed attempt, measured on the test split.
-
-    The text calls this *evaluation*: the last epoch of training, 25 or 50 in its own design. Columns as in
-    `epochs`.
-    """
+    """Return the last epoch of every completed attempt on the test split, which the text calls *evaluation*; columns as in `epochs`."""
     frame = epochs(ds, "test")
     last = (frame["status"] == "completed") & (frame["epoch"] == frame["training_length"])
     return frame[last].reset_index(drop=True)
@@ -88,18 +74,3 @@ def count_status(frame: pd.DataFrame) -> dict[str, int]:
     """Return how many attempts of `frame` were planned, entered, completed, diverged and are missing."""
     counts = {status: int((frame["status"] == status).sum()) for status in STATUS.values()}
     return {"planned": len(frame), "entered": len(frame) - counts["missing"], **counts}
-
-
-def planned_rows(ds: xr.Dataset) -> pd.DataFrame:
-    """Return what the design asks of each task and architecture: ``attempts`` and ``epochs``.
-
-    These are the denominators of shares: an attempt that diverged or never ran counts, with all the epochs it should have had.
-    """
-    grouped = attempts(ds).groupby([*TASK, "architecture"], sort=False)["training_length"]
-    return grouped.agg(attempts="size", epochs="sum").reset_index()
-
-
-def _factors(ds: xr.Dataset, dims: tuple[str, ...]) -> pd.DataFrame:
-    levels = {dim: ds[dim].values.tolist() for dim in dims}
-    index = pd.MultiIndex.from_product(levels.values(), names=levels.keys())
-    return index.to_frame(index=False)

@@ -14,7 +14,7 @@ import xarray as xr
 from scipy import stats
 from scipy.optimize import brentq
 
-from lib.analysis import comparisons, generalisation, task_models, variance
+from lib.analysis import comparisons, equality, task_models
 from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
 from lib.analysis.claims_tenet import made_instead, scale_of
 from lib.analysis.design import CENTRE, COVARIATES
@@ -85,7 +85,7 @@ def _spread_over_tasks(fits: task_models.TaskFits, effect: str, evidence: Eviden
     It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the largest of the three
     standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), in units of task accuracy: a slope is taken over half the range of its covariate.
     """
-    table = fits.coefficients[generalisation.effect_of(fits.coefficients) == effect]
+    table = fits.coefficients[task_models.effect_of(fits.coefficients) == effect]
     reach = np.ptp(np.log(evidence.ds["learning_rate"].values)) / 2
     units = {"log_rate": reach, "log_rate_squared": reach**2}
     for name in ("width", "training_length"):
@@ -178,19 +178,19 @@ def _alike(rng: np.random.Generator) -> Evidence:
 
 @_judge("diss-1.4-first-order-accuracy", false=_alike)
 def first_order(evidence: Evidence) -> Finding:
-    return _spread_over_tasks(evidence.first, generalisation.EFFECTS[0], evidence)
+    return _spread_over_tasks(evidence.first, task_models.EFFECTS[0], evidence)
 
 
 @_judge("diss-1.4-variance", false=_alike)
 def variances(evidence: Evidence) -> Finding:
-    table = variance.compare_variances(evidence.best)
+    table = equality.compare_variances(evidence.best)
     return _share_of_tests(table[table["test"] == "levene"], evidence.scale)
 
 
 @_judge("diss-1.4-convergence", false=_alike)
 def convergence(evidence: Evidence) -> Finding:
     times = comparisons.convergence_times(evidence.ds, evidence.best)
-    table = comparisons.compare_times(evidence.frame, times, by=("dataset",))
+    table = equality.compare_times(evidence.frame, times, by=("dataset",))
     return _share_of_tests(table, evidence.scale)
 
 
@@ -205,7 +205,7 @@ def _second_order(evidence: Evidence, effect: str) -> Finding:
 
 
 for _name, _effect in zip(
-    ("architecture", "hyperparameters", "interactions"), generalisation.EFFECTS, strict=True
+    ("architecture", "hyperparameters", "interactions"), task_models.EFFECTS, strict=True
 ):
     _judge(f"diss-1.4-second-order-{_name}", false=_alike)(
         lambda evidence, effect=_effect: _second_order(evidence, effect)

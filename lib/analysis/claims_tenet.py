@@ -1,8 +1,7 @@
 """What the twelve models (section 3.5, Tables 3.5 to 3.8) say of the text's claims.
 
-The metric is taken as single precision would have stored it, which is what the text's numbers are made of. Intervals come from
-resampling attempts (`lib.analysis.resample`), and lie on the other side of the estimate than the draws do (the basic bootstrap), because an
-explained variance is biased upwards and its draws are twice.
+The metric is taken as single precision would have stored it, which is what the text's numbers are made of; intervals come from
+resampling attempts (`lib.analysis.resample`).
 """
 
 from collections.abc import Callable
@@ -12,11 +11,10 @@ import numpy as np
 import xarray as xr
 
 from lib.analysis.design import NothingToFit
-from lib.analysis.linear import CONFIDENCE
-from lib.analysis.resample import Drawn, resample
-from lib.analysis.tenet.fits import fit
+from lib.analysis.resample import interval, resample
+from lib.analysis.tenet.fits import Fits
 from lib.analysis.tenet.models import FAMILIES, MODELS
-from lib.analysis.tenet.rows import SINGLE, Rows, rows
+from lib.analysis.tenet.rows import SINGLE
 from lib.results.claims import Finding, Judges, Scale, unable
 from lib.results.factorial import ATTEMPT, COMPLETED, empty
 from lib.results.learned import STAND_INS
@@ -44,42 +42,27 @@ def made_instead(ds: xr.Dataset) -> str:
     return f"the data set {', '.join(found)} stands in for the text's" if found else ""
 
 
-class Evidence:
-    """The numbers of the twelve models on one set of results, computed when they are asked for."""
+class Evidence(Fits):
+    """The twelve models on one set of results, with draws of their numbers where a claim asks for them."""
 
     def __init__(self, ds: xr.Dataset) -> None:
-        self.ds = ds
-        self._rows: dict[str, Rows] = {}
-        self._drawn: dict[int, Drawn] = {}
-        self._names: dict[int, tuple[str, ...]] = {}
-
-    @property
-    def scale(self) -> Scale:
-        """How large the experiment was."""
-        return scale_of(self.ds)
-
-    def rows(self, kind: str) -> Rows:
-        """Return the observations of a kind."""
-        if kind not in self._rows:
-            self._rows[kind] = rows(self.ds, kind, view=SINGLE)
-        return self._rows[kind]
+        super().__init__(ds)
+        self.drawn = cache(lambda number: resample(self.fit(number, SINGLE)))
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, and draws of it."""
-        return self._numbers(number).r2
+        return self.drawn(number).r2
 
     def slope(self, number: int) -> np.ndarray:
         """Return the coefficient of the metric or of the accuracy, and draws of it."""
-        drawn, names = self._numbers(number), self._names[number]
+        names = self.fit(number, SINGLE).design.names
         if MODELS[number].predictor not in names:
             raise NothingToFit("these rows do not tell the coefficient")
-        return drawn.coefficients[:, names.index(MODELS[number].predictor)]
+        return self.drawn(number).coefficients[:, names.index(MODELS[number].predictor)]
 
-    def _numbers(self, number: int) -> Drawn:
-        if number not in self._drawn:
-            found = fit(MODELS[number], self.rows(MODELS[number].rows))
-            self._drawn[number], self._names[number] = resample(found), found.design.names
-        return self._drawn[number]
+    def range(self) -> float:
+        """Return the range of the metric during training."""
+        return float(np.ptp(self.rows("training", SINGLE).column("metric")))
 
 
 @cache
@@ -118,28 +101,22 @@ def _judge(
 ) -> Callable[[xr.Dataset | Evidence], Finding]:
     def judge(evidence: xr.Dataset | Evidence) -> Finding:
         evidence = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+        scale = scale_of(evidence.ds)
         if instead := made_instead(evidence.ds):
-            return unable(instead, evidence.scale)
+            return unable(instead, scale)
         try:
-            estimate, *draws = quantity(evidence)
+            return Finding(*interval(quantity(evidence)), scale)
         except NothingToFit as refusal:
-            return unable(str(refusal), evidence.scale)
-        tail = (1 - CONFIDENCE) / 2
-        low, high = 2 * estimate - np.quantile(draws, [1 - tail, tail])
-        return Finding(float(estimate), float(low), float(high), evidence.scale)
+            return unable(str(refusal), scale)
 
     return judge
-
-
-def _range(evidence: Evidence) -> float:
-    return float(np.ptp(evidence.rows("training").metric))
 
 
 QUANTITIES = {
     1: {
         "training-alone": (True, lambda e: e.r2(1)),
         "training-omission": (True, lambda e: e.r2(2) - e.r2(3)),
-        "training-range": (True, lambda e: np.abs(e.slope(2)) * _range(e)),
+        "training-range": (True, lambda e: np.abs(e.slope(2)) * e.range()),
     },
     2: {
         "terminal-stronger": (False, lambda e: e.r2(4) - e.r2(1)),

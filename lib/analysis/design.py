@@ -59,16 +59,8 @@ COVARIATES = {
 def with_covariates(
     table: pd.DataFrame, reference: Mapping[str, str], *, centre: float = 1.0
 ) -> pd.DataFrame:
-    """Return attempts or treatments with the columns that models need.
-
-    Parameters
-    ----------
-    table
-        One line per attempt, with the factors of the design.
-    reference
-        For each factor that becomes a category, the level that the others are compared with, where `table` has it.
-    centre
-        Learning rate whose logarithm counts as zero in ``log_rate`` and its square; the text has 1.
+    """Return attempts or treatments with the columns that models need: each factor of `reference` as a category whose first level is the one named there, where
+    `table` has it, and ``log_rate`` with its square, in which the logarithm of the learning rate `centre` counts as zero; the text has 1.
     """
     table = table.reset_index(drop=True)
     for name, level in reference.items():
@@ -81,37 +73,25 @@ def with_covariates(
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of a model over N rows of G attempts.
-
-    Attributes
-    ----------
-    names
-        Names of the p coefficients in the order of the terms, such as ``architecture[lstm]:log_rate``.
-    planned
-        The same with those that were dropped.
-    constant, constant_names
-        Columns that do not vary within an attempt, shape (G, ...), and their names.
-    varying, varying_names
-        Columns of the rows themselves, shape (N, ...), and their names.
-    attempt, response
-        Attempt and response of each row, shape (N,).
-    dropped
-        What could not be estimated: ``term`` and ``cause``.
-    changed
-        Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one: their
-        coefficients are not estimable. By name, with the cause.
-    """
+    """The columns of a model over N rows of G attempts."""
 
     names: tuple[str, ...]
+    """Names of the p coefficients in the order of the terms, such as ``architecture[lstm]:log_rate``."""
     planned: tuple[str, ...]
+    """The same with those that were dropped."""
     constant: np.ndarray
+    """Columns that do not vary within an attempt, shape (G, ...), named by ``constant_names``."""
     constant_names: tuple[str, ...]
     varying: np.ndarray
+    """Columns of the rows themselves, shape (N, ...), named by ``varying_names``."""
     varying_names: tuple[str, ...]
     attempt: np.ndarray
+    """Attempt of each row, shape (N,)."""
     response: np.ndarray
-    dropped: pd.DataFrame
+    dropped: Mapping[str, str]
+    """Columns that could not be estimated, with the cause."""
     changed: Mapping[str, str]
+    """Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one, with the cause: their coefficients are not estimable."""
 
     @cached_property
     def order(self) -> np.ndarray:
@@ -155,22 +135,11 @@ def design(
     measured: Mapping[str, np.ndarray] | None = None,
     absent: Mapping[str, str] | None = None,
 ) -> Design:
-    """Return the columns of a model, without what the rows cannot estimate.
+    """Return the columns of a model with an intercept and these `terms`, without what the rows cannot estimate.
 
-    Parameters
-    ----------
-    terms
-        Terms beside the intercept.
-    table
-        Covariates of the G attempts (`with_covariates`).
-    response
-        Shape (N,).
-    attempt
-        Line of `table` that each row belongs to, shape (N,); row by row by default.
-    measured
-        Terms that vary within an attempt, with their values, shape (N,).
-    absent
-        Covariates without levels to tell their effect, with the cause; `absences` of these rows by default.
+    `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
+    default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
+    the cause, `absences` of these rows by default.
 
     Raises
     ------
@@ -195,7 +164,7 @@ def design(
         varying_names=tuple(measured),
         attempt=np.arange(len(table)) if attempt is None else attempt,
         response=response,
-        dropped=pd.DataFrame(columns=["term", "cause"]),
+        dropped={},
         changed={},
     )
     causes = {
@@ -268,7 +237,6 @@ def _without(made: Design, causes: Mapping[str, str]) -> Design:
         return made
     constant = [at for at, name in enumerate(made.constant_names) if name not in causes]
     varying = [at for at, name in enumerate(made.varying_names) if name not in causes]
-    lost = pd.DataFrame(causes.items(), columns=["term", "cause"])
     return replace(
         made,
         names=tuple(name for name in made.names if name not in causes),
@@ -276,7 +244,7 @@ def _without(made: Design, causes: Mapping[str, str]) -> Design:
         constant_names=tuple(made.constant_names[at] for at in constant),
         varying=made.varying[:, varying],
         varying_names=tuple(made.varying_names[at] for at in varying),
-        dropped=pd.concat([made.dropped, lost], ignore_index=True),
+        dropped={**made.dropped, **causes},
     )
 
 
@@ -302,25 +270,22 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -
 def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
     """Return why a coefficient cannot be told from the attempts of `table`, as far as the design says."""
     levels = dict(re.findall(r"(\w+)\[([^]]*)\]", name))
-    groups = {" with ".join(levels.values()): levels}
+    groups = {}
     if "architecture" in table:
         reference = table["architecture"].cat.categories[0]
-        own = levels.get("architecture", reference)
-        groups = {reference: {"architecture": reference}, own: {"architecture": own}} | (
-            groups if levels else {}
-        )
-    parts = {}
-    for who, wanted in groups.items():
-        parts[who] = table[
-            np.logical_and.reduce([table[factor] == level for factor, level in wanted.items()])
-        ]
-        if parts[who].empty:
+        for who in (reference, levels.get("architecture", reference)):
+            groups[who] = table[table["architecture"] == who]
+    if levels:
+        own = [table[factor] == level for factor, level in levels.items()]
+        groups[" with ".join(levels.values())] = table[np.logical_and.reduce(own)]
+    for who, part in groups.items():
+        if part.empty:
             return f"no attempt of {who} entered"
-    for who, part in parts.items():
-        for covariate in (
-            COVARIATES[name] for name in covariates if COVARIATES[name].factor in table
-        ):
-            if found := _too_few(covariate, part[covariate.factor], f"{who} entered with"):
+    for who, part in groups.items():
+        for covariate in map(COVARIATES.get, covariates):
+            if covariate.factor in table and (
+                found := _too_few(covariate, part[covariate.factor], f"{who} entered with")
+            ):
                 return found
     return "its column is a combination of others"
 

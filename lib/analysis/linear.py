@@ -1,8 +1,7 @@
 r"""Fit a linear model, with or without an intercept of its own for every attempt.
 
-Without one it is ordinary least squares by statsmodels. With one it is estimated by REML, from sums over groups
-(``profiled``, `lib.analysis.reml`) or by statsmodels' `MixedLM` (``statsmodels``); the two agree on small data, and the first
-is the one that has the time for a million rows. The explained variance of a mixed model is Nakagawa and Schielzeth's, with
+Without one it is ordinary least squares by statsmodels. With one it is estimated by REML from sums over groups
+(`lib.analysis.reml`), which has the time for a million rows. The explained variance of a mixed model is Nakagawa and Schielzeth's, with
 :math:`\sigma_f^2` the variance of the fixed part over the rows:
 
 .. math::
@@ -22,8 +21,7 @@ covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A pra
 inference*, J. Human Resources 50, 2015.
 """
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +31,7 @@ from scipy.optimize import brentq
 from statsmodels.regression.linear_model import OLS, WLS
 
 from lib.analysis.design import INTERCEPT, Design
-from lib.analysis.reml import FLAT, ConvergenceError, fit_random_intercept
+from lib.analysis.reml import fit_random_intercept
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -44,44 +42,31 @@ _EXACT = 1e-10
 
 @dataclass(frozen=True)
 class Fit:
-    """An estimated model.
-
-    Attributes
-    ----------
-    design
-        What was fitted.
-    coefficients
-        One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``df``, ``low``, ``high`` (the ends of its 95%
-        interval), ``p_value``, not corrected, and ``robust_error``, ``robust_df`` and ``robust_p``. Errors are empty where `unmeasured`.
-    summary
-        ``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``, ``r2_marginal``,
-        ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``, ``residual_sd``, ``df_residual``; ``rows`` and ``attempts``.
-    fitted, residuals
-        With the random intercepts, where there are any; shape (N,).
-    standardised
-        Residuals of least squares in units of their own standard deviations, shape (N,); nan for a row that is alone with its
-        coefficient, and everywhere with random intercepts.
-    intercepts
-        Predicted random intercept of each attempt, shape (G,); None without.
-    engine, boundary
-        What estimated it, and whether the variance of the intercept is estimated as zero. A fit that did not converge raises.
-    unmeasured
-        Why the residual variance, and with it every standard error, is unknown; empty where it is known.
-    """
+    """An estimated model; a mixed model that does not converge raises."""
 
     design: Design
     coefficients: pd.DataFrame
+    """One line per coefficient: ``term``, ``estimate``, ``standard_error``, ``df``, ``low``, ``high`` (the ends of its 95%
+    interval), ``p_value``, not corrected, and ``robust_error``, ``robust_df`` and ``robust_p``. Errors are empty where `unmeasured`."""
     summary: dict[str, float]
+    """``parameters``, ``condition_number``, ``rmse``; for a mixed model ``r2_conditional``, ``r2_marginal``,
+    ``group_sd``, ``residual_sd``, for the others ``r2``, ``r2_adjusted``, ``residual_sd``, ``df_residual``; ``rows`` and ``attempts``."""
     fitted: np.ndarray
+    """With the random intercepts, where there are any; shape (N,), as `residuals`."""
     residuals: np.ndarray
     standardised: np.ndarray
+    """Residuals of least squares in units of their own standard deviations, shape (N,); nan for a row that is alone with its
+    coefficient, and everywhere with random intercepts."""
     intercepts: np.ndarray | None
+    """Predicted random intercept of each attempt, shape (G,); None without."""
     engine: str
     boundary: bool = False
+    """Whether the variance of the intercept is estimated as zero."""
     unmeasured: str = ""
+    """Why the residual variance, and with it every standard error, is unknown; empty where it is known."""
 
     @property
-    def dropped(self) -> pd.DataFrame:
+    def dropped(self) -> Mapping[str, str]:
         """Coefficients that these rows cannot estimate, with the cause."""
         return self.design.dropped
 
@@ -90,48 +75,25 @@ class Fit:
         """Coefficients that stand for something else than in a full design, with the cause."""
         return self.design.changed
 
+    @property
+    def r2(self) -> float:
+        """Explained variance: marginal with a random intercept, plain without."""
+        return self.summary["r2" if self.intercepts is None else "r2_marginal"]
+
     def estimate(self, term: str, column: str = "estimate") -> float:
         """Return a number of a coefficient; nan where it was dropped."""
         return float(self.coefficients.set_index("term")[column].get(term, np.nan))
 
-    def describe(self) -> str:
-        """Return how the estimation went, as the end of a sentence."""
-        # Not the slope itself: below its limit it is rounding, which no two machines share.
-        how = "solved" if self.intercepts is None else "converged"
-        how += f" ({self.engine}" + (
-            ")" if self.intercepts is None else f", slope of the criterion below {FLAT:g})"
-        )
-        edge = (
-            "; the variance of the intercept is estimated as zero, at its boundary"
-            if self.boundary
-            else ""
-        )
-        count = len(self.dropped)
-        return f"{how}{edge}" + (
-            f"; {count} coefficient{'s' * (count > 1)} dropped" if count else ""
-        )
 
-
-def fit(made: Design, *, random: bool = False, engine: str = "profiled") -> Fit:
-    """Estimate a model.
-
-    Parameters
-    ----------
-    random
-        Whether each attempt has an intercept of its own.
-    engine
-        What estimates that: ``profiled`` or ``statsmodels``.
+def fit(made: Design, *, random: bool = False) -> Fit:
+    """Estimate a model, `random`: with an intercept of its own for each attempt.
 
     Raises
     ------
     lib.analysis.reml.ConvergenceError
         There is no estimate that can be trusted.
-    ValueError
-        `engine` is unknown.
     """
-    if engine not in ENGINES:
-        raise ValueError(f"engine is {engine!r}; expected one of {', '.join(ENGINES)}")
-    return _mixed(made, engine) if random else _least_squares(made)
+    return _mixed(made) if random else _least_squares(made)
 
 
 def _least_squares(made: Design) -> Fit:
@@ -180,8 +142,12 @@ def _least_squares(made: Design) -> Fit:
     )
 
 
-def _mixed(made: Design, engine: str) -> Fit:
-    beta, errors, bread, group_variance, residual_variance = ENGINES[engine](made)
+def _mixed(made: Design) -> Fit:
+    found = fit_random_intercept(made.moments)
+    group_variance, residual_variance = found.group_variance, found.residual_variance
+    beta = found.coefficients[made.order]
+    beta[made.names.index(INTERCEPT)] += made.response.mean()
+    bread = found.covariance[np.ix_(made.order, made.order)]
     fixed = made.predict(beta)
     n = np.bincount(made.attempt)
     ratio = group_variance / residual_variance
@@ -192,24 +158,15 @@ def _mixed(made: Design, engine: str) -> Fit:
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
-    scores = (
-        np.column_stack(
-            [
-                made.constant * np.bincount(made.attempt, weights=residuals)[:, None],
-                *(
-                    np.bincount(made.attempt, weights=column * residuals)
-                    for column in made.varying.T
-                ),
-            ]
-        )[:, made.order]
-        / residual_variance
-    )
+    constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
+    varying = [np.bincount(made.attempt, weights=one * residuals) for one in made.varying.T]
+    scores = np.column_stack([constant, *varying])[:, made.order] / residual_variance
     rows, groups, p = len(residuals), len(n), len(beta)
     factor = groups / (groups - 1) * (rows - 1) / (rows - p)
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
     return Fit(
         design=made,
-        coefficients=_table(made.names, beta, errors, np.inf, robust, groups - 1),
+        coefficients=_table(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
         summary={
             "parameters": p,
             "condition_number": made.condition_number(),
@@ -225,7 +182,7 @@ def _mixed(made: Design, engine: str) -> Fit:
         residuals=residuals,
         standardised=np.full(rows, np.nan),
         intercepts=intercepts,
-        engine=engine,
+        engine="profiled",
         boundary=group_variance == 0.0,
     )
 
@@ -259,17 +216,7 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
     Paule and Mandel do: the weighted sum of squares has its expectation. Where nothing measures :math:`\tau^2`, the errors are
     those of the v alone; where the v are not known, the model is that of least squares.
 
-    Parameters
-    ----------
-    made
-        What to fit.
-    variance
-        v, shape (N,), above zero; nan where not known.
-
-    Returns
-    -------
-    tuple
-        Estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
+    `variance` is v, shape (N,), above zero; nan where not known. The result is estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
 
     References
     ----------
@@ -300,54 +247,6 @@ def detectable(error, *, tests: int = 1, df=np.inf):
 
     .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
 
-    Parameters
-    ----------
-    error
-        Standard error of the effect, of any shape.
-    tests
-        m, how many tests share the level.
-    df
-        Degrees of freedom of the error.
+    m `tests` share the level; `df` are the degrees of freedom of the standard `error`.
     """
     return (stats.t.isf((1 - CONFIDENCE) / 2 / tests, df) + stats.t.ppf(POWER, df)) * error
-
-
-def _profiled(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
-    found = fit_random_intercept(made.moments)
-    beta = found.coefficients[made.order]
-    beta[made.names.index(INTERCEPT)] += made.response.mean()
-    covariance = found.covariance[np.ix_(made.order, made.order)]
-    return (
-        beta,
-        np.sqrt(np.diag(covariance)),
-        covariance,
-        found.group_variance,
-        found.residual_variance,
-    )
-
-
-def _statsmodels(made: Design) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
-    from statsmodels.regression.mixed_linear_model import MixedLM  # slow to import, seldom needed
-
-    matrix = made.matrix()
-    # It works on the products of unscaled columns; a common length spares it digits.
-    scale = np.sqrt((matrix**2).mean(axis=0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its warning of a boundary is raised where there is none
-        result = MixedLM(made.response, matrix / scale, groups=made.attempt).fit(
-            reml=True, method=["bfgs", "powell"], gtol=1e-9, maxiter=500
-        )
-    if not result.converged:
-        raise ConvergenceError("statsmodels' MixedLM did not converge; use the engine 'profiled'")
-    k = matrix.shape[1]
-    return (
-        np.asarray(result.fe_params) / scale,
-        np.asarray(result.bse_fe) / scale,
-        np.asarray(result.cov_params())[:k, :k] / np.outer(scale, scale),
-        float(np.asarray(result.cov_re)[0, 0]),
-        float(result.scale),
-    )
-
-
-ENGINES: dict[str, Callable] = {"profiled": _profiled, "statsmodels": _statsmodels}
-"""What estimates a random intercept, by name."""

@@ -1,11 +1,9 @@
-"""Learning quality by quartile, and counts of attempts by quartile and regime.
+"""Learning quality by quartile.
 
 The text measures learning quality relative to all attempts at the same task: ``Q_p`` is the accuracy that a
 share p of them stays below. Its bins are written ``[Q_0.75, Q_1.00]`` and so on, and they are named here by
 their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
 """
-
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -17,17 +15,7 @@ TOP = QUARTILES[-1]
 
 
 def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy at the upper end of each quartile of each task.
-
-    Parameters
-    ----------
-    frame
-        Rows with the columns of a task and ``accuracy``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``dataset``, ``order``, ``noise``, ``quartile``, ``accuracy``.
+    """Return the ``accuracy`` at the upper end of each ``quartile`` of each task.
 
     Raises
     ------
@@ -54,37 +42,7 @@ def quartiles(frame: pd.DataFrame) -> pd.Series:
     equal, all its rows are therefore in the top quartile.
     """
     inner = thresholds(frame).pivot(index=list(TASK), columns="quartile", values="accuracy")
-    borders = frame[list(TASK)].merge(inner, left_on=list(TASK), right_index=True, how="left")
+    ends = frame[list(TASK)].merge(inner, left_on=list(TASK), right_index=True, how="left")
     accuracy = frame["accuracy"].to_numpy()[:, None]
-    position = (accuracy >= borders[list(QUARTILES[:-1])].to_numpy()).sum(axis=1)
+    position = (accuracy >= ends[list(QUARTILES[:-1])].to_numpy()).sum(axis=1)
     return pd.Series(np.asarray(QUARTILES)[position], index=frame.index, name="quartile")
-
-
-def count(
-    frame: pd.DataFrame, levels: Mapping[str, Sequence], *, distinct: str | None = None
-) -> pd.DataFrame:
-    """Count the rows of `frame` in every combination of `levels`, empty combinations included.
-
-    Parameters
-    ----------
-    frame
-        Rows to count, with the columns named by `levels`.
-    levels
-        The levels of each column, in the order in which they shall appear.
-    distinct
-        Count the distinct values of this column instead: ``"attempt"`` counts attempts where rows
-        are epochs.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of `levels` and ``count``.
-    """
-    names = list(levels)
-    if distinct is not None:
-        frame = frame.drop_duplicates([*names, distinct])
-    found = frame.groupby(names).size()
-    index = pd.MultiIndex.from_product(levels.values(), names=names)
-    if len(names) == 1:
-        index = pd.Index(levels[names[0]], name=names[0])
-    return found.reindex(index, fill_value=0).rename("count").reset_index()

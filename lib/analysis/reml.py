@@ -31,6 +31,7 @@ from scipy.optimize import brentq
 
 _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
 """Where the profile is looked at before the search: it may have more than one dip."""
+_DEPENDENT = "the columns are not independent; drop those that others already determine"
 FLAT = 1e-5
 """Largest slope of the criterion, in the logarithm of the ratio, at which a search counts as converged."""
 
@@ -41,24 +42,16 @@ class ConvergenceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Moments:
-    """What the criterion needs to know about k columns in N rows of G groups.
-
-    Attributes
-    ----------
-    within
-        Sums of squares and products about the group means, shape (k, k).
-    between
-        For each size, the sum over its groups of products of group means, shape (sizes, k, k).
-    sizes
-        Rows in a group, distinct, shape (sizes,).
-    groups
-        Groups of that size, shape (sizes,).
-    """
+    """What the criterion needs to know about k columns in N rows of G groups."""
 
     within: np.ndarray
+    """Sums of squares and products about the group means, shape (k, k)."""
     between: np.ndarray
+    """For each size, the sum over its groups of products of group means, shape (sizes, k, k)."""
     sizes: np.ndarray
+    """Rows in a group, distinct, shape (sizes,)."""
     groups: np.ndarray
+    """Groups of that size, shape (sizes,)."""
 
     @property
     def rows(self) -> int:
@@ -73,45 +66,25 @@ class Moments:
 
 @dataclass(frozen=True)
 class RandomIntercept:
-    """An estimated model; standard errors take the variances as known, as lme4's do.
-
-    Attributes
-    ----------
-    coefficients, covariance
-        Estimates, shape (p,), and their covariance, shape (p, p).
-    group_variance, residual_variance
-        The variances of the intercept and of the residual.
-    criterion
-        Minus twice the restricted log likelihood, lme4's ``REMLcrit``.
-    gradient
-        Slope of the criterion in the logarithm of the ratio at the estimate; in the ratio itself at the boundary.
-    boundary
-        Whether the variance of the intercept is estimated as zero.
-    evaluations
-        How often the criterion's slope was computed.
-    """
+    """An estimated model; standard errors take the variances as known, as lme4's do."""
 
     coefficients: np.ndarray
+    """Estimates, shape (p,), with their ``covariance``, shape (p, p)."""
     covariance: np.ndarray
     group_variance: float
     residual_variance: float
     criterion: float
+    """Minus twice the restricted log likelihood, lme4's ``REMLcrit``."""
     gradient: float
+    """Slope of the criterion in the logarithm of the ratio at the estimate; in the ratio itself at the boundary."""
     boundary: bool
-    evaluations: int
+    """Whether the variance of the intercept is estimated as zero."""
 
 
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
     """Return the sums over groups of the columns ``[constant, varying]``.
 
-    Parameters
-    ----------
-    constant
-        Columns that do not vary within a group, one row a group, shape (G, p).
-    varying
-        Columns that may vary, shape (N, q).
-    group
-        The group of each row, whole numbers from 0 to G - 1, each at least once, shape (N,).
+    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is that of each row, whole numbers from 0 to G - 1, each at least once.
     """
     n = np.bincount(group, minlength=len(constant))
     sums = np.stack(
@@ -156,7 +129,7 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         )
     outer = np.outer(scale, scale)
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
-    ratio, slope, evaluations = _search(scaled)
+    ratio, slope = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
     degrees = data.rows - (k - 1)
     residual = quadratic / degrees
@@ -165,12 +138,11 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         covariance=cho_solve(factor, np.eye(k - 1)) * residual * scale[-1] ** 2 / outer[:-1, :-1],
         group_variance=ratio * residual * scale[-1] ** 2,
         residual_variance=residual * scale[-1] ** 2,
-        criterion=_criterion(scaled, ratio)
+        criterion=float(_criteria(scaled, np.array([ratio]))[0])
         + degrees * np.log(scale[-1] ** 2)
         + 2 * np.log(scale[:-1]).sum(),
         gradient=slope,
         boundary=ratio == 0.0,
-        evaluations=evaluations,
     )
 
 
@@ -180,20 +152,26 @@ def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
     try:
         factor = cho_factor(total[:-1, :-1])
     except np.linalg.LinAlgError:
-        raise ConvergenceError(
-            "the columns are not independent; drop those that others already determine"
-        ) from None
+        raise ConvergenceError(_DEPENDENT) from None
     beta = cho_solve(factor, total[:-1, -1])
     return factor, beta, float(total[-1, -1] - total[:-1, -1] @ beta)
 
 
-def _criterion(data: Moments, ratio: float) -> float:
-    (matrix, _), _, quadratic = _solve(data, ratio)
-    degrees = data.rows - len(matrix)
+def _criteria(data: Moments, ratios: np.ndarray) -> np.ndarray:
+    """Return the criterion at each of some ratios, shape as `ratios`: all of their matrices are factored at once."""
+    weight = data.sizes / (1 + np.outer(ratios, data.sizes))
+    total = data.within + np.tensordot(weight, data.between, axes=1)
+    try:
+        factor = np.linalg.cholesky(total[:, :-1, :-1])
+    except np.linalg.LinAlgError:
+        raise ConvergenceError(_DEPENDENT) from None
+    solved = np.linalg.solve(factor, total[:, :-1, -1:])[..., 0]
+    quadratic = total[:, -1, -1] - (solved**2).sum(axis=1)
+    degrees = data.rows - solved.shape[1]
     return (
-        degrees * (1 + np.log(2 * np.pi * max(quadratic, 1e-300) / degrees))
-        + data.groups @ np.log1p(data.sizes * ratio)
-        + 2 * np.log(np.abs(np.diag(matrix))).sum()
+        degrees * (1 + np.log(2 * np.pi * np.maximum(quadratic, 1e-300) / degrees))
+        + np.log1p(np.outer(ratios, data.sizes)) @ data.groups
+        + 2 * np.log(np.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
     )
 
 
@@ -209,15 +187,14 @@ def _slope(data: Moments, ratio: float) -> float:
     )
 
 
-def _search(data: Moments) -> tuple[float, float, int]:
-    """Return the ratio at which the criterion is smallest, the slope there, and the evaluations of it."""
-    values = np.array([_criterion(data, ratio) for ratio in np.exp(_LOG_RATIO)])
-    best = int(values.argmin())
-    at_zero = _criterion(data, 0.0)
+def _search(data: Moments) -> tuple[float, float]:
+    """Return the ratio at which the criterion is smallest, and its slope there."""
+    at_zero, *values = _criteria(data, np.array([0.0, *np.exp(_LOG_RATIO)]))
+    best = int(np.argmin(values))
     if best == 0 or at_zero <= values[best]:
         slope = _slope(data, 0.0)
         if slope >= 0:
-            return 0.0, slope, 1
+            return 0.0, slope
     if best == len(values) - 1:
         raise ConvergenceError(
             "the response does not vary within any group beyond what the columns and rounding explain, so that the residual "
@@ -228,10 +205,8 @@ def _search(data: Moments) -> tuple[float, float, int]:
         return _slope(data, np.exp(log_ratio)) * np.exp(log_ratio)
 
     low, high = _LOG_RATIO[max(best - 1, 0)], _LOG_RATIO[best + 1]
-    if best == 0:
-        low = (
-            -60.0
-        )  # the slope at zero is negative: there is a dip between zero and the first value
+    if best == 0:  # the slope at zero is negative: there is a dip between zero and the first value
+        low = -60.0
     try:
         root, report = brentq(slope_in_log, low, high, xtol=1e-12, full_output=True)
     except ValueError:
@@ -244,4 +219,4 @@ def _search(data: Moments) -> tuple[float, float, int]:
             f"the search for the variance ratio ended after {report.iterations} steps where the criterion has the "
             f"slope {slope:.1g}; expected at most {FLAT:g}"
         )
-    return float(np.exp(root)), slope, report.function_calls
+    return float(np.exp(root)), slope

@@ -20,11 +20,10 @@ Second order, over all of :math:`\mathcal H`:
       \quad (1.11)
 
 The logarithm is natural and recurrent dimension and training length are numbers, as far as the text tells: with them
-as factors the balanced design's condition number (`balanced_condition_number`) would be far below those of its Table A3.
+as factors the balanced design's condition number would be far below those of its Table A3.
 Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them (`lib.analysis.design`).
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -37,15 +36,15 @@ from lib.analysis.accuracy import at_best, entered
 from lib.analysis.attempts import TASK
 from lib.analysis.design import COVARIATES, Design, absences, design, with_covariates
 from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
-from lib.results.published import load_published
 
 REFERENCE = "antisymmetric"
 """The text's reference architecture (its footnote 3)."""
 DEVIATION = "deviation from the mean of architectures"
-INSIDE = "inside"
-"""The top of a parabola lies within the learning rates that were tried."""
+EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
+"""Groups of coefficients of (1.11), as Table 1.4 has them."""
 _NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
 _WEIGHTED = ["weighted", "weighted_se"]
+_DESCRIBED = ["term", "architecture"]
 
 
 class Model(NamedTuple):
@@ -113,19 +112,7 @@ def fit_second_order(
 def fit_tasks(
     frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0
 ) -> TaskFits:
-    """Fit `model` to each task by ordinary least squares.
-
-    Parameters
-    ----------
-    frame
-        All attempts of the design, with ``task_accuracy`` and ``left_out`` (`lib.analysis.accuracy.grade`); those left
-        out are not fitted.
-    model
-        What to fit.
-    reference
-        Architecture that the coefficients of the others refer to.
-    centre
-        Learning rate whose logarithm counts as zero.
+    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` that are not left out; the coefficients of other architectures refer to `reference`.
 
     Raises
     ------
@@ -147,57 +134,45 @@ def fit_tasks(
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
     absent = absences(model.terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
-    summaries, coefficients, residuals, designs = [], [], [], {}
-    for task in frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None):
+    summaries, coefficients, residuals, designs = [], {}, [], {}
+    tasks = list(frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None))
+    for task in tasks:
         about = dict(zip(TASK, task, strict=True))
         part = by_task.get(task, rows.iloc[:0])
         if refused := _refusal(part):
-            summaries.append(
-                {**about, "attempts": len(part), "terms": 0, "inestimable": 0, "refused": refused}
-            )
-            coefficients.append(None)
+            none = {"attempts": len(part), "terms": 0, "inestimable": 0, "refused": refused}
+            summaries.append({**about, **none})
             continue
         response = part["task_accuracy"].to_numpy(float)
         designs[task] = design(model.terms, part.reset_index(drop=True), response, absent=absent)
         found = fit(designs[task])
         variance = part["sampling_error"].to_numpy(float) ** 2
         weighted, error, luck = with_known_variance(designs[task], variance)
-        coefficients.append(_coefficients(found, weighted, error).assign(**about))
+        coefficients[task] = _coefficients(found, weighted, error).assign(**about)
         counted = {
             "counting": np.sqrt(variance.mean()),
             "ceiling": 1 - variance.mean() / response.var(),
             "luck": np.sqrt(luck),
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
-        numbers = {
-            "fitted": found.fitted,
-            "residual": found.residuals,
-            "standardised": found.standardised,
-        }
-        residuals.append(
-            pd.DataFrame(
-                {**about, "architecture": part["architecture"].astype(str).to_numpy(), **numbers}
-            )
-        )
+        numbers = {"residual": found.residuals, "standardised": found.standardised}
+        names = part["architecture"].astype(str).to_numpy()
+        numbers = {"architecture": names, "fitted": found.fitted, **numbers}
+        residuals.append(pd.DataFrame({**about, **numbers}))
     if not designs:
         raise ValueError(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
-    terms = next(part for part in coefficients if part is not None)[["term", "architecture"]]
-    coefficients = [
-        terms.assign(cause=about["refused"], **{name: about[name] for name in TASK})
-        if part is None
-        else part
-        for part, about in zip(coefficients, summaries, strict=True)
-    ]
+    terms = next(iter(coefficients.values()))[["term", "architecture"]]
+    for task, about in zip(tasks, summaries, strict=True):
+        empty = terms.assign(cause=about["refused"], **dict(zip(TASK, task, strict=True)))
+        coefficients.setdefault(task, empty)
+    columns = [*TASK, *_summary(found), "counting", "ceiling", "luck", "refused"]
+    table = pd.concat([coefficients[task] for task in tasks], ignore_index=True)
     return TaskFits(
         model=model,
         reference=reference,
-        summary=pd.DataFrame(summaries).reindex(
-            columns=[*TASK, *_summary(found), "counting", "ceiling", "luck", "refused"]
-        ),
-        coefficients=pd.concat(coefficients, ignore_index=True)[
-            [*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]
-        ],
+        summary=pd.DataFrame(summaries).reindex(columns=columns),
+        coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
         residuals=pd.concat(residuals, ignore_index=True),
         designs=designs,
     )
@@ -227,7 +202,7 @@ def _summary(found: Fit) -> dict:
 
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
-    lost = found.dropped.set_index("term")["cause"].to_dict() | dict(found.changed)
+    lost = {**found.dropped, **found.changed}
     table = found.coefficients.set_index("term").rename(
         columns={"standard_error": "se", "robust_error": "robust_se"}
     )
@@ -238,10 +213,8 @@ def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.Dat
     table.loc[[*lost], [*_NUMBERS, *_WEIGHTED]] = np.nan
     if found.unmeasured:
         table[_NUMBERS[1:]] = np.nan
-    terms = [describe(name) for name in order]
-    table.insert(0, "term", [term for term, _ in terms])
-    table.insert(1, "architecture", [architecture for _, architecture in terms])
-    return table.reset_index(drop=True)
+    described = pd.DataFrame([describe(name) for name in order], columns=_DESCRIBED)
+    return pd.concat([described, table.reset_index(drop=True)], axis=1)
 
 
 def describe(name: str) -> tuple[str, str]:
@@ -258,6 +231,15 @@ def describe(name: str) -> tuple[str, str]:
     return " × ".join(words), architecture
 
 
+def effect_of(coefficients: pd.DataFrame) -> pd.Series:
+    """Return to which of `EFFECTS` each coefficient belongs; the intercept is the reference architecture's."""
+    term = coefficients["term"]
+    crossed = term.str.contains("×", regex=False)
+    main = term.isin(["intercept", "architecture"])
+    names = np.select([crossed, main], [EFFECTS[2], EFFECTS[0]], default=EFFECTS[1])
+    return pd.Series(names, index=coefficients.index)
+
+
 def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
     r"""Return each architecture's effect against the mean of all architectures, from fits of (1.8).
 
@@ -266,18 +248,8 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
     It treats all architectures alike, the reference included: the text's Table 1.5 has a row for each of seven
     architectures, where (1.8) has six effects and an intercept.
 
-    Parameters
-    ----------
-    frame
-        The attempts that `fits` were made from, with the others marked as left out (`lib.analysis.accuracy.at_best`).
-    fits
-        Fits of (1.8), for the residual variance of each task.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at which an architecture has no
-        attempt has no estimates, for its mean of architectures is another one.
+    `fits` are fits of (1.8) to the attempts of `frame`, for the residual variance of each task. Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at
+    which an architecture has no attempt has no estimates, for its mean of architectures is another one.
 
     Raises
     ------
@@ -329,61 +301,3 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
     )
     table = table.reset_index().assign(term=DEVIATION, weighted=table["estimate"].to_numpy())
     return table[[*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]]
-
-
-def balanced_condition_number(*, centre: float = 1.0) -> float:
-    """Return the condition number of (1.11) over the text's design, were every attempt completed."""
-    published = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
-    factors = ("architecture", "width", "learning_rate", "training_length")
-    rows = pd.DataFrame(itertools.product(*(published[name] for name in factors)), columns=factors)
-    rows[[*factors[1:]]] = rows[[*factors[1:]]].astype(float)
-    rows = with_covariates(rows, {"architecture": REFERENCE}, centre=centre)
-    return design(SECOND.terms, rows, np.arange(float(len(rows)))).condition_number()
-
-
-def best_learning_rates(fits: TaskFits, tried: np.ndarray) -> pd.DataFrame:
-    r"""Return where each architecture's parabola over the learning rate has its top.
-
-    .. math:: \log(\text{learning rate}) = -\frac{\beta_1 + \tau_\text{arch}}{2 (\beta_2 + \gamma_\text{arch})}
-
-    Parameters
-    ----------
-    fits
-        Fits of (1.11) in the text's parametrisation.
-    tried
-        The learning rates of the design.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The task, ``architecture``, ``top`` (`INSIDE`, ``below`` or ``above`` the learning rates tried, ``none`` where the parabola
-        opens upwards, ``unknown`` where a coefficient is empty) and ``learning_rate``, only where the top is inside.
-    """
-    table = fits.coefficients
-    slopes = []
-    for term in (COVARIATES["log_rate"].label, COVARIATES["log_rate_squared"].label):
-        own = table[table["term"] == term].set_index(list(TASK))["estimate"]
-        added = table[table["term"] == f"architecture × {term}"]
-        added = added.set_index([*TASK, "architecture"])["estimate"]
-        whole = added + own.reindex(added.index.droplevel("architecture")).to_numpy()
-        reference = pd.concat({fits.reference: own}, names=["architecture"]).reorder_levels(
-            [*TASK, "architecture"]
-        )
-        slopes.append(pd.concat([reference, whole]))
-    table = pd.DataFrame({"slope": slopes[0], "curvature": slopes[1]})
-    # A curvature of zero is left as rounding, of either sign.
-    bent = table["curvature"].where(table["curvature"].abs() > 1e-12, 0.0)
-    logarithm = -table["slope"] / (2 * bent.where(bent < 0))
-    low, high = np.log([np.min(tried), np.max(tried)])
-    table["top"] = np.select(
-        [
-            table[["slope", "curvature"]].isna().any(axis=1),
-            bent >= 0,
-            logarithm < low,
-            logarithm > high,
-        ],
-        ["unknown", "none", "below", "above"],
-        default=INSIDE,
-    )
-    table["learning_rate"] = np.exp(logarithm.where(table["top"] == INSIDE))
-    return table.drop(columns=["slope", "curvature"]).reset_index()

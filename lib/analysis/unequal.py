@@ -33,29 +33,16 @@ _EXACT = 1e-12
 
 
 class Unequal(NamedTuple):
-    """A model with variances of its own for each group.
-
-    Attributes
-    ----------
-    coefficients
-        ``term``, ``estimate``, ``standard_error``, ``p_value`` (normal, not corrected).
-    variances
-        ``group``, ``attempts``, ``rows``, ``residual_sd``, ``group_sd`` (of the intercepts; empty without).
-    """
+    """A model with variances of its own for each group."""
 
     coefficients: pd.DataFrame
+    """``term``, ``estimate``, ``standard_error``, ``p_value`` (normal, not corrected)."""
     variances: pd.DataFrame
+    """``group``, ``attempts``, ``rows``, ``residual_sd``, ``group_sd`` (of the intercepts; empty without)."""
 
 
 def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
-    """Estimate the model of `fit` again, with variances of its own for each group of attempts.
-
-    Parameters
-    ----------
-    fit
-        The model with common variances; it tells whether attempts have intercepts of their own.
-    groups
-        Group of each attempt, shape (G,).
+    """Estimate the model of `fit` again, with variances of its own for each group of attempts; `groups` names that of each, shape (G,).
 
     Raises
     ------
@@ -79,9 +66,8 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
         weighted = [p.total(r) / v for p, r, v in zip(parts, ratio, variance, strict=True)]
         whole = sum(weighted)
         scale = np.sqrt(np.diag(whole)[:-1])
-        covariance = np.linalg.inv(whole[:-1, :-1] / np.outer(scale, scale)) / np.outer(
-            scale, scale
-        )
+        outer = np.outer(scale, scale)
+        covariance = np.linalg.inv(whole[:-1, :-1] / outer) / outer
         beta = (covariance @ whole[:-1, -1])[made.order]
         before, errors = errors, np.sqrt(np.diag(covariance))[made.order]
         if np.allclose(errors, before, rtol=SETTLED, atol=0):
@@ -105,22 +91,13 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     else:
         raise ConvergenceError(f"the variances of the groups do not settle in {ROUNDS} rounds")
     beta[made.names.index(INTERCEPT)] += made.response.mean()
-    return Unequal(
-        pd.DataFrame(
-            {
-                "term": made.names,
-                "estimate": beta,
-                "standard_error": errors,
-                "p_value": 2 * stats.norm.sf(np.abs(beta / errors)),
-            }
-        ),
-        pd.DataFrame(
-            {
-                "group": names,
-                "attempts": np.bincount(of_attempt),
-                "rows": np.bincount(of_row),
-                "residual_sd": np.sqrt(variance),
-                "group_sd": np.sqrt(variance * ratio) if random else np.nan,
-            }
-        ),
-    )
+    p_value = 2 * stats.norm.sf(np.abs(beta / errors))
+    coefficients = {"term": made.names, "estimate": beta, "standard_error": errors}
+    variances = {
+        "group": names,
+        "attempts": np.bincount(of_attempt),
+        "rows": np.bincount(of_row),
+        "residual_sd": np.sqrt(variance),
+        "group_sd": np.sqrt(variance * ratio) if random else np.nan,
+    }
+    return Unequal(pd.DataFrame({**coefficients, "p_value": p_value}), pd.DataFrame(variances))

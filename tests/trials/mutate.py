@@ -69,7 +69,6 @@ ENOUGH = 0.95
 PRELOADED = "numpy pandas xarray scipy.stats statsmodels.api torch numba dask.distributed pytest netCDF4 matplotlib.pyplot nbformat pydantic ruamel.yaml hypothesis"
 
 EQUIVALENT = {
-    "lib/probes/blank_inputs.py blank_adjoints: 16 -> (17)": "the width of an example",
     "lib/kernels/cpu_exponential.py _forward: size <= zero -> (size < zero)": "puts zero in the place of zero",
     "lib/analysis/design.py _without_aliases: 0 -> (1)": "takes the long way to the same",
     "lib/analysis/design.py Design.gram: np.ix_(self.order, self.order) -> (np.ix_(self.order, self.order))": "exchanges two that are one",
@@ -89,7 +88,6 @@ EQUIVALENT = {
     "lib/cells/unicornn.py start_text: True -> (False)": "a layer has one of each",
     "lib/cells/unicornn.py UnICORNN.time_steps: True -> (False)": "a layer has one of each",
     "lib/cells/lu_rnn.py solve: True -> (False)": "the diagonal holds ones",
-    "lib/probes/blank_inputs.py blank_adjoints: 10 -> (11)": "the length of an example",
     "lib/probes/reversal.py gradient_errors: 0 -> (1)": "draws another example",
     "lib/probes/adjoint.py : 1e-250 -> (2e-250)": "a bound as far from the end of the range",
     "lib/probes/reversal.py gradient_errors: True -> (False)": "there are three of each",

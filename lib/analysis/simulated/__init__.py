@@ -1,23 +1,10 @@
-"""A factorial dataset drawn from the published tables, so that all of the text's analysis runs at full size.
+"""A factorial dataset drawn from the published tables, so that the text's analysis runs at full size on data of which the truth is known.
 
-Nothing is trained. The published coefficients, standard errors and fit statistics of the twelve models are the input, and
-one dataset of 42,000 attempts and 1,072,475 training rows is the output, with the variables of `lib.results.factorial`.
-
-One dataset serves all twelve models, because the published tables are twelve views of one: the linear models with
-factors fix the means, and the simple ones (accuracy on the metric alone and the reverse) are what those means and the
-covariances imply over the attempts that entered. What the text does not print is derived:
-
-``entered``
-    which attempts completed: the standard errors of Model 6 tell how many of each architecture did, and
-    Models 1, 4, 7 and 10 tell the moments that they must have together.
-``covariances``
-    how accuracy and metric vary together within and between attempts, so that every published slope comes out.
-``draw``
-    the dataset.
+Nothing is trained. ``law`` says what is drawn: the means of Models 3, 6, 9 and 12 of chapter 3 with normal deviations, and who completed. ``draw`` makes one dataset of
+42,000 attempts and 1,072,475 training rows, with the variables of `lib.results.factorial`.
 
 What it is not: accuracies here are normal, as the published models assume, and so some lie below 0 or above 1.
-Cutting them off would bias every coefficient, so they stay. Test measurements before the last epoch, losses and the
-norms of single adjoints are made up to fill the schema; the text publishes no model of them.
+Cutting them off would bias every coefficient, so they stay.
 """
 
 PROFILE = "simulated"

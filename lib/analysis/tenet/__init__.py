@@ -1,15 +1,11 @@
 """The tenet of the dissertation's chapter 3 as twelve linear models: if gradients vanish, learning is poor.
 
 ``models``
-    the twelve models as data: formula, rows, LaTeX, reason for the random effect.
+    the twelve models as data: response, rows, terms.
 ``rows``
     the observations they are fitted to, with an account of those that cannot be.
 ``fits``
-    the models fitted (`lib.analysis.linear`).
+    the models fitted, once for each view of the metric, and one frame of all their coefficients.
 ``compare``
     our tables beside the published ones, in their order and with their names.
-``diagnostics``
-    the residuals, and each architecture on its own.
-``claims``
-    what the text concludes from its tables, asked of any tables.
 """

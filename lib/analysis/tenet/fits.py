@@ -1,17 +1,23 @@
-"""Fit the twelve models to their observations (`lib.analysis.linear`)."""
+"""Fit the twelve models to their observations: each once for every view of the metric."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from lib.analysis import linear
 from lib.analysis.design import Design, NothingToFit, design
 from lib.analysis.linear import Fit
 from lib.analysis.reml import ConvergenceError
-from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS, Model
-from lib.analysis.tenet.rows import TRUE, Rows, rows
+from lib.analysis.tenet.models import MODELS, Model
+from lib.analysis.tenet.rows import SPLINE, SPLINES, TRUE, Rows, measurements, rows
 from lib.analysis.unequal import Unequal, with_own_variances
+
+OWN = "a variance per architecture"
+"""What stands for a view of the metric where the model is another one (`lib.analysis.unequal`)."""
 
 
 def columns(model: Model, observations: Rows) -> Design:
@@ -44,7 +50,7 @@ def columns(model: Model, observations: Rows) -> Design:
         observations.attempts,
         response,
         attempt=observations.attempt,
-        measured={name: observations.column(name) for name in (ACCURACY, METRIC, "epoch")},
+        measured=observations.measured,
     )
     if count <= len(made.names):
         raise NothingToFit(
@@ -53,8 +59,8 @@ def columns(model: Model, observations: Rows) -> Design:
     return made
 
 
-def fit(model: Model, observations: Rows, *, engine: str = "profiled") -> Fit:
-    """Estimate `model` from `observations`; `engine` as in `lib.analysis.linear.fit`.
+def fit(model: Model, observations: Rows) -> Fit:
+    """Estimate `model` from `observations`.
 
     Raises
     ------
@@ -65,40 +71,63 @@ def fit(model: Model, observations: Rows, *, engine: str = "profiled") -> Fit:
     """
     made = columns(model, observations)
     try:
-        return linear.fit(made, random=model.random, engine=engine)
+        return linear.fit(made, random=model.random)
     except ConvergenceError as error:
         raise ConvergenceError(f"{model.name} ({model.response}): {error}") from None
 
 
-def refit(
-    fits: Mapping[int, Fit], observations: Mapping[str, Rows]
-) -> tuple[dict[int, Unequal], dict[int, str]]:
-    """Return the models with variances of its own for each architecture, and why there is none, both by number."""
-    found, refused = {}, {}
-    for number, made in fits.items():
-        names = observations[MODELS[number].rows].attempts["architecture"].astype(str)
+class Fits:
+    """The twelve models on one set of results: rows and fits are made when they are asked for, and once."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        self.ds = ds
+        measured = cache(lambda kind: measurements(ds, kind))
+        self.rows = cache(lambda kind, view=TRUE: rows(ds, kind, view=view, frame=measured(kind)))
+        self._fit, self._own = cache(self._estimate), cache(self._refit)
+
+    def fit(self, number: int, view: str = TRUE) -> Fit:
+        """Return a model on a view of the metric; raises as `fit`."""
+        model = MODELS[number]
+        return self._fit(number, TRUE if view == SPLINE and not model.predictor else view)
+
+    def try_fit(self, number: int, view: str) -> tuple[Fit | None, str]:
+        """Return the same, or None and why there is none."""
         try:
-            found[number] = with_own_variances(made, names.to_numpy())
+            return self.fit(number, view), ""
+        except NothingToFit as refusal:
+            return None, str(refusal)
+
+    def own(self, number: int) -> tuple[Unequal | None, str]:
+        """Return a model with variances of its own for each architecture, or None and why there is none."""
+        return self._own(number)
+
+    def _estimate(self, number: int, view: str) -> Fit:
+        model = MODELS[number]
+        observations = self.rows(model.rows, TRUE if view == SPLINE else view)
+        if view == SPLINE:
+            bent = observations.splines(model.predictor)
+            observations = replace(observations, measured={**observations.measured, **bent})
+            others = (term for term in model.terms if term != model.predictor)
+            model = replace(model, terms=(*SPLINES, *others))
+        return fit(model, observations)
+
+    def _refit(self, number: int) -> tuple[Unequal | None, str]:
+        groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
+        try:
+            return with_own_variances(self.fit(number), groups), ""
         except ConvergenceError as error:
-            refused[number] = f"{MODELS[number].name}: {error}"
-    return found, refused
+            return None, f"{MODELS[number].name}: {error}"
 
+    def coefficients(self, numbers: Iterable[int], views: Iterable[str]) -> pd.DataFrame:
+        """Return the coefficients of models by `views`, `OWN` among them, in one frame; a model that a view does not allow has no lines.
 
-def fit_models(
-    ds: xr.Dataset, numbers: Iterable[int], *, view: str = TRUE, centre: float = 1.0
-) -> tuple[dict[str, Rows], dict[int, Fit]]:
-    """Fit several of the twelve models to the results of the factorial experiment.
-
-    Returns
-    -------
-    tuple
-        The observations by kind, and the fits by number; `view` and `centre` as in `lib.analysis.tenet.rows.rows`.
-    """
-    observations: dict[str, Rows] = {}
-    fits = {}
-    for number in numbers:
-        kind = MODELS[number].rows
-        if kind not in observations:
-            observations[kind] = rows(ds, kind, view=view, centre=centre)
-        fits[number] = fit(MODELS[number], observations[kind])
-    return observations, fits
+        Columns: ``model``, ``view``, ``term``, and those of `lib.analysis.linear.Fit.coefficients` that the fit has.
+        """
+        parts = []
+        for view in views:
+            for number in numbers:
+                found, _ = self.own(number) if view == OWN else self.try_fit(number, view)
+                if found:
+                    parts.append(found.coefficients.assign(model=number, view=view))
+        table = pd.concat(parts, ignore_index=True)
+        return table[["model", "view", *(c for c in table if c not in ("model", "view"))]]

@@ -19,26 +19,25 @@ design, with decimal ones.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from lib.analysis.design import INTERCEPT
-from lib.results.published import load_published
+
+__all__ = ["FAMILIES", "INTERCEPT", "MODELS", "REFERENCE", "Model"]
 
 TRAINING, TERMINAL = "training", "terminal"
 ACCURACY, METRIC = "accuracy", "metric"
-
 FACTORS = (
-    "architecture",
-    "log_rate",
-    "log_rate_squared",
-    "width",
-    "dataset",
-    "noise",
-    "order",
-    "epoch",
-    "architecture:log_rate",
-    "architecture:log_rate_squared",
-    "architecture:noise",
+    *(
+        "architecture",
+        "log_rate",
+        "log_rate_squared",
+        "width",
+        "dataset",
+        "noise",
+        "order",
+        "epoch",
+    ),
+    *("architecture:log_rate", "architecture:log_rate_squared", "architecture:noise"),
 )
 """Covariates describing the experimental factors, in the order of the published tables."""
 REFERENCE = {
@@ -49,42 +48,13 @@ REFERENCE = {
 }
 """The level of each factor that the published tables leave out, so that its effect is in the intercept."""
 
-_SYMBOL = {
-    (ACCURACY, TRAINING): r"\text{accuracy}_{ij}",
-    (ACCURACY, TERMINAL): r"\text{eval. accuracy}_i",
-    (METRIC, TRAINING): r"\left[\log_{10}\frac{\|\lambda_1\|_2}{\|\lambda_T\|_2}\right]_{ij}",
-    (METRIC, TERMINAL): r"\left[\log_{10}\frac{\|\lambda_1\|_2}{\|\lambda_T\|_2}\right]_i",
-}
-_LATEX = {
-    "architecture": r"\beta_a",
-    "log_rate": r"\beta_2\,\text{LR}",
-    "log_rate_squared": r"\beta_3\,\text{LR}^2",
-    "width": r"\beta_4\,\text{dim}",
-    "dataset": r"\beta_b",
-    "noise": r"\beta_d",
-    "order": r"\beta_c",
-    "epoch": r"\beta_5\,\text{epochs}",
-    "architecture:log_rate": r"\tau_a\,\text{LR}",
-    "architecture:log_rate_squared": r"\tau'_a\,\text{LR}^2",
-    "architecture:noise": r"\tau_{ad}",
-}
-
 
 @dataclass(frozen=True)
 class Model:
     """One of the twelve models.
 
-    Attributes
-    ----------
-    number
-        1 to 12, as in the text.
-    response
-        ``accuracy`` or ``metric``, the adjoint metric (3.6).
-    rows
-        ``training``: every epoch, measured on the training data. ``terminal``: the last epoch of attempts that
-        completed, measured on the test data.
-    terms
-        Terms of the formula beside the intercept, in the order of the published table.
+    `response` is ``accuracy`` or ``metric``, the adjoint metric (3.6); `rows` is ``training`` (every epoch, measured on the training data) or ``terminal`` (the last epoch
+    of attempts that completed, measured on the test data); `terms` are those beside the intercept, in the order of the published table.
     """
 
     number: int
@@ -109,7 +79,7 @@ class Model:
 
     @property
     def random(self) -> bool:
-        """Whether each training attempt has an intercept of its own."""
+        """Whether each attempt has an intercept of its own: epochs of one attempt share weights, data and luck."""
         return self.rows == TRAINING
 
     @property
@@ -121,43 +91,6 @@ class Model:
     def table(self) -> str:
         """Artefact of its coefficients, Table A8 to A19."""
         return f"diss-tab-A{7 + self.number}"
-
-    @property
-    def reason(self) -> str:
-        """Why the model has a random effect, or none."""
-        if self.random:
-            return (
-                "The epochs of one attempt resemble each other more than those of two: they share weights, data and "
-                "luck. Taken as independent they would count as far more evidence than they are, so every training "
-                "attempt gets an intercept of its own, drawn from a normal distribution."
-            )
-        return "Each attempt contributes one observation, so there is nothing for a random intercept to tie together."
-
-    def latex(self) -> str:
-        """Return the model as a formula for display, with the published intercept and slope where it has one."""
-        published = load_published(self.table).set_index("term")["estimate"]
-        right = [f"{published[INTERCEPT]:.4g}"]
-        if self.predictor:
-            right.append(
-                rf"{_scientific(published[self.predictor])}\,{_SYMBOL[self.predictor, self.rows]}"
-            )
-        right += [_LATEX[term] for term in self.terms if term in _LATEX]
-        if self.random:
-            right.append(r"\text{training attempt}_i")
-        right.append(r"\epsilon_{ij}" if self.random else r"\epsilon_i")
-        lines = [" + ".join(right[at : at + 6]) for at in range(0, len(right), 6)]
-        body = r" \\ & \quad + ".join(lines).replace("+ -", "- ")
-        return (
-            rf"\begin{{aligned}} {_SYMBOL[self.response, self.rows]} = {{}} & {body} "
-            rf"\end{{aligned}} \tag{{{self.name}}}"
-        )
-
-
-def _scientific(value: float) -> str:
-    if abs(value) >= 0.1:
-        return f"{value:.2f}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return rf"{mantissa} \times 10^{{{int(exponent)}}}"
 
 
 def _models() -> dict[int, Model]:
@@ -178,60 +111,5 @@ def _models() -> dict[int, Model]:
 
 MODELS = _models()
 """The models by their number."""
-
-
-class Family(NamedTuple):
-    """The three models of a summary table.
-
-    Attributes
-    ----------
-    models
-        With the one predictor alone, with the factors too, and with the factors alone.
-    question, why
-        What they ask, and what there is to know of it.
-    unit, predictor
-        Unit of the response, and the predictor in words.
-    """
-
-    models: tuple[Model, Model, Model]
-    question: str
-    why: str
-    unit: str
-    predictor: str
-
-
-def _family(number: int, question: str, why: str) -> Family:
-    models = tuple(MODELS[3 * number - 2 + place] for place in range(3))
-    accuracy = models[0].response == ACCURACY
-    words = ("accuracy", "adjoint metric") if accuracy else ("orders of magnitude", "accuracy")
-    return Family(models, question, why, *words)
-
-
-FAMILIES = {
-    1: _family(
-        1,
-        "Does the adjoint metric predict how well a network trains?",
-        "If the tenet were true, the metric of an epoch should say much about the training accuracy after that epoch. Every epoch of "
-        "every attempt is a row, measured on the training data.",
-    ),
-    2: _family(
-        2,
-        "Does the adjoint metric predict how well a trained network generalises?",
-        "A network may learn its training data and still fail on new sequences. So the question is asked again at the *terminal iterate*: each attempt "
-        "that completed gives one row, its last epoch, measured on the test data.",
-    ),
-    3: _family(
-        3,
-        "Does training accuracy tell how far gradients vanish?",
-        "The tenet has a contrapositive: *if an RNN learns long-term dependencies well, then vanishing and exploding gradients are mitigated.* Read as a "
-        "regression it turns predictor and response around. The published tables of Models 8 and 9 lack the number of epochs, for no stated reason; "
-        "the tables are followed. What is left out here is the extreme of the response.",
-    ),
-    4: _family(
-        4,
-        "Does test accuracy tell how far gradients vanish?",
-        "The contrapositive at the terminal iterate: if a network that generalises well must have mitigated vanishing gradients, then test accuracy should "
-        "predict the metric of the trained network. Models 4 and 10 are two regressions of one pair of variables on each other, so their R² are equal.",
-    ),
-}
-"""The four families, in the order of Tables 3.5 to 3.8."""
+FAMILIES = {family: (3 * family - 2, 3 * family - 1, 3 * family) for family in (1, 2, 3, 4)}
+"""The three models of each summary table, 3.5 to 3.8: with the one predictor alone, with the factors too, and with the factors alone."""

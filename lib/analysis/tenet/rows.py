@@ -4,101 +4,82 @@ An observation needs a finite accuracy and an adjoint metric, for all three mode
 variances compare only over the same rows. What is left out is counted, never silently.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from patsy import dmatrix
 from scipy.stats import rankdata
 
 from lib.analysis.attempts import attempts, count_status, epochs, terminal
-from lib.analysis.design import NothingToFit, with_covariates
+from lib.analysis.design import CENTRE, NothingToFit, with_covariates
 from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
 from lib.results.factorial import ATTEMPT
 
-TRUE, SINGLE, RANKS = "true", "single", "ranks"
+TRUE, SINGLE, RANKS, CENTRED = "true", "single", "ranks", "centred"
+CLIPPED, MILD, SPLINE = "clipped", "mild", "spline"
+FLOOR, EXTREME = -5.0, -10.0
+"""Orders of magnitude at which the metric is clipped, and below which a row is extreme."""
 VIEWS = {
     TRUE: "norms as they are; a norm of exactly zero leaves its row out",
     SINGLE: "norms as single precision would have stored them: what vanished counts as its smallest number, 1.4e-45",
     RANKS: "the rank of the metric, from 0 to 1; a norm of exactly zero ranks last",
+    CENTRED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
+    CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
+    MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
+    SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
 }
-"""What is taken as the adjoint metric (`lib.analysis.regimes.float32_metric`). The text's program computed in single precision."""
+"""What is taken as the adjoint metric. The text's program computed in single precision (`lib.analysis.regimes.float32_metric`)."""
+SPLINES = tuple(f"spline {number}" for number in (1, 2, 3, 4))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """N observations of G attempts.
-
-    Attributes
-    ----------
-    kind
-        ``training`` or ``terminal``.
-    attempts
-        The factors of each attempt that has an observation, G lines; factors are categories whose first level is the
-        reference, the published one where the results have it.
-    attempt
-        Line of `attempts` that each observation belongs to, shape (N,).
-    epoch, accuracy, metric
-        The observations, shape (N,).
-    account
-        How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``, ``rows``.
-    clamped
-        Rows of which single precision would have kept another norm.
-    """
+    """N observations of G attempts."""
 
     kind: str
+    """``training`` or ``terminal``."""
     attempts: pd.DataFrame
+    """The factors of each attempt that has an observation, G lines; factors are categories whose first level is the
+    reference, the published one where the results have it."""
     attempt: np.ndarray
-    epoch: np.ndarray
-    accuracy: np.ndarray
-    metric: np.ndarray
+    """Line of `attempts` that each observation belongs to, shape (N,)."""
+    measured: Mapping[str, np.ndarray]
+    """``epoch``, ``accuracy`` and ``metric``, each of shape (N,)."""
     account: pd.DataFrame
+    """How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``, ``rows``."""
     clamped: int = 0
+    """Rows of which single precision would have kept another norm."""
 
     def __len__(self) -> int:
         return len(self.attempt)
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of the observations: a measurement, the epoch, or a factor of their attempts."""
-        if name in ("epoch", "accuracy", "metric"):
-            return getattr(self, name)
+        """Return a column of the observations: a measurement, or a factor of their attempts."""
+        if name in self.measured:
+            return self.measured[name]
         return self.attempts[name].to_numpy()[self.attempt]
 
     def frame(self) -> pd.DataFrame:
         """Return the observations as one table, for other programs."""
-        measured = {name: self.column(name) for name in ("epoch", "accuracy", "metric")}
         table = self.attempts.iloc[self.attempt].reset_index(drop=True)
-        return table.assign(attempt=self.attempt, **measured)
+        return table.assign(attempt=self.attempt, **self.measured)
 
-    def describe(self) -> str:
-        """Return the account as sentences."""
-        entered = self.account.iloc[-1]
-        causes = [
-            f"{row.what} ({row.attempts:,} attempts, {row.rows:,} rows)"
-            for row in self.account.iloc[1:-1].itertuples()
-            if row.attempts or row.rows
-        ]
-        return (
-            f"{entered['rows']:,} rows of {entered['attempts']:,} attempts entered, of "
-            f"{self.account['attempts'].iloc[0]:,} attempts planned. "
-            + (f"Left out: {'; '.join(causes)}." if causes else "Nothing was left out.")
+    def splines(self, name: str) -> dict[str, np.ndarray]:
+        """Return a natural cubic spline basis of a measurement, by `SPLINES`."""
+        basis = np.asarray(
+            dmatrix("cr(x, df=4, constraints='center') - 1", {"x": self.column(name)})
         )
+        return dict(zip(SPLINES, basis.T, strict=True))
 
 
-def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, centre: float = 1.0) -> Rows:
+def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None) -> Rows:
     """Return the observations of `kind` in the results of the factorial experiment.
 
-    Parameters
-    ----------
-    ds
-        Results as `lib.results.factorial` describes them.
-    kind
-        ``training``: one row per attempt and epoch measured on the training data, the epochs before a
-        divergence included. ``terminal``: the last epoch of completed attempts, measured on the test data.
-    view
-        What is taken as the metric, one of `VIEWS`.
-    centre
-        Learning rate whose logarithm counts as zero.
+    ``training``: one row per attempt and epoch measured on the training data, the epochs before a divergence included. ``terminal``: the last epoch of completed attempts,
+    measured on the test data. `view` is one of `VIEWS`; `frame` are the measurements of that kind, where somebody has them.
 
     Raises
     ------
@@ -110,8 +91,8 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, centre: float = 1.0) ->
     for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
         if name not in known:
             raise ValueError(f"{what} is {name!r}; expected one of {', '.join(known)}")
+    frame = measurements(ds, kind) if frame is None else frame
     design = attempts(ds)
-    frame = epochs(ds, "train") if kind == TRAINING else terminal(ds)
     metric = frame["metric_float32" if view == SINGLE else "metric"].to_numpy()
     with np.errstate(invalid="ignore"):
         clamped = np.abs(metric - frame["metric"].to_numpy()) > 1e-6
@@ -120,28 +101,31 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, centre: float = 1.0) ->
         metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
     usable, line = np.isfinite(metric), frame["attempt"].to_numpy()
     account = _account(design, kind, line, metric, usable)
+    if view == MILD:
+        usable = usable & (metric >= EXTREME)
     if not usable.any():
         raise NothingToFit(_why(account, len(line)))
     present, attempt = np.unique(line[usable], return_inverse=True)
-    return Rows(
-        kind=kind,
-        attempts=with_covariates(design.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre),
-        attempt=attempt,
-        epoch=frame["epoch"].to_numpy(float)[usable],
-        accuracy=frame["accuracy"].to_numpy()[usable],
-        metric=metric[usable],
-        account=account,
-        clamped=int(clamped[usable].sum()),
-    )
+    centre = CENTRE if view == CENTRED else 1.0
+    measured = {
+        "epoch": frame["epoch"].to_numpy(float)[usable],
+        "accuracy": frame["accuracy"].to_numpy()[usable],
+        "metric": np.maximum(metric, FLOOR)[usable] if view == CLIPPED else metric[usable],
+    }
+    covariates = with_covariates(design.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre)
+    return Rows(kind, covariates, attempt, measured, account, int(clamped[usable].sum()))
+
+
+def measurements(ds: xr.Dataset, kind: str) -> pd.DataFrame:
+    """Return the table of epochs that the observations of `kind` come from."""
+    return epochs(ds, "train") if kind == TRAINING else terminal(ds)
 
 
 def _account(
     design: pd.DataFrame, kind: str, line: np.ndarray, metric: np.ndarray, usable: np.ndarray
 ) -> pd.DataFrame:
-    counts = count_status(design)
-    done = design["epochs_completed"]
     broken = design["status"] == "diverged"
-    measured = broken & (done > 0) if kind == TRAINING else broken & False
+    unmeasured = broken & (design["epochs_completed"] == 0) if kind == TRAINING else broken
     counted = set(line[usable].tolist())
     entered = len(counted)
 
@@ -151,19 +135,14 @@ def _account(
         counted.update(gone)
         return len(gone), int(which.sum())
 
+    diverged = "diverged before a first measurement" if kind == TRAINING else "diverged"
+    overflow = "the adjoint of the last step is exactly zero, or that of the first overflows"
     table = [
         ("planned", len(design), 0),
-        ("missing: never ran", counts["missing"], 0),
-        (
-            "diverged before a first measurement" if kind == TRAINING else "diverged",
-            int((broken & ~measured).sum()),
-            0,
-        ),
+        ("missing: never ran", count_status(design)["missing"], 0),
+        (diverged, int(unmeasured.sum()), 0),
         ("the adjoint of the first step is exactly zero", *lost(np.isneginf(metric))),
-        (
-            "the adjoint of the last step is exactly zero, or that of the first overflows",
-            *lost(np.isposinf(metric)),
-        ),
+        (overflow, *lost(np.isposinf(metric))),
         ("both adjoints are exactly zero", *lost(np.isnan(metric))),
         ("entered", entered, int(usable.sum())),
     ]
