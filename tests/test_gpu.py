@@ -6,7 +6,6 @@ import subprocess
 import sys
 from importlib.metadata import packages_distributions
 
-import numpy as np
 import pytest
 import torch
 from packaging.requirements import Requirement
@@ -14,13 +13,9 @@ from packaging.utils import canonicalize_name
 
 from lib.bench.bill import count
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks, speed
+from lib.bench.gpu import checks
 from lib.bench.race import read_rows
-from lib.cells import make_cell
 from lib.paths import ROOT
-from lib.probes.adjoint import adjoint_norms
-from lib.probes.fused import CELLS as PROBED
-from lib.training.noise import Noise
 
 CELLS = [
     *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
@@ -42,41 +37,6 @@ def test_kernels_equal_the_reference(name, dtype):
 @pytest.mark.parametrize("name", CELLS)
 def test_kernels_do_what_a_gpu_asks(name, check):
     check(name)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", checks.TOLERANCE, ids=str)
-def test_windows_of_newton_s_method_equal_the_reference(dtype):
-    worst, deviation, allowed = checks.parity("unicornn", dtype, "newton-cuda")
-    assert deviation <= allowed, f"{worst}: {deviation:.1e} exceeds {allowed:.1e}"
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", PROBED)
-def test_adjoint_norms_by_kernels_are_those_of_the_cpu_in_float64(name):
-    assert speed.decades(name) <= speed.DECADES
-
-
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "lem"])
-def test_adjoint_norms_in_float32_are_those_of_the_cpu_in_float64(name, device):
-    torch.manual_seed(0)
-    cell, u = make_cell(name, 2, 33), torch.randn(300, 5, 2)
-    expected = adjoint_norms(cell, u, torch.sum, times=(1, 300), engine="reference").full
-    cell, u = cell.to(device), u.to(device)
-    found = adjoint_norms(cell, u, torch.sum, times=(1, 300), engine="float32").full.cpu()
-    torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_noise_made_on_a_device_is_the_cpu_s(device):
-    rng = np.random.default_rng(0)
-    noise = Noise(rng, 500, 101, device)
-    expected = torch.from_numpy(rng.random((500, 101), dtype=np.float32))
-    assert torch.equal(noise.rows(torch.arange(500, device=device)).cpu(), expected)
 
 
 def test_every_cell_with_gpu_kernels_is_tested_here():

@@ -8,10 +8,10 @@ from functools import wraps
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib.kernels._cuda import DEVICES, DTYPES, obstacle
 from lib.kernels._registry import register
-from lib.kernels._runs import map_tensors, tensors_of
 
 
 def engine(*cells: str, name: str = "numba-cuda", **more) -> Callable:
@@ -30,7 +30,7 @@ def engine(*cells: str, name: str = "numba-cuda", **more) -> Callable:
             alone = u.dim() == 3
             if alone:
                 weights, state, u = (
-                    map_tensors(_one_run, part) for part in (weights, tuple(state), u)
+                    tree_map_only(Tensor, _one_run, part) for part in (weights, tuple(state), u)
                 )
             _check(label, weights, state, u)
             try:
@@ -43,6 +43,10 @@ def engine(*cells: str, name: str = "numba-cuda", **more) -> Callable:
         return checked
 
     return add
+
+
+def tensors_of(structure) -> list[Tensor]:
+    return [part for part in tree_leaves(structure) if isinstance(part, Tensor)]
 
 
 def _one_run(tensor: Tensor) -> Tensor:

@@ -20,7 +20,6 @@ from lib.bench.figure_1 import time_figure_1
 from lib.bench.gpu import checks, slices, speed
 from lib.bench.race import Ledger, Workload, read_rows, sentence
 from lib.kernels import _cuda
-from lib.probes.fused import CELLS as PROBED
 
 BATCH, HIDDEN = 128, 128
 """Of Figure 1's workload. The texts give no number of units; 128 is that of their smallest psMNIST network."""
@@ -46,10 +45,9 @@ def parts() -> list[str]:
     """Return what there is to do, the surest first."""
     lengths = [f"figure-1 {length}" for length in LENGTHS]
     tests = [f"checks {name}" for name in checks.cells()]
-    probes = [f"probe {name}" for name in PROBED]
     own = [f"slice {name}" for name in slices.CELLS]
     engines = [f"engines {name}" for name in checks.cells()]
-    return ["machine", *tests, *probes, "newton", *lengths, *own, *engines, "machine"]
+    return ["machine", *tests, *lengths, *own, *engines, "machine"]
 
 
 def run_part(part: str, ledger: Ledger) -> None:
@@ -62,10 +60,6 @@ def run_part(part: str, ledger: Ledger) -> None:
             _parity(name, dtype, ledger)
         for check in checks.CHECKS:
             _outcome(check, name, ledger)
-    elif kind == "probe":
-        speed.probe(name, ledger, rounds=FEW_ROUNDS)
-    elif kind == "newton":
-        speed.newton(ledger, rounds=FEW_ROUNDS)
     elif kind == "engines":
         speed.time_engines(name, ledger, rounds=FEW_ROUNDS)
     elif kind == "slice":
@@ -175,7 +169,7 @@ def main() -> int:
     before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
     kernels_compile = not _cuda.obstacle()
     for part in parts():
-        if kernels_compile or not part.startswith(("checks", "probe", "newton")):
+        if kernels_compile or not part.startswith("checks"):
             _in_its_own_process(part, arguments.out, where)
     found = read_rows(arguments.out)[before:]
     for row in found:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib import kernels
 from lib.bench.parity import deviations, doubled, everything, moved, random_case
-from lib.cells import Cell, State, cell_names, make_cell
+from lib.cells import Cell, State, cell_names
 from lib.kernels._cuda import DEVICES
-from lib.kernels._runs import map_tensors, tensors_of
 
 ENGINE = "numba-cuda"
 DEVICE = DEVICES[0]
@@ -75,7 +75,7 @@ def survives_graph_capture(name: str) -> None:
     The weights are evaluated before: a map such as the matrix exponential looks at values.
     """
     cell, u, state = _case(name)
-    weights = map_tensors(lambda part: part.detach().requires_grad_(), cell.weights())
+    weights = tree_map_only(Tensor, lambda part: part.detach().requires_grad_(), cell.weights())
     run = kernels.select(name, ENGINE, u)
 
     def passed() -> list[Tensor]:
@@ -89,24 +89,6 @@ def survives_graph_capture(name: str) -> None:
         graph.replay()
         torch.cuda.synchronize()
         _assert_close(captured, passed())
-
-
-def trains_many_in_one_launch(name: str) -> None:
-    """Networks stacked along the run axis give what each gives alone."""
-    torch.manual_seed(0)
-    steps, batch, hidden = SIZES
-    alone = [make_cell(name, 2, hidden).to(DEVICE) for _ in range(3)]
-    u = torch.randn(len(alone), steps, batch, 2, device=DEVICE)
-    states = (cell.initial_state(batch) for cell in alone)
-    state = tuple(torch.stack(parts) for parts in zip(*states, strict=True))
-    weights = kernels.stack_runs([cell.weights() for cell in alone])
-    together, _ = kernels.select(name, ENGINE, u)(weights, state, u)
-    each = torch.stack([cell(u[i], engine=ENGINE)[0] for i, cell in enumerate(alone)])
-    parameters = [parameter for cell in alone for parameter in cell.parameters()]
-    found, expected = (
-        torch.autograd.grad(outputs.square().sum(), parameters) for outputs in (together, each)
-    )
-    _assert_close([together, *found], [each, *expected])
 
 
 def spreads_bad_numbers(name: str) -> None:
@@ -147,11 +129,14 @@ CHECKS: list[Callable[[str], None]] = [
     repeats_to_the_bit,
     runs_on_the_current_stream,
     survives_graph_capture,
-    trains_many_in_one_launch,
     spreads_bad_numbers,
     refuses_bad_input,
     refuses_what_does_not_fit,
 ]
+
+
+def tensors_of(structure) -> list[Tensor]:
+    return [part for part in tree_leaves(structure) if isinstance(part, Tensor)]
 
 
 def capture(run: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, object]:
