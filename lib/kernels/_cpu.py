@@ -29,7 +29,6 @@ from numba import types
 from numba.extending import overload
 from threadpoolctl import threadpool_limits
 from torch import Tensor
-from torch.nn import functional as F
 
 from lib.paths import CACHE
 
@@ -81,21 +80,6 @@ def array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
 
 
-def gradient_array(gradient: Tensor | None, like: np.ndarray) -> np.ndarray:
-    """Return a gradient that arrived as an array, zeros shaped like `like` where none did.
-
-    The autograd functions leave absent gradients absent: PyTorch would fill memory with zeros for them.
-    Their buffers are NumPy's, which asks the system for huge pages; fresh memory from PyTorch comes page
-    by page, at a cost that shows beside the recurrence.
-    """
-    return np.zeros(like.shape, like.dtype) if gradient is None else array(gradient)
-
-
-def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
-    """Return R u_t + b for all times at once, contiguous (time, batch, hidden)."""
-    return F.linear(u, R, b).contiguous()
-
-
 def chains(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return views of arrays (.., batch, hidden) as (.., chains): what independent neurons are to a kernel."""
     return tuple(part.reshape(*part.shape[:-2], math.prod(part.shape[-2:])) for part in parts)
@@ -122,25 +106,6 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
 
 
 _VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
-
-
-def recurrent_gradient(delta: np.ndarray, x0: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    r"""Return :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), over times and sequences.
-
-    Parameters
-    ----------
-    delta : (time, batch, rows)
-        Adjoints of the product of the matrix and the state.
-    x0 : (batch, hidden)
-        State before the first input.
-    outputs : (time, batch, hidden)
-        States after every input.
-    """
-    gradient = delta[0].T @ x0
-    if len(delta) > 1:
-        rest = delta[1:].reshape(-1, delta.shape[2])
-        gradient += rest.T @ outputs[:-1].reshape(-1, outputs.shape[2])
-    return gradient
 
 
 # ---------------------------------------------------------------------------------- activations

@@ -25,12 +25,10 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, chains, drive, gradient_array, kernel, over_chains, sigmoid
+from lib.kernels._cpu import chains, kernel, over_chains, sigmoid
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive
 
 
 @kernel
@@ -100,38 +98,21 @@ def _backward(
             back[i] = arrived * f_t[i] + v_f[i] * d_f + v_r[i] * d_r
 
 
-class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(*inputs: Tensor) -> tuple[Tensor, ...]:
-        """Take v_f, v_r (batch, hidden), the four drives (time, batch, hidden), and c0 (batch, hidden)."""
-        inputs = [array(part) for part in inputs]
-        h, c, f, r = (np.empty_like(inputs[2]) for _ in range(4))
-        parts = chains(*inputs, h, c, f, r)
-        over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), inputs[0].size)
-        return tuple(torch.from_numpy(part) for part in (h, c[-1].copy(), c, f, r))
+def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
+    h, c, f, r = (np.empty_like(g_f) for _ in range(4))
+    parts = chains(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
+    over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), v_f.size)
+    return h, [c[-1]], [c, f, r]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        v_f, v_r, _, candidate, _, highway, c0 = inputs
-        _, _, c, f, r = output
-        ctx.mark_non_differentiable(c, f, r)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(v_f, v_r, c0, candidate, highway, c, f, r)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_h: Tensor | None, from_final: Tensor | None, *_) -> tuple:
-        saved = [array(part) for part in ctx.saved_tensors]
-        v_f, c0, c = saved[0], saved[2], saved[5]
-        carried = gradient_array(from_final, c0).copy()
-        deltas = [np.empty_like(c) for _ in range(4)]
-        vf_gradient, vr_gradient = np.zeros_like(v_f), np.zeros_like(v_f)
-        parts = chains(
-            *saved, gradient_array(from_h, c), carried, *deltas, vf_gradient, vr_gradient
-        )
-        over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
-        gradients = (vf_gradient, vr_gradient, *deltas, carried)
-        return tuple(torch.from_numpy(part) for part in gradients)
+def _gradients(v_f, v_r, candidate, highway, c0, _, c, f, r, arrived, carried):
+    deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
+    parts = chains(v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums)
+    over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
+    return *sums, *deltas, carried
+
+
+_SRU = Recurrence(_states, _gradients, saved=(0, 1, 3, 5, 6))
 
 
 @engine("sru")
@@ -145,6 +126,6 @@ def sru(weights, state, u):
         (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
         highway = alpha * (x if skip is None else drive(x, skip))
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
-        x, c, *_ = _Layer.apply(v_f, v_r, *drives, c0)
+        x, c = _SRU(v_f, v_r, *drives, c0)
         final.append(c)
     return x, (*final, x[-1])

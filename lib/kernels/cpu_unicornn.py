@@ -40,14 +40,13 @@ from torch import Tensor
 from lib.kernels._cpu import (
     array,
     chains,
-    drive,
-    gradient_array,
     kernel,
     over_chains,
     scalar,
     tanh,
 )
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import drive
 from lib.kernels._unicornn import Device, Layer, itself, run_layers
 
 
@@ -168,9 +167,10 @@ def _there(w, h, alpha, g, y0, z0, every):
 
 def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
-    carried = [gradient_array(part, w).copy() for part in from_final]
+    carried = [np.zeros_like(w) if part is None else array(part).copy() for part in from_final]
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
-    ends = chains(gradient_array(from_y, g), *carried, by_g, by_w, by_h)
+    arrived = np.zeros(g.shape, g.dtype) if from_y is None else array(from_y)
+    ends = chains(arrived, *carried, by_g, by_w, by_h)
     if way == "reversible":
         y, z, *end = kept
         run, middle = _backward_reversing, (*chains(y, z, *(part.copy() for part in end)), every)
