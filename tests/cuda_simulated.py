@@ -14,7 +14,7 @@ from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import checks
 from lib.cells import make_cell
-from lib.kernels import _cuda, _cuda_engine, _registry, cuda_indrnn
+from lib.kernels import _cuda, _registry, cuda_indrnn
 from tests.engines import (
     TOLERANCE,
     VARIANTS,
@@ -139,8 +139,8 @@ def a_call(name="indrnn", **changed):
         ({"u": torch.zeros(4, 5, 3)}, "expected an input of 2 features"),
         ({"u": torch.zeros(0, 5, 2)}, "no size of 0"),
         ({"u": torch.zeros(4, 5)}, "expected an input .time, batch, input."),
-        ({"state": (torch.zeros(4, 3),)}, "expected states .run, batch, hidden. with batch=5"),
-        ({"state": (torch.zeros(5, 4),)}, "expected states .run, batch, hidden. with hidden=3"),
+        ({"state": (torch.zeros(4, 3),)}, "expected states .batch, hidden. with batch=5"),
+        ({"state": (torch.zeros(5, 4),)}, "expected states .batch, hidden. with hidden=3"),
         (
             {"u": torch.zeros(4, 5, 2, dtype=torch.float16)},
             "it takes torch.float32 or torch.float64",
@@ -175,7 +175,7 @@ def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
             "CUDA out of memory.\nTried to allocate 9 GiB, and much more text."
         )
 
-    monkeypatch.setattr(_cuda_engine.torch, "baddbmm", no_room)
+    monkeypatch.setattr(torch.nn.functional, "linear", no_room)
     with pytest.raises(torch.OutOfMemoryError, match="indrnn needs several arrays") as refusal:
         a_call()
     assert "\n" not in str(refusal.value)

@@ -87,20 +87,12 @@ def products(totals, matrix, first, stride, memory, vectors, count):
 
 @device
 def locate(places, block, batch, d):
-    """Return the run of a block, and set `places` to where its sequences begin in (batch, d).
+    """Set `places` to where the sequences of a block begin in (batch, d).
 
     Where they are fewer than the places, the last is done several times over, by the same threads and to the same end.
     """
-    blocks = (batch + places.size - 1) // places.size
     for i in range(places.size):
-        places[i] = min(block % blocks * places.size + i, batch - 1) * d
-    return block // blocks
-
-
-@device
-def origin(chain, steps, size):
-    """Return where a chain begins in an array (run, steps, size), size being the chains of one run."""
-    return chain // size * steps * size + chain % size
+        places[i] = min(block * places.size + i, batch - 1) * d
 
 
 def pipelined(fetch: Callable, step: Callable) -> Callable:

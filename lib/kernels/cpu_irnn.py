@@ -205,17 +205,19 @@ def _numbers(settings: tuple, like: np.ndarray) -> tuple:
     return *choices, like.dtype.type(alpha), like.dtype.type(sign)
 
 
+def step_sizes(eta, rounds, u):
+    """Return the step sizes (time, batch, K) of an input, by the rounds that each sequence has done where they depend on time."""
+    if not rounds:
+        return eta.expand(*u.shape[:2], len(eta))
+    times = torch.arange(len(u), device=u.device)[:, None] + rounds[0][:, 0].long()
+    return eta[:, times].permute(1, 2, 0)
+
+
 @engine("irnn")
 def irnn(weights, state, u):
     """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
+    U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h, *rounds = state
-    settings = (PHI[weights.phi], weights.form == 8, weights.from_zero, weights.alpha, weights.sign)
-    eta = weights.eta
-    if rounds:  # (K, T) to (time, batch, K), by the rounds that each sequence has done
-        times = torch.arange(len(u))[:, None] + rounds[0][:, 0].long()
-        eta = eta[:, times].permute(1, 2, 0)
-    else:
-        eta = eta.expand(*u.shape[:2], len(eta))
-    r = drive(u, weights.W, weights.b)
-    outputs, h = _IRNN(settings, weights.U, weights.V, weights.H, eta, r, h)
+    settings = PHI[phi], form == 8, from_zero, alpha, sign
+    outputs, h = _IRNN(settings, U, V, H, step_sizes(eta, rounds, u), drive(u, W, b), h)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -46,7 +46,6 @@ from lib.kernels._cpu import (
     tanh,
 )
 from lib.kernels._cpu_engine import engine
-from lib.kernels._recurrence import drive
 from lib.kernels._unicornn import Device, Layer, itself, run_layers
 
 
@@ -165,11 +164,10 @@ def _there(w, h, alpha, g, y0, z0, every):
     return tuple(torch.from_numpy(part) for part in found)
 
 
-def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
+def _back(w, h, alpha, g, way, kept, every, arrived, carried):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
-    carried = [np.zeros_like(w) if part is None else array(part).copy() for part in from_final]
+    arrived, *carried = (array(part) for part in (arrived, *carried))
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
-    arrived = np.zeros(g.shape, g.dtype) if from_y is None else array(from_y)
     ends = chains(arrived, *carried, by_g, by_w, by_h)
     if way == "reversible":
         y, z, *end = kept
@@ -181,7 +179,7 @@ def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_CPU = Device(_neurons, drive, _there, _back)
+_CPU = Device(_neurons, _there, _back)
 
 
 def recurrence(

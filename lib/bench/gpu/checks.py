@@ -113,7 +113,7 @@ def refuses_bad_input(name: str) -> None:
     _refused(lambda: run(weights, state, u.double()), "expected weights and states of")
     _refused(lambda: run(weights, state, u[..., :1]), "2 features")
     _refused(lambda: run(weights, state, u[:0]), "no size of 0")
-    _refused(lambda: run(weights, state, u[:, :-1]), "expected states (run, batch, hidden)")
+    _refused(lambda: run(weights, state, u[:, :-1]), "expected states (batch, hidden)")
     _refused(lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16")
 
 
