@@ -120,16 +120,28 @@ def _with_tf32(timer: Timer) -> Timer:
 
 def _replayed(run: Callable[[], object]) -> Callable[[], object]:
     """Return a function that captures `run` when first called, so that a failure is that entrant's, and replays it."""
-    from lib.bench.gpu import checks
-
     graphs = []
 
     def replay() -> None:
         if not graphs:
-            graphs.append(checks.capture(run)[0])
+            graphs.append(capture(run)[0])
         graphs[0].replay()
 
     return replay
+
+
+def capture(run: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, object]:
+    """Capture what `run` launches, after three passes beside the graph; return the graph and the result of `run`."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+    return graph, result
 
 
 def _beside_floor(name: str, found: list[dict], workload: Workload, ledger: Ledger) -> None:

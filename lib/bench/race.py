@@ -19,6 +19,8 @@ from statistics import median
 import torch
 from torch import nn
 
+from lib import kernels
+
 COLUMNS = ("what", "size", "quantity", "round", "value", "unit", "baseline", "ratio")
 COLUMNS += ("rounds", "limit", "passed", "failure", "machine", "versions")
 """Of every benchmark. One measurement has its ``round``, a median the number of ``rounds`` and its ``baseline``; ``ratio`` is the
@@ -187,6 +189,18 @@ def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], ob
         return torch.autograd.grad(last, parameters, allow_unused=True)
 
     return run
+
+
+def engines_on(cell: str, device: str = "cpu") -> list[str]:
+    """Return the engines that take a cell's float32 on a device here, the reference first."""
+    found = []
+    for engine in kernels.engine_names(cell):
+        try:
+            kernels.select(cell, engine, torch.zeros(1, 1, 1, device=device))
+        except ValueError:  # it runs elsewhere, or lacks something
+            continue
+        found.append(engine)
+    return found
 
 
 def machine() -> str:
