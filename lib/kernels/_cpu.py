@@ -46,6 +46,9 @@ SIGMOID_ERROR = 4e-7
 ERROR64 = 1e-15
 """Bound of the relative error of both in float64."""
 
+ONE, ZERO = np.float32(1), np.float32(0)
+"""In the text of a scalar function, which cannot know its type: beside a float64 they become one."""
+
 PARALLEL_FROM = 500_000
 """Steps of chains below which starting a second thread costs more than it saves."""
 
@@ -71,8 +74,11 @@ def kernel(function: Callable) -> Callable:
 
 
 def scalar(function: Callable) -> Callable:
-    """Compile a function of scalars that the kernels of its file call; the compiler inlines it."""
-    return numba.njit(**_OPTIONS)(function)
+    """Compile a function of scalars that the kernels of its file call, inlined: a call would stop vectorisation.
+
+    `lib.kernels._cuda_device.shared` compiles it for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
+    """
+    return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
 def array(tensor: Tensor) -> np.ndarray:

@@ -26,9 +26,23 @@ Stored: y (the output), z and f. Recomputed: nothing.
 import numpy as np
 import torch
 
-from lib.kernels._cpu import kernel, tanh
+from lib.kernels._cpu import ONE, kernel, scalar, tanh
 from lib.kernels._cpu_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, product
+
+
+@scalar
+def oscillate(dt, gamma, s, r, f, y, z):
+    """Return the position and the velocity after a step of force f."""
+    z = s * (r * z + dt * (f - gamma * y))
+    return y + dt * z, z
+
+
+@scalar
+def pull_back(dt, gamma, s, r, f, lambda_, mu):
+    """Return lambda and mu as the step before finds them, without the product, and delta."""
+    m = s * (mu + dt * lambda_)
+    return lambda_ - dt * gamma * m, r * m, dt * m * (ONE - f * f)
 
 
 @kernel
@@ -45,15 +59,14 @@ def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
             y_before, z_before = both[k, :d], both[k, d:]
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
-                moved = s * (r * z_before[i] + dt * (f_n[i] - gamma * y_before[i]))
-                z_n[i] = z_before[i] = moved
-                y_n[i] = y_before[i] = y_before[i] + dt * moved
+                position, velocity = oscillate(dt, gamma, s, r, f_n[i], y_before[i], z_before[i])
+                y_n[i] = y_before[i] = position
+                z_n[i] = z_before[i] = velocity
 
 
 @kernel
 def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
-    one = M.dtype.type(1)
     batch, d = y_carried.shape
     products = np.empty((batch, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):
@@ -66,11 +79,9 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
                 delta[n, k],
             )
             for i in range(d):
-                lambda_[i] += o_n[i]
-                m = s * (mu[i] + dt * lambda_[i])
-                d_n[i] = dt * m * (one - f_n[i] * f_n[i])
-                lambda_[i] -= dt * gamma * m
-                mu[i] = r * m
+                lambda_[i], mu[i], d_n[i] = pull_back(
+                    dt, gamma, s, r, f_n[i], lambda_[i] + o_n[i], mu[i]
+                )
         np.dot(delta[n], M, products)
         for k in range(batch):
             for i in range(d):

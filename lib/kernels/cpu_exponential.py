@@ -19,25 +19,29 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 
 import numpy as np
 
-from lib.kernels._cpu import kernel
+from lib.kernels._cpu import ONE, ZERO, kernel, scalar
 from lib.kernels._cpu_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
+@scalar
+def modrelu(a, b):
+    """Return sign(a) max(|a| + b, 0)."""
+    sign = ONE if a > ZERO else (-ONE if a < ZERO else ZERO)
+    size = abs(a) + b
+    size = ZERO if size <= ZERO else size  # not max or min: NaN must pass
+    return sign * size
+
+
 @kernel
 def _forward(B, b, g, x0, outputs):
-    zero, one = B.dtype.type(0), B.dtype.type(1)
     bias = b.ravel()
     previous = x0
     for t in range(len(g)):
         np.dot(previous, B.T, outputs[t])
         x, g_t = outputs[t].ravel(), g[t].ravel()
         for i in range(x.size):
-            a = x[i] + g_t[i]
-            sign = one if a > zero else (-one if a < zero else zero)
-            size = abs(a) + bias[i]
-            size = zero if size <= zero else size  # not max or min: NaN must pass
-            x[i] = sign * size
+            x[i] = modrelu(x[i] + g_t[i], bias[i])
         previous = outputs[t]
 
 

@@ -31,9 +31,16 @@ import math
 
 import numpy as np
 
-from lib.kernels._cpu import kernel, sigmoid, tanh
+from lib.kernels._cpu import kernel, scalar, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, product
+
+
+@scalar
+def clip(step, least, most):
+    """Return a time step between its bounds."""
+    low = least if step < least else step  # not max and min: NaN must pass
+    return most if low > most else low
 
 
 @kernel
@@ -56,8 +63,7 @@ def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
                 q[i] = dt * sigmoid(q[i] + g_1[i])
                 q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
                 s[i] = tanh(s[i] + g_s[i])
-                low = least if q[i] < least else q[i]  # not max and min: NaN must pass
-                z_n[i] = before[i] + (most if low > most else low) * (s[i] - before[i])
+                z_n[i] = before[i] + clip(q[i], least, most) * (s[i] - before[i])
         np.dot(z[n], W_y.T, r[n])
         for k in range(len(y0)):
             r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
@@ -69,8 +75,7 @@ def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
                 r_n[i] = tanh(r_n[i] + g_n[i])
-                low = least if q_bar[i] < least else q_bar[i]
-                y_n[i] = before[i] + (most if low > most else low) * (r_n[i] - before[i])
+                y_n[i] = before[i] + clip(q_bar[i], least, most) * (r_n[i] - before[i])
         y_before, z_before = y[n], z[n]
 
 
@@ -111,8 +116,7 @@ def _backward(
             q_bar, d_2 = gates[n, k, d : 2 * d], delta[n, k, d : 2 * d]
             for i in range(d):
                 lambda_[i] = o_n[i] + back[i]
-                low = least if q_bar[i] < least else q_bar[i]
-                step = most if low > most else low
+                step = clip(q_bar[i], least, most)
                 slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
                 d_y[i] = lambda_[i] * step * (one - r_n[i] * r_n[i])
                 d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
@@ -130,8 +134,7 @@ def _backward(
             q, d_1 = gates[n, k, :d], delta[n, k, :d]
             for i in range(d):
                 m = mu[i] + more[i]
-                low = least if q[i] < least else q[i]
-                step = most if low > most else low
+                step = clip(q[i], least, most)
                 slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
                 d_s[i] = m * step * (one - s[i] * s[i])
                 d_1[i] = m * (s[i] - before[i]) * slope

@@ -26,14 +26,30 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 
 import numpy as np
 
-from lib.kernels._cpu import chains, kernel, over_chains, sigmoid
+from lib.kernels._cpu import ONE, chains, kernel, over_chains, scalar, sigmoid
 from lib.kernels._cpu_engine import engine
 from lib.kernels._recurrence import Recurrence, drive
 
 
+@scalar
+def step(v_f, v_r, g_f, candidate, g_r, c):
+    """Return both gates and the next c."""
+    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
+    return f, r, f * c + (ONE - f) * candidate
+
+
+@scalar
+def pull_back(gates, weighed, before, c, o, back):
+    """Return the deltas of f, candidate, r and highway, and the part of lambda for the step before that needs no weight."""
+    (f, r), (candidate, highway) = gates, weighed
+    arrived = o * r + back
+    d_f = arrived * (before - candidate) * f * (ONE - f)
+    d_r = o * (c - highway) * r * (ONE - r)
+    return d_f, arrived * (ONE - f), d_r, o * (ONE - r), arrived * f
+
+
 @kernel
 def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
-    one = v_f.dtype.type(1)
     v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
     for t in range(len(h)):
         gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
@@ -45,10 +61,8 @@ def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop
             r[t, start:stop],
         )
         for i in range(h_t.size):
-            f_t[i] = sigmoid(gf_t[i] + v_f[i] * before[i])
-            r_t[i] = sigmoid(gr_t[i] + v_r[i] * before[i])
-            c_t[i] = f_t[i] * before[i] + (one - f_t[i]) * x_t[i]
-            h_t[i] = r_t[i] * c_t[i] + (one - r_t[i]) * k_t[i]
+            f_t[i], r_t[i], c_t[i] = step(v_f[i], v_r[i], gf_t[i], x_t[i], gr_t[i], before[i])
+            h_t[i] = r_t[i] * c_t[i] + (ONE - r_t[i]) * k_t[i]
         before = c_t
 
 
@@ -74,7 +88,6 @@ def _backward(
     stop,
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
-    one = v_f.dtype.type(1)
     v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
     vf_sum, vr_sum = vf_gradient[start:stop], vr_gradient[start:stop]
     for t in range(len(c) - 1, -1, -1):
@@ -88,14 +101,14 @@ def _backward(
         df_t, dx_t = f_delta[t, start:stop], x_delta[t, start:stop]
         dr_t, dk_t = r_delta[t, start:stop], k_delta[t, start:stop]
         for i in range(c_t.size):
-            arrived = o_t[i] * r_t[i] + back[i]
-            d_r = o_t[i] * (c_t[i] - k_t[i]) * r_t[i] * (one - r_t[i])
-            d_f = arrived * (before[i] - x_t[i]) * f_t[i] * (one - f_t[i])
+            gates, weighed = (f_t[i], r_t[i]), (x_t[i], k_t[i])
+            d_f, dx_t[i], d_r, dk_t[i], through = pull_back(
+                gates, weighed, before[i], c_t[i], o_t[i], back[i]
+            )
             df_t[i], dr_t[i] = d_f, d_r
-            dx_t[i], dk_t[i] = arrived * (one - f_t[i]), o_t[i] * (one - r_t[i])
             vf_sum[i] += d_f * before[i]
             vr_sum[i] += d_r * before[i]
-            back[i] = arrived * f_t[i] + v_f[i] * d_f + v_r[i] * d_r
+            back[i] = through + v_f[i] * d_f + v_r[i] * d_r
 
 
 def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):

@@ -38,6 +38,7 @@ import torch
 from torch import Tensor
 
 from lib.kernels._cpu import (
+    ONE,
     array,
     chains,
     kernel,
@@ -49,6 +50,13 @@ from lib.kernels._cpu_engine import engine
 from lib.kernels._unicornn import Device, Layer, itself, run_layers
 
 
+@scalar
+def oscillate(w, h, alpha, g, y, z):
+    """Return the position and the velocity after a step."""
+    z = z - h * (tanh(w * y + g) + alpha * y)
+    return y + h * z, z
+
+
 @kernel
 def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
     """`velocity` starts as z0 and ends as z_T; `z` (kept, chains) receives it after every `every` steps."""
@@ -57,9 +65,7 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
     for n in range(len(g)):
         g_n, y_n = g[n, start:stop], y[n, start:stop]
         for i in range(g_n.size):
-            s = tanh(w_[i] * y_before[i] + g_n[i])
-            z_now[i] -= h_[i] * (s + alpha * y_before[i])
-            y_n[i] = y_before[i] + h_[i] * z_now[i]
+            y_n[i], z_now[i] = oscillate(w_[i], h_[i], alpha, g_n[i], y_before[i], z_now[i])
         if n + 1 == (kept + 1) * every:
             z_kept = z[kept, start:stop]
             for i in range(z_kept.size):
@@ -69,18 +75,20 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
 
 
 @scalar
-def _adjoint_step(w, h, alpha, one, s, y_before, z, arrived, mu):
-    """Return lambda and mu as the step before finds them, delta, and the parts of the gradients of w and h."""
+def pull_back(w, h, alpha, s, y, z, arrived, mu):
+    """Return lambda and mu as the step before finds them, delta, and the part of the gradient of h.
+
+    `y` is the position before the step, `z` the velocity after it.
+    """
     mu = mu + h * arrived
-    delta = -h * mu * (one - s * s)
-    h_part = arrived * z - mu * (s + alpha * y_before)
-    return arrived + w * delta - h * alpha * mu, mu, delta, delta * y_before, h_part
+    delta = -h * mu * (ONE - s * s)
+    h_part = arrived * z - mu * (s + alpha * y)
+    return arrived + w * delta - h * alpha * mu, mu, delta, h_part
 
 
 @kernel
 def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop):
     """Without `z` recover it. The carried gradients, of the final state, become those of the initial one."""
-    one = w.dtype.type(1)
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
     for n in range(len(y) - 1, -1, -1):
@@ -90,10 +98,10 @@ def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum
         for i in range(g_n.size):
             velocity = (y_n[i] - y_before[i]) / h_[i] if z is None else z_n[i]
             s = tanh(w_[i] * y_before[i] + g_n[i])
-            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
-                w_[i], h_[i], alpha, one, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
+            lambda_[i], mu[i], delta_n[i], h_part = pull_back(
+                w_[i], h_[i], alpha, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
             )
-            w_sum[i] += w_part
+            w_sum[i] += delta_n[i] * y_before[i]
             h_sum[i] += h_part
 
 
@@ -102,7 +110,7 @@ def _backward_reversing(
     w, h, alpha, g, y, z, y_end, z_end, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
     """As `_backward`, from `y` and `z` (kept, chains) after every `every` steps, and copies of the final state."""
-    one, kept = w.dtype.type(1), len(y)
+    kept = len(y)
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
     y_now, z_now = y_end[start:stop], z_end[start:stop]
@@ -116,10 +124,10 @@ def _backward_reversing(
         for i in range(g_n.size):
             y_before = y_now[i] - h_[i] * z_now[i]  # (7)
             s = tanh(w_[i] * y_before + g_n[i])
-            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
-                w_[i], h_[i], alpha, one, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
+            lambda_[i], mu[i], delta_n[i], h_part = pull_back(
+                w_[i], h_[i], alpha, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
             )
-            w_sum[i] += w_part
+            w_sum[i] += delta_n[i] * y_before
             h_sum[i] += h_part
             y_now[i] = y_before
             z_now[i] += h_[i] * (s + alpha * y_before)  # (7)

@@ -8,9 +8,12 @@ import numpy as np
 import torch
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, products, tanh
+from lib.kernels._cuda_device import ZERO, locate, products, shared, tanh
 from lib.kernels._cuda_engine import check_hidden, engine, in_one
 from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels.cpu_cornn import oscillate, pull_back
+
+_oscillate, _pull_back = shared(oscillate), shared(pull_back)
 
 _BUFFERS = 4  # vectors in shared memory
 
@@ -40,8 +43,7 @@ def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch):
                 own, there = j * tile + i, here + places[i] + j
                 position, velocity = memory[both + own], memory[both + other + own]
                 force = tanh(total[i] + g_n[i])
-                velocity = s * (r * velocity + dt * (force - gamma * position))
-                position += dt * velocity
+                position, velocity = _oscillate(dt, gamma, s, r, force, position, velocity)
                 memory[after + own], memory[after + other + own] = position, velocity
                 f[there], y[there], z[there] = force, position, velocity
         cuda.syncthreads()
@@ -76,11 +78,11 @@ def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
                 products(by_z, M, d + j, 2 * d, memory, after, d)
             for i in range(tile):
                 own = j * tile + i
-                position = arrived[i] + memory[lambda_ + own] + by_y[i]
-                m = s * (memory[mu + own] + by_z[i] + dt * position)
-                value = dt * m * (ONE - force[i] * force[i])
+                of_y = arrived[i] + memory[lambda_ + own] + by_y[i]
+                of_z = memory[mu + own] + by_z[i]
+                of_y, of_z, value = _pull_back(dt, gamma, s, r, force[i], of_y, of_z)
                 memory[deltas + own], delta[here + places[i] + j] = value, value
-                memory[lambda_ + own], memory[mu + own] = position - dt * gamma * m, r * m
+                memory[lambda_ + own], memory[mu + own] = of_y, of_z
         cuda.syncthreads()
         deltas, after = after, deltas
         here -= batch * d

@@ -5,8 +5,9 @@ Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_indrnn`.
 
 import torch
 
+from lib.kernels._cpu import PHI
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import PHI, activate, pipelined, times_slope
+from lib.kernels._cuda_device import activate, pipelined, times_slope
 from lib.kernels._cuda_engine import check_hidden, engine, per_chain
 from lib.kernels._recurrence import Recurrence, drive
 

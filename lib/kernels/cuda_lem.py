@@ -14,17 +14,13 @@ import numpy as np
 import torch
 
 from lib.kernels._cuda import cuda, d, device, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, products, sigmoid, tanh
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, sigmoid, tanh
 from lib.kernels._cuda_engine import check_hidden, engine, in_one
 from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels.cpu_lem import clip
 
+_clip = shared(clip)
 _BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
-
-
-@device
-def _clip(step, least, most):
-    low = least if step < least else step  # not max and min: NaN must pass
-    return most if low > most else low
 
 
 @device

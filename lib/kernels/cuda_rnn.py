@@ -15,9 +15,12 @@ import torch
 from torch import Tensor
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, modrelu, products, tanh
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, tanh
 from lib.kernels._cuda_engine import check_hidden, engine, per_chain
 from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels.cpu_exponential import modrelu
+
+_modrelu = shared(modrelu)
 
 BASIC, MODRELU, EULER, LIPSCHITZ = range(4)
 form = BASIC
@@ -55,7 +58,7 @@ def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
             for i in range(tile):
                 own, there = j * tile + i, here + places[i] + j
                 value = total[i] + g_t[i]
-                value = modrelu(value, numbers[j]) if form == MODRELU else tanh(value)
+                value = _modrelu(value, numbers[j]) if form == MODRELU else tanh(value)
                 if form >= EULER:
                     y[there] = value
                     if form == LIPSCHITZ:

@@ -9,9 +9,12 @@ Stored: g, x and c. Recomputed: f and r, off the critical path.
 import torch
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import ONE, pipelined, sigmoid
+from lib.kernels._cuda_device import ONE, pipelined, shared
 from lib.kernels._cuda_engine import check_hidden, engine, per_chain
 from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels.cpu_sru import pull_back, step
+
+_gated, _pull_back = shared(step), shared(pull_back)
 
 
 @device
@@ -26,8 +29,7 @@ def _step(neuron, c, inputs, arrays, t):
     v_f, v_r = neuron
     g_f, q, g_r, x = inputs
     _, _, states, outputs, at, size, _, _ = arrays
-    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
-    c = f * c + (ONE - f) * q
+    _, r, c = _gated(v_f, v_r, g_f, q, g_r, c)
     states[at + t * size] = c
     outputs[at + t * size] = r * c + (ONE - r) * x
     return c
@@ -59,15 +61,12 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     back, f_sum, r_sum = state
     (g_f, q, g_r), x, before, arrived = inputs
     _, _, _, _, delta, x_gradient, end, size, gates, d = arrays
-    f, r = sigmoid(g_f + v_f * before), sigmoid(g_r + v_r * before)
-    c = f * before + (ONE - f) * q
-    lambda_ = arrived * r + back
-    d_f = lambda_ * (before - q) * f * (ONE - f)
-    d_r = arrived * (c - x) * r * (ONE - r)
+    f, r, c = _gated(v_f, v_r, g_f, q, g_r, before)
+    d_f, d_q, d_r, d_x, through = _pull_back((f, r), (q, x), before, c, arrived, back)
     there = gates - 3 * n * size
-    delta[there], delta[there + d], delta[there + 2 * d] = d_f, lambda_ * (ONE - f), d_r
-    x_gradient[end - n * size] = arrived * (ONE - r)
-    return f * lambda_ + v_f * d_f + v_r * d_r, f_sum + d_f * before, r_sum + d_r * before
+    delta[there], delta[there + d], delta[there + 2 * d] = d_f, d_q, d_r
+    x_gradient[end - n * size] = d_x
+    return through + v_f * d_f + v_r * d_r, f_sum + d_f * before, r_sum + d_r * before
 
 
 _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)

@@ -7,9 +7,12 @@ path.
 import torch
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import ONE, pipelined, tanh
+from lib.kernels._cuda_device import pipelined, shared, tanh
 from lib.kernels._cuda_engine import check_hidden, engine, per_chain
 from lib.kernels._unicornn import Device, run_layers
+from lib.kernels.cpu_unicornn import oscillate, pull_back
+
+_oscillate, _pull_back = shared(oscillate), shared(pull_back)
 
 
 @device
@@ -24,8 +27,7 @@ def _step(neuron, state, g, arrays, n):
     w, h, alpha = neuron
     y, z, left, keep = state
     _, outputs, kept, every, at, size = arrays
-    z = z - h * (tanh(w * y + g) + alpha * y)
-    y = y + h * z
+    y, z = _oscillate(w, h, alpha, g, y, z)
     outputs[at + n * size] = y
     left -= 1
     if left == 0:
@@ -49,17 +51,11 @@ def _forward(w, h, alpha, g, y0, z0, y, z, z_last, every, T, chains):
 
 @device
 def _adjoint(neuron, state, s, y, z, arrived):
-    """Return delta and the next state: lambda, mu, and the sums for the gradients of w and h.
-
-    `y` is the position before the step, `z` the velocity after it.
-    """
+    """Return delta and the next state: lambda, mu, and the sums for the gradients of w and h."""
     w, h, alpha = neuron
     lambda_, mu, w_sum, h_sum = state
-    lambda_ = lambda_ + arrived
-    mu = mu + h * lambda_
-    delta = h * mu * (s * s - ONE)
-    h_sum = h_sum + (lambda_ * z - mu * (s + alpha * y))
-    return delta, (lambda_ + w * delta - h * alpha * mu, mu, w_sum + delta * y, h_sum)
+    lambda_, mu, delta, h_part = _pull_back(w, h, alpha, s, y, z, lambda_ + arrived, mu)
+    return delta, (lambda_, mu, w_sum + delta * y, h_sum + h_part)
 
 
 @device
