@@ -31,21 +31,10 @@ FASTER, FLOOR = 10, 3
 
 
 def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: str) -> list[dict]:
-    """Time every network of the figure.
+    """Time every network of the figure on ``cpu`` or ``cuda``; return rows of `race`.
 
-    Parameters
-    ----------
-    workload
-        The sizes. The text gives batch 128 and 1000 or 2000 steps, and neither the width nor the features.
-    ledger, rounds
-        As in `race`.
-    device
-        ``cpu`` or ``cuda``.
-
-    Returns
-    -------
-    list of dict
-        Rows of `race`; ``what`` is `BASELINE` or "cell, engine, n layer(s)", on a GPU also with ", graph" and ", TF32".
+    The text gives batch 128 and 1000 or 2000 steps, and neither the width nor the features. ``what`` is `BASELINE` or "cell,
+    engine, n layer(s)", on a GPU also with ", graph" and ", TF32".
     """
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     passes = {BASELINE: training_pass(nn.LSTM(workload.inputs, workload.hidden).to(device), u)}
@@ -67,28 +56,6 @@ def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: st
         _beside_floor(
             name, [row for row in found if row["what"].startswith(names[name])], workload, ledger
         )
-    return found
-
-
-def as_timings(rows: list[dict], workload: Workload) -> list[dict]:
-    """Return the plain passes with the columns of `lib.results.timings`, and the versions."""
-    layers = {BASELINE: 1} | LAYERS
-    found = []
-    for row in rows:
-        cell, *rest = row["what"].split(", ")
-        if cell in layers and len(rest) in (0, 2):
-            found.append(
-                {
-                    "workload": row["size"],
-                    "time_steps": workload.time_steps,
-                    "cell": "lstm" if cell == BASELINE else cell,
-                    "engine": rest[0] if rest else "library",
-                    "layers": layers[cell],
-                    "baseline": row["baseline"],
-                    "median_ms": row["value"],
-                }
-                | {key: row[key] for key in ("ratio", "rounds", "machine", "versions")}
-            )
     return found
 
 

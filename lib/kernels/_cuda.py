@@ -111,18 +111,8 @@ def launch(
 ):
     """Run a kernel on PyTorch's current stream.
 
-    Parameters
-    ----------
-    run
-        The kernel.
-    blocks, threads
-        Number of blocks, and of threads in each.
-    *arguments
-        Contiguous tensors of one type, and whole numbers.
-    shared
-        Bytes of dynamic shared memory of each block.
-    **sizes
-        What the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
+    `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
+    `sizes` are what the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
     """
     if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")

@@ -136,22 +136,8 @@ def _backward_reversing(
 def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     """Run one layer forward, without a graph.
 
-    Parameters
-    ----------
-    w, h, y0, z0 : (batch, hidden)
-        Arrays, as for `recurrence`.
-    alpha
-        Frequency.
-    g : (time, batch, hidden)
-        Drive.
-    every
-        Steps between the velocities returned.
-
-    Returns
-    -------
-    y : (time, batch, hidden)
-    z : (time // every, batch, hidden)
-    z_T : (batch, hidden)
+    Arguments are arrays, as for `recurrence`. Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
+    `every` steps, and z_T.
     """
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
     y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
@@ -203,18 +189,8 @@ def recurrence(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y at every time, y_T and z_T of one layer that is driven by g.
 
-    Parameters
-    ----------
-    w, h : (batch, hidden)
-        Recurrent weights and steps of each chain.
-    alpha
-        Frequency.
-    g : (time, batch, hidden)
-        Drive. It is kept in every mode.
-    y0, z0 : (batch, hidden)
-        Initial state.
-    backward, checkpoint
-        As for `unicornn`.
+    `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
+    (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
     """
     return Layer.apply(_CPU, w, h, alpha, y0, z0, backward, checkpoint, itself, g)
 
@@ -223,15 +199,7 @@ def recurrence(
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`.
 
-    Parameters
-    ----------
-    weights
-        `Weights` or `StackedWeights` of `lib.cells.unicornn`.
-    state, u
-        The initial state and the input.
-    backward
-        ``"stored"``, ``"recovered"`` or ``"reversible"``, see above.
-    checkpoint
-        Steps K between the checkpoints of the reversible way back.
+    The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
+    its checkpoints.
     """
     return run_layers(_CPU, weights, state, u, backward=backward, checkpoint=checkpoint)
