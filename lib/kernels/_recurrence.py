@@ -48,7 +48,7 @@ class Recurrence(NamedTuple):
     def zeros(self, like: Tensor) -> Any:
         """Return zeros; those of NumPy, for which the system has huge pages, where PyTorch's come page by page."""
         if self.arrays:
-            return np.zeros(like.shape, like.numpy().dtype)
+            return np.zeros(like.shape, like.detach().numpy().dtype)
         return torch.zeros_like(like)
 
 
