@@ -55,6 +55,7 @@ bench: $(VENV)/project ## time cells, training, statistics and the coadjoint met
 bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
 	python -m lib.bench.gpu --look
 	pip install -r requirements-gpu.in -c requirements.lock
+	python -m pytest -q -m gpu tests/test_gpu.py
 	python -m lib.bench.gpu --out data/tables/bench_gpu.csv
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file

@@ -14,9 +14,7 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 
 from lib import kernels
 from lib.cells import make_cell
-from lib.kernels import _cuda, _registry, cuda_adjoints, cuda_rnn
-from lib.probes import fused
-from lib.probes.fused import fused_adjoint_norms
+from lib.kernels import _cuda, _registry, cuda_rnn
 
 CELLS = [
     *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
@@ -29,7 +27,6 @@ CASES = [
     ("irnn", {"rank": 64}, {}, 1),
     ("rnn", {}, {}, MANY),
     ("unicornn", {}, {"backward": "reversible"}, 1),
-    ("unicornn", {}, {"engine": "newton-cuda"}, 1),
 ]
 """Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
 
@@ -66,21 +63,14 @@ def ptx():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
-        patch.setattr(fused, "DEVICES", ("cpu",))
         for name, special, asked, processors in CASES:
-            options = {"engine": "numba-cuda"} | asked
-            engine = _registry._ENGINES[name, options.pop("engine")]
+            engine = _registry._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
             for dtype in (torch.float32, torch.float64):
                 cell = make_cell(name, 2, HIDDEN, **special).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
-                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u, **options)
+                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u, **asked)
                 outputs.sum().backward()
-        for dtype in (torch.float32, torch.float64):
-            for name in ("rnn", "lstm", "unicornn"):
-                cell, u = make_cell(name, 2, HIDDEN), torch.zeros(3, 4, 2, dtype=dtype)
-                fused_adjoint_norms(cell, u, torch.sum, dtype=dtype)
-            cuda_adjoints.accumulated(u, u, u[0])
     return found
 
 
@@ -152,8 +142,7 @@ def test_every_kernel_was_compiled(ptx):
         for dtype in (torch.float32, torch.float64)
     }
     assert {module for module, *_ in known} == {
-        *("cuda_adjoints", "cuda_newton"),
-        *(kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS),
+        kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS
     }
     assert {(module, name, dtype) for module, name, _, dtype in ptx} == known
 
@@ -195,8 +184,6 @@ def test_nothing_spills_from_the_registers(codes):
 
 
 PRODUCTS = {
-    ("cuda_adjoints", "_dense"): 1,
-    ("cuda_adjoints", "_oscillators"): 1,
     ("cuda_cornn", "_forward"): 1,
     ("cuda_cornn", "_backward"): 4,
     ("cuda_irnn", "_forward"): 2,

@@ -17,6 +17,7 @@ __all__ = [
     "by_engine",
     "deviations",
     "everything",
+    "moved",
     "random_case",
 ]
 

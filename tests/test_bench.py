@@ -1,10 +1,19 @@
 """Benchmarks: what is timed is the same computation, every measurement is kept at once, and the table says what it must."""
 
 import pytest
-import torch
 
-from lib.bench import cells, coadjoint, figure_1, recurrence, training
-from lib.bench.race import COLUMNS, MEASUREMENT, MEDIAN, Ledger, Workload, race, read_rows, wall
+from lib.bench import coadjoint, figure_1
+from lib.bench.race import (
+    COLUMNS,
+    MEASUREMENT,
+    MEDIAN,
+    Ledger,
+    Workload,
+    engines_on,
+    race,
+    read_rows,
+    wall,
+)
 
 
 def entrant(*milliseconds):
@@ -99,50 +108,8 @@ def medians(rows):
     return {(row["what"], row["baseline"]): row for row in rows if row["quantity"] == MEDIAN}
 
 
-@pytest.mark.parametrize("backward", recurrence.STREAMS)
-def test_the_loop_and_the_engine_compute_the_same(backward):
-    torch.manual_seed(0)
-    leaves = [
-        part.double().requires_grad_()
-        for part in (torch.rand(5), 0.1 * torch.rand(5), torch.randn(9, 3, 5))
-    ]
-    arriving = torch.randn(9, 3, 5, dtype=torch.float64)
-    expected = torch.autograd.grad(recurrence._loop(*leaves), leaves, arriving)
-    found = torch.autograd.grad(recurrence._engine(*leaves, backward), leaves, arriving)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
-
-
-def test_each_way_back_is_set_beside_the_loops_and_its_floor_and_threads_are_restored():
-    before = torch.get_num_threads()
-    found = recurrence.bench_recurrence(Workload(2, 8, 4), Ledger(), rounds=2, threads=2)
-    assert torch.get_num_threads() == before
-    beside = {pair for pair in medians(found) if pair[0] in recurrence.STREAMS}
-    assert beside == {
-        (name, baseline)
-        for name in recurrence.STREAMS
-        for baseline in ("loop, 1 thread(s)", "loop, 2 thread(s)", f"floor of {name}")
-    }
-    assert all(row["value"] > 0 for row in found)
-    with pytest.raises(ValueError, match="at least one thread, got 0"):
-        recurrence.bench_recurrence(Workload(2, 8, 4), Ledger(), rounds=1, threads=0)
-
-
 def test_engines_of_another_device_are_not_timed():
-    assert cells.engines_here("rnn") == ["reference", "numba-cpu", "library"]
-
-
-def test_training_steps_of_every_engine_are_timed():
-    ledger = Ledger()
-    found = training.bench_training(["lu_rnn", "lstm"], Workload(2, 5, 3, 2), ledger, rounds=1)
-    assert not [row for row in ledger.rows if row["failure"]]
-    pairs = set(medians(found))
-    assert {
-        ("lu_rnn, numba-cpu", "lu_rnn, reference"),
-        ("lstm, library", "lstm, reference"),
-    } <= pairs
-    with pytest.raises(ValueError, match="has 2 inputs, got 1"):
-        training.bench_training(["rnn"], Workload(2, 5, 3), Ledger(), rounds=1)
+    assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
 
 
 def test_every_method_is_timed_beside_every_baseline():
@@ -160,13 +127,4 @@ def test_every_network_of_figure_1_is_timed():
     found = figure_1.time_figure_1(Workload(2, 3, 4), ledger, rounds=1, device="cpu")
     assert {row["what"].split(", ")[0] for row in found} == {figure_1.BASELINE, *figure_1.LAYERS}
     assert "unicornn, numba-cpu, 2 layer(s)" in {row["what"] for row in found}
-    assert not [row for row in ledger.rows if row["failure"]]
-
-
-def test_all_engines_of_all_cells_are_timed_beside_the_layers_of_the_library():
-    ledger = Ledger()
-    found = cells.bench_cells(Workload(2, 3, 4), ledger, rounds=1)
-    pairs = set(medians(found))
-    assert {("lem, numba-cpu", "nn.GRU"), ("cornn, reference", "nn.RNN")} <= pairs
-    assert {name for name, _ in pairs} >= set(cells.BASELINES)
     assert not [row for row in ledger.rows if row["failure"]]

@@ -1,4 +1,4 @@
-"""The kernels on a GPU: what `make bench-gpu` checks, as tests."""
+"""What can only be known on a GPU: whether the kernels are right there; and the benchmark of `make bench-gpu`, as far as it runs here."""
 
 import os
 import shutil
@@ -6,81 +6,138 @@ import subprocess
 import sys
 from importlib.metadata import packages_distributions
 
-import numpy as np
 import pytest
 import torch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map_only
 
+from lib import kernels
 from lib.bench.bill import count
+from lib.bench.figure_1 import capture
 from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import checks, speed
-from lib.bench.race import read_rows
-from lib.cells import make_cell
+from lib.bench.gpu import slices
+from lib.bench.race import Ledger, Workload, read_rows, wall
+from lib.cells import cell_names
 from lib.paths import ROOT
-from lib.probes.adjoint import adjoint_norms
-from lib.probes.fused import CELLS as PROBED
-from lib.training.noise import Noise
+from tests.engines import (
+    TOLERANCE,
+    assert_bad_numbers_spread,
+    assert_engine_agrees,
+    moved,
+    random_case,
+)
 
-CELLS = [
-    *("antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem", "lipschitz", "rnn", "sru"),
-    "unicornn",
-]
-SLICES = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
+CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
+ENGINE, SIZES = "numba-cuda", (40, 5, 33)
+
+
+def a_case(name):
+    return moved("cuda", *random_case(name, *SIZES, torch.float32))
+
+
+def results(outputs, final, leaves):
+    loss = outputs.square().sum() + sum(part.sum() for part in final)
+    gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+    return [outputs, *final, *gradients]
+
+
+def run(cell, u, state):
+    return results(*cell(u, state, engine=ENGINE), [*cell.parameters(), u, *state])
+
+
+def assert_close(found, expected):
+    for one, two in zip(found, expected, strict=True):
+        scale = max(two.abs().max().item(), 1e-30)
+        assert (one - two).abs().max().item() / scale < TOLERANCE[torch.float32]
+
+
+def test_every_cell_with_gpu_kernels_is_known_here():
+    assert {"antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem"} <= set(CELLS)
+    assert {"lipschitz", "rnn", "sru", "unicornn"} <= set(CELLS)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", checks.TOLERANCE, ids=str)
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("name", CELLS)
 def test_kernels_equal_the_reference(name, dtype):
-    worst, deviation, allowed = checks.parity(name, dtype)
-    assert deviation <= allowed, f"{worst}: {deviation:.1e} exceeds {allowed:.1e}"
+    assert_engine_agrees(random_case(name, 203, 9, 65, dtype), name, ENGINE)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", CELLS)
-def test_kernels_do_what_a_gpu_asks(name, check):
-    check(name)
+def test_three_runs_give_the_same_bits(name):
+    first, *others = (run(*a_case(name)) for _ in range(3))
+    assert all(torch.equal(*pair) for other in others for pair in zip(first, other, strict=True))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", checks.TOLERANCE, ids=str)
-def test_windows_of_newton_s_method_equal_the_reference(dtype):
-    worst, deviation, allowed = checks.parity("unicornn", dtype, "newton-cuda")
-    assert deviation <= allowed, f"{worst}: {deviation:.1e} exceeds {allowed:.1e}"
+@pytest.mark.parametrize("name", CELLS)
+def test_a_pass_on_a_side_stream_waits_for_the_input_that_is_computed_there(name):
+    cell, u, state = a_case(name)
+    expected = run(cell, u, state)
+    late, work = torch.zeros_like(u).requires_grad_(), torch.randn(4096, 4096, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(30):  # some hundredths of a second
+            work = (work @ work).clamp(-1, 1)
+        with torch.no_grad():
+            late.copy_(u)
+        found = run(cell, late, state)
+    side.synchronize()
+    assert_close(found, expected)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", PROBED)
-def test_adjoint_norms_by_kernels_are_those_of_the_cpu_in_float64(name):
-    assert speed.decades(name) <= speed.DECADES
+@pytest.mark.parametrize("name", CELLS)
+def test_a_captured_pass_gives_on_new_inputs_what_a_plain_one_gives(name):
+    cell, u, state = a_case(name)
+    # Evaluated before: a map such as the matrix exponential looks at values.
+    weights = tree_map_only(Tensor, lambda part: part.detach().requires_grad_(), cell.weights())
+    leaves = [part for part in tree_leaves(weights) if isinstance(part, Tensor)] + [u, *state]
+    engine = kernels.select(name, ENGINE, u)
+    graph, captured = capture(lambda: results(*engine(weights, state, u), leaves))
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            u.copy_(torch.randn_like(u))
+        graph.replay()
+        torch.cuda.synchronize()
+        assert_close(captured, results(*engine(weights, state, u), leaves))
 
 
-DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CELLS)
+def test_bad_numbers_spread_as_in_the_reference(name):
+    assert_bad_numbers_spread(a_case(name), ENGINE, torch.nan)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["rnn", "lstm", "gru", "lem"])
-def test_adjoint_norms_in_float32_are_those_of_the_cpu_in_float64(name, device):
-    torch.manual_seed(0)
-    cell, u = make_cell(name, 2, 33), torch.randn(300, 5, 2)
-    expected = adjoint_norms(cell, u, torch.sum, times=(1, 300), engine="reference").full
-    cell, u = cell.to(device), u.to(device)
-    found = adjoint_norms(cell, u, torch.sum, times=(1, 300), engine="float32").full.cpu()
-    torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CELLS)
+def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
+    cell, u, state = a_case(name)
+    here = random_case(name, *SIZES, torch.float32)
+    engine = kernels.select(name, ENGINE, u)
+    huge = torch.zeros(1, 1, 2, device="cuda").expand(1_000_000, 100_000, 2)
+    for call, told in [
+        (lambda: here[0](*here[1:], engine=ENGINE), "it runs on cuda"),
+        (lambda: engine(here[0].weights(), here[2], u), "expected weights and states of"),
+        (lambda: engine(cell.weights(), state, u.double()), "expected weights and states of"),
+        (lambda: engine(cell.weights(), state, u[..., :1]), "2 features"),
+        (lambda: engine(cell.weights(), state, u[:0]), "no size of 0"),
+        (lambda: engine(cell.weights(), state, u[:, :-1]), "expected states"),
+        (lambda: cell(huge, engine=ENGINE), "needs several arrays"),
+        (lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16"),
+    ]:
+        with pytest.raises((ValueError, torch.OutOfMemoryError), match=told) as refusal:
+            call()
+        assert "\n" not in str(refusal.value)
+    run(*a_case(name))  # the next pass works
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_noise_made_on_a_device_is_the_cpu_s(device):
-    rng = np.random.default_rng(0)
-    noise = Noise(rng, 500, 101, device)
-    expected = torch.from_numpy(rng.random((500, 101), dtype=np.float32))
-    assert torch.equal(noise.rows(torch.arange(500, device=device)).cpu(), expected)
-
-
-def test_every_cell_with_gpu_kernels_is_tested_here():
-    assert checks.cells() == CELLS
+# ---------------------------------------------------------------------------------- the benchmark
 
 
 def run_without(missing, *command, path=""):
@@ -147,10 +204,9 @@ def test_what_is_missing_on_a_box_is_part_of_all_requirements():
 
 def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
     monkeypatch.setattr(bench.sys, "executable", shutil.which("false"))
-    bench._in_its_own_process("checks rnn", tmp_path / "rows.csv", "a box")
+    bench.in_its_own_process("engines rnn", tmp_path / "rows.csv", "a box")
     (row,) = read_rows(tmp_path / "rows.csv")
-    assert (row["what"], row["failure"]) == ("checks rnn", "its process ended with status 1")
-    assert bench.is_wrong(row)
+    assert (row["what"], row["failure"]) == ("engines rnn", "its process ended with status 1")
 
 
 _SLICE = """
@@ -181,7 +237,12 @@ def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_b
     assert float(values[graph, "rate, tflops"]) == pytest.approx(2 * of.flop / step / 1e6)
 
 
-def test_the_machine_is_told_before_and_after_all_else():
+def test_engines_are_set_beside_the_kernels_and_the_machine_is_told_first_and_last(monkeypatch):
     assert bench.parts()[0] == bench.parts()[-1] == "machine"
-    assert [part for part in bench.parts() if "checks" in part] == [f"checks {n}" for n in CELLS]
-    assert [part for part in bench.parts() if "slice" in part] == [f"slice {n}" for n in SLICES]
+    assert [part for part in bench.parts() if "engines" in part] == [f"engines {n}" for n in CELLS]
+    assert [p for p in bench.parts() if "slice" in p] == [f"slice {n}" for n in slices.CELLS]
+    monkeypatch.setattr(bench, "on_device", wall)
+    ledger = Ledger()
+    found = bench.time_engines("lipschitz", Workload(1, 2, 2), ledger, "cpu")
+    assert {row["what"] for row in found} == {"lipschitz, reference", "lipschitz, numba-cpu"}
+    assert not [row for row in ledger.rows if row["failure"]]

@@ -31,21 +31,10 @@ FASTER, FLOOR = 10, 3
 
 
 def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: str) -> list[dict]:
-    """Time every network of the figure.
+    """Time every network of the figure on ``cpu`` or ``cuda``; return rows of `race`.
 
-    Parameters
-    ----------
-    workload
-        The sizes. The text gives batch 128 and 1000 or 2000 steps, and neither the width nor the features.
-    ledger, rounds
-        As in `race`.
-    device
-        ``cpu`` or ``cuda``.
-
-    Returns
-    -------
-    list of dict
-        Rows of `race`; ``what`` is `BASELINE` or "cell, engine, n layer(s)", on a GPU also with ", graph" and ", TF32".
+    The text gives batch 128 and 1000 or 2000 steps, and neither the width nor the features. ``what`` is `BASELINE` or "cell,
+    engine, n layer(s)", on a GPU also with ", graph" and ", TF32".
     """
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     passes = {BASELINE: training_pass(nn.LSTM(workload.inputs, workload.hidden).to(device), u)}
@@ -67,28 +56,6 @@ def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: st
         _beside_floor(
             name, [row for row in found if row["what"].startswith(names[name])], workload, ledger
         )
-    return found
-
-
-def as_timings(rows: list[dict], workload: Workload) -> list[dict]:
-    """Return the plain passes with the columns of `lib.results.timings`, and the versions."""
-    layers = {BASELINE: 1} | LAYERS
-    found = []
-    for row in rows:
-        cell, *rest = row["what"].split(", ")
-        if cell in layers and len(rest) in (0, 2):
-            found.append(
-                {
-                    "workload": row["size"],
-                    "time_steps": workload.time_steps,
-                    "cell": "lstm" if cell == BASELINE else cell,
-                    "engine": rest[0] if rest else "library",
-                    "layers": layers[cell],
-                    "baseline": row["baseline"],
-                    "median_ms": row["value"],
-                }
-                | {key: row[key] for key in ("ratio", "rounds", "machine", "versions")}
-            )
     return found
 
 
@@ -120,16 +87,28 @@ def _with_tf32(timer: Timer) -> Timer:
 
 def _replayed(run: Callable[[], object]) -> Callable[[], object]:
     """Return a function that captures `run` when first called, so that a failure is that entrant's, and replays it."""
-    from lib.bench.gpu import checks
-
     graphs = []
 
     def replay() -> None:
         if not graphs:
-            graphs.append(checks.capture(run)[0])
+            graphs.append(capture(run)[0])
         graphs[0].replay()
 
     return replay
+
+
+def capture(run: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, object]:
+    """Capture what `run` launches, after three passes beside the graph; return the graph and the result of `run`."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+    return graph, result
 
 
 def _beside_floor(name: str, found: list[dict], workload: Workload, ledger: Ledger) -> None:

@@ -45,14 +45,7 @@ def everything(
 ) -> dict[str, Tensor]:
     """Run forward and backward; return outputs, final state and gradients by name, in float64.
 
-    Parameters
-    ----------
-    cell, u, state
-        A case.
-    engine
-        Name of the engine, or ``reference``.
-    use
-        What the loss, random weights times it, depends on.
+    The loss is random weights times what `use` names.
     """
     outputs, final = cell(u, state, engine=engine)
     generator = torch.Generator().manual_seed(5)
@@ -99,44 +92,10 @@ def moved(device: str, cell: Cell, u: Tensor, state: State) -> Case:
 
 def device_of(cell: str, engine: str, dtype: torch.dtype) -> str | None:
     """Return the device on which an engine can run here, None where there is none."""
-    for device in ("cpu", "cuda"):
-        if device == "cuda" and not torch.cuda.is_available():
-            return None
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
         try:
             kernels.select(cell, engine, torch.zeros(1, 1, 1, dtype=dtype, device=device))
         except ValueError:
             continue
         return device
     return None
-
-
-def deviation_table(name: str, *, time_steps: int, batch: int, hidden: int) -> "pd.DataFrame":  # noqa: F821
-    """Return how far each engine of a cell is from the float64 reference, in float32 and float64.
-
-    Parameters
-    ----------
-    name
-        The cell, with its default settings.
-    time_steps, batch, hidden
-        Sizes of the case; two input features.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row for each engine, type and quantity; ``deviation`` is the largest difference relative to the largest
-        value, and ``nan`` where the engine cannot run on this machine or in this type.
-    """
-    import pandas as pd  # which the GPU's checks, that need the rest of this file, do without
-
-    rows = []
-    for dtype in (torch.float32, torch.float64):
-        case = random_case(name, time_steps, batch, hidden, dtype)
-        expected = everything(*doubled(*case), "reference")
-        for engine in kernels.engine_names(name):
-            device = device_of(name, engine, dtype)
-            found = dict.fromkeys(expected, float("nan"))
-            if device is not None:
-                found = deviations(everything(*moved(device, *case), engine), expected)
-            key = {"cell": name, "engine": engine, "dtype": str(dtype).removeprefix("torch.")}
-            rows += [{**key, "quantity": label, "deviation": d} for label, d in found.items()]
-    return pd.DataFrame(rows)

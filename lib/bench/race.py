@@ -19,6 +19,8 @@ from statistics import median
 import torch
 from torch import nn
 
+from lib import kernels
+
 COLUMNS = ("what", "size", "quantity", "round", "value", "unit", "baseline", "ratio")
 COLUMNS += ("rounds", "limit", "passed", "failure", "machine", "versions")
 """Of every benchmark. One measurement has its ``round``, a median the number of ``rounds`` and its ``baseline``; ``ratio`` is the
@@ -47,21 +49,10 @@ class Workload:
 
 
 class Ledger:
-    """Rows of measurements, each appended to a CSV file at once.
+    """Rows of measurements, each appended to a CSV file at once, or without one kept in memory alone.
 
-    Parameters
-    ----------
-    path
-        The file; without one the rows are kept in memory alone.
-    anew
-        Begin the file anew. Otherwise rows are added to those that are there.
-    where
-        The machine in words; by default its processor.
-
-    Raises
-    ------
-    ValueError
-        Rows are to be added to a file with other columns.
+    The file is begun `anew`, or rows are added to those that are there, if it has the same columns. `where` is the machine in
+    words, by default its processor.
     """
 
     def __init__(self, path: Path | None = None, *, anew: bool = True, where: str = "") -> None:
@@ -115,29 +106,9 @@ def race(
 ) -> list[dict]:
     """Run all entrants in turn, round after round.
 
-    Parameters
-    ----------
-    entrants
-        What is timed, by name.
-    ledger
-        Where every measurement goes, and every failure.
-    size
-        Of the workload, for the rows.
-    rounds, warm_up
-        Rounds that count, and rounds before them, in which kernels compile.
-    baselines
-        Names of entrants that all others are set beside, or such names for each entrant.
-
-    Returns
-    -------
-    list of dict
-        A row of medians for each entrant and baseline, with the columns `COLUMNS`; they are in the ledger too. None for an
-        entrant that failed, which takes no further part.
-
-    Raises
-    ------
-    ValueError
-        There is no round to time.
+    Every measurement goes to the ledger, and every failure: an entrant that failed takes no further part. Kernels compile in the
+    rounds of `warm_up`, which do not count. `baselines` are names of entrants that all others are set beside, or such names for
+    each entrant. Returned is a row of medians for each entrant and baseline, which is in the ledger too.
     """
     if rounds < 1:
         raise ValueError(f"expected at least one round, got {rounds}")
@@ -187,6 +158,18 @@ def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], ob
         return torch.autograd.grad(last, parameters, allow_unused=True)
 
     return run
+
+
+def engines_on(cell: str, device: str = "cpu") -> list[str]:
+    """Return the engines that take a cell's float32 on a device here, the reference first."""
+    found = []
+    for engine in kernels.engine_names(cell):
+        try:
+            kernels.select(cell, engine, torch.zeros(1, 1, 1, device=device))
+        except ValueError:  # it runs elsewhere, or lacks something
+            continue
+        found.append(engine)
+    return found
 
 
 def machine() -> str:

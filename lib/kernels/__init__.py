@@ -13,9 +13,8 @@ from lib.kernels._registry import (
     register,
     select,
 )
-from lib.kernels._runs import stack_runs
 from lib.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = ["Engine", "choose", "engine_names", "module_of", "register", "select", "stack_runs"]
+__all__ = ["Engine", "choose", "engine_names", "module_of", "register", "select"]

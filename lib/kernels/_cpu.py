@@ -29,7 +29,6 @@ from numba import types
 from numba.extending import overload
 from threadpoolctl import threadpool_limits
 from torch import Tensor
-from torch.nn import functional as F
 
 from lib.paths import CACHE
 
@@ -46,6 +45,9 @@ SIGMOID_ERROR = 4e-7
 
 ERROR64 = 1e-15
 """Bound of the relative error of both in float64."""
+
+ONE, ZERO = np.float32(1), np.float32(0)
+"""In the text of a scalar function, which cannot know its type: beside a float64 they become one."""
 
 PARALLEL_FROM = 500_000
 """Steps of chains below which starting a second thread costs more than it saves."""
@@ -72,28 +74,16 @@ def kernel(function: Callable) -> Callable:
 
 
 def scalar(function: Callable) -> Callable:
-    """Compile a function of scalars that the kernels of its file call; the compiler inlines it."""
-    return numba.njit(**_OPTIONS)(function)
+    """Compile a function of scalars that the kernels of its file call, inlined: a call would stop vectorisation.
+
+    `lib.kernels._cuda_device.shared` compiles it for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
+    """
+    return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
 def array(tensor: Tensor) -> np.ndarray:
     """Return a contiguous NumPy view of a tensor (a copy only if it is not contiguous)."""
     return tensor.detach().contiguous().numpy()
-
-
-def gradient_array(gradient: Tensor | None, like: np.ndarray) -> np.ndarray:
-    """Return a gradient that arrived as an array, zeros shaped like `like` where none did.
-
-    The autograd functions leave absent gradients absent: PyTorch would fill memory with zeros for them.
-    Their buffers are NumPy's, which asks the system for huge pages; fresh memory from PyTorch comes page
-    by page, at a cost that shows beside the recurrence.
-    """
-    return np.zeros(like.shape, like.dtype) if gradient is None else array(gradient)
-
-
-def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
-    """Return R u_t + b for all times at once, contiguous (time, batch, hidden)."""
-    return F.linear(u, R, b).contiguous()
 
 
 def chains(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -122,25 +112,6 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
 
 
 _VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
-
-
-def recurrent_gradient(delta: np.ndarray, x0: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    r"""Return :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), over times and sequences.
-
-    Parameters
-    ----------
-    delta : (time, batch, rows)
-        Adjoints of the product of the matrix and the state.
-    x0 : (batch, hidden)
-        State before the first input.
-    outputs : (time, batch, hidden)
-        States after every input.
-    """
-    gradient = delta[0].T @ x0
-    if len(delta) > 1:
-        rest = delta[1:].reshape(-1, delta.shape[2])
-        gradient += rest.T @ outputs[:-1].reshape(-1, outputs.shape[2])
-    return gradient
 
 
 # ---------------------------------------------------------------------------------- activations

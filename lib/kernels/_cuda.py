@@ -111,18 +111,8 @@ def launch(
 ):
     """Run a kernel on PyTorch's current stream.
 
-    Parameters
-    ----------
-    run
-        The kernel.
-    blocks, threads
-        Number of blocks, and of threads in each.
-    *arguments
-        Contiguous tensors of one type, and whole numbers.
-    shared
-        Bytes of dynamic shared memory of each block.
-    **sizes
-        What the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
+    `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
+    `sizes` are what the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
     """
     if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
@@ -162,7 +152,7 @@ def launch_rows(
     rank: int = 0,
     **forms: int,
 ) -> None:
-    """Run a kernel with one block for each `tile` sequences of `state`, (run, batch, hidden), and one thread for each unit.
+    """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
 
     A weight that was read serves all sequences of a block: four, or fewer where that would leave multiprocessors without a block or
     exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
@@ -174,7 +164,7 @@ def launch_rows(
     ValueError
         The buffers exceed the shared memory that every GPU grants a block.
     """
-    runs, batch, d = state.shape
+    batch, d = state.shape
     vector = d * state.element_size()
     tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
     if not tiles:
@@ -184,10 +174,10 @@ def launch_rows(
             "use engine='reference'"
         )
     processors = 1 if SIMULATED else _processors()
-    tile = next((tile for tile in tiles if runs * -(-batch // tile) >= processors), 1)
+    tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
     sizes = {"d": d, "rank": rank, "tile": tile} | forms
-    blocks, shared = runs * -(-batch // tile), tile * buffers * vector
+    blocks, shared = -(-batch // tile), tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, **sizes)
 
 

@@ -1,19 +1,17 @@
 """What the GPU kernels call: activations, products, and the walk along a chain.
 
-All are compiled into the kernels that call them. The constants are float32 because a function of scalars cannot know which type it
-is compiled for: 0 and 1 are exact, and beside a float64 they become one.
+All are compiled into the kernels that call them.
 """
 
 import math
 from collections.abc import Callable
+from types import FunctionType
 
 import numpy as np
-import torch
+from numba.core.registry import CPUDispatcher
 
+from lib.kernels._cpu import ONE, SIGMOID, TANH, ZERO
 from lib.kernels._cuda import SIMULATED, device
-
-ONE, ZERO = np.float32(1), np.float32(0)
-
 
 # NumPy's functions keep the type of a scalar in the simulator, `math`'s are what the compiler knows.
 _tanh, _exp = (np.tanh, np.exp) if SIMULATED else (math.tanh, math.exp)
@@ -31,9 +29,11 @@ def sigmoid(x):
     return ONE / (ONE + _exp(-x))
 
 
-RELU, TANH, SIGMOID = range(3)
-PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
-"""The activations that a cell may choose, by the number that the kernels know them by."""
+def shared(scalar: CPUDispatcher) -> Callable:
+    """Return a scalar function of a CPU kernel (`lib.kernels._cpu.scalar`) as GPU kernels call it, with this file's activations."""
+    function = scalar.py_func
+    names = function.__globals__ | {"tanh": tanh, "sigmoid": sigmoid}
+    return device(FunctionType(function.__code__, names, function.__name__))
 
 
 @device
@@ -54,14 +54,6 @@ def times_slope(phi, delta, y):
     if phi == SIGMOID:
         return delta * (y * (ONE - y))
     return ZERO if y <= ZERO else delta
-
-
-@device
-def modrelu(a, b):
-    """Return sign(a) max(|a| + b, 0)."""
-    size = (-a if a < ZERO else a) + b
-    size = ZERO if size <= ZERO else size  # as above
-    return -size if a < ZERO else (size if a > ZERO else ZERO * size)
 
 
 # A signed index could be negative, which Numba would ask each time.
@@ -87,20 +79,12 @@ def products(totals, matrix, first, stride, memory, vectors, count):
 
 @device
 def locate(places, block, batch, d):
-    """Return the run of a block, and set `places` to where its sequences begin in (batch, d).
+    """Set `places` to where the sequences of a block begin in (batch, d).
 
     Where they are fewer than the places, the last is done several times over, by the same threads and to the same end.
     """
-    blocks = (batch + places.size - 1) // places.size
     for i in range(places.size):
-        places[i] = min(block % blocks * places.size + i, batch - 1) * d
-    return block // blocks
-
-
-@device
-def origin(chain, steps, size):
-    """Return where a chain begins in an array (run, steps, size), size being the chains of one run."""
-    return chain // size * steps * size + chain % size
+        places[i] = min(block * places.size + i, batch - 1) * d
 
 
 def pipelined(fetch: Callable, step: Callable) -> Callable:

@@ -92,23 +92,11 @@ def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] 
 def select(
     cell: str, engine: str, u: Tensor, options: Mapping[str, object] | None = None
 ) -> Run | None:
-    """Return the function that runs `cell` on `u`, or None for the reference.
+    """Return the function that runs `cell` on an input `u`, or None for the reference.
 
-    Parameters
-    ----------
-    cell
-        Name of the architecture.
-    engine
-        ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without.
-    u : (time, batch, input)
-        The input sequence; its device and type decide.
-    options
-        How the engine is to work (see `Engine.options`). The reference heeds none: it computes the same.
-
-    Raises
-    ------
-    ValueError
-        The engine named does not exist for this cell, or cannot take this input.
+    The engine is ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without. `options` say how it is to
+    work (see `Engine.options`); the reference heeds none: it computes the same. Raises `ValueError` where the engine does not
+    exist for this cell, or cannot take this input.
     """
     options = options or {}
     if engine == "auto":

@@ -25,11 +25,24 @@ Stored: y (the output), z and f. Recomputed: nothing.
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import ONE, kernel, scalar, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
+
+
+@scalar
+def oscillate(dt, gamma, s, r, f, y, z):
+    """Return the position and the velocity after a step of force f."""
+    z = s * (r * z + dt * (f - gamma * y))
+    return y + dt * z, z
+
+
+@scalar
+def pull_back(dt, gamma, s, r, f, lambda_, mu):
+    """Return lambda and mu as the step before finds them, without the product, and delta."""
+    m = s * (mu + dt * lambda_)
+    return lambda_ - dt * gamma * m, r * m, dt * m * (ONE - f * f)
 
 
 @kernel
@@ -46,15 +59,14 @@ def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
             y_before, z_before = both[k, :d], both[k, d:]
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
-                moved = s * (r * z_before[i] + dt * (f_n[i] - gamma * y_before[i]))
-                z_n[i] = z_before[i] = moved
-                y_n[i] = y_before[i] = y_before[i] + dt * moved
+                position, velocity = oscillate(dt, gamma, s, r, f_n[i], y_before[i], z_before[i])
+                y_n[i] = y_before[i] = position
+                z_n[i] = z_before[i] = velocity
 
 
 @kernel
 def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
-    one = M.dtype.type(1)
     batch, d = y_carried.shape
     products = np.empty((batch, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):
@@ -67,11 +79,9 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
                 delta[n, k],
             )
             for i in range(d):
-                lambda_[i] += o_n[i]
-                m = s * (mu[i] + dt * lambda_[i])
-                d_n[i] = dt * m * (one - f_n[i] * f_n[i])
-                lambda_[i] -= dt * gamma * m
-                mu[i] = r * m
+                lambda_[i], mu[i], d_n[i] = pull_back(
+                    dt, gamma, s, r, f_n[i], lambda_[i] + o_n[i], mu[i]
+                )
         np.dot(delta[n], M, products)
         for k in range(batch):
             for i in range(d):
@@ -79,35 +89,20 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
                 z_carried[k, i] += products[k, d + i]
 
 
-class _CoRNN(torch.autograd.Function):
-    @staticmethod
-    def forward(scalars: tuple[float, ...], M, g, y0, z0) -> tuple[Tensor, ...]:
-        M, g, y0, z0 = (array(part) for part in (M, g, y0, z0))
-        y, z, f = (np.empty_like(g) for _ in range(3))
-        _forward(*map(M.dtype.type, scalars), M, g, y0, z0, y, z, f)
-        return tuple(torch.from_numpy(part) for part in (y, y[-1].copy(), z[-1].copy(), z, f))
+def _states(scalars, M, g, y0, z0):
+    y, z, f = (np.empty_like(g) for _ in range(3))
+    _forward(*map(M.dtype.type, scalars), M, g, y0, z0, y, z, f)
+    return y, [y[-1], z[-1]], [z, f]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.scalars, M, _, y0, z0 = inputs
-        y, _, _, z, f = output
-        ctx.mark_non_differentiable(z, f)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(M, y0, z0, y, z, f)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        M, y0, z0, y, z, f = (array(saved) for saved in ctx.saved_tensors)
-        carried = [gradient_array(part, y0).copy() for part in from_final[:2]]
-        delta = np.empty_like(y)
-        scalars = map(M.dtype.type, ctx.scalars)
-        _backward(*scalars, M, f, gradient_array(from_y, y), *carried, delta)
-        M_gradient = None
-        if ctx.needs_input_grad[1]:
-            halves = [recurrent_gradient(delta, y0, y), recurrent_gradient(delta, z0, z)]
-            M_gradient = torch.from_numpy(np.concatenate(halves, axis=1))
-        return None, M_gradient, *(torch.from_numpy(part) for part in (delta, *carried))
+def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
+    delta = np.empty_like(y)
+    _backward(*map(M.dtype.type, scalars), M, f, arrived, *carried, delta)
+    of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
+    return lambda: np.concatenate([of_W(), of_W_z()], axis=1), delta, *carried
+
+
+_CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
 
 
 @engine("cornn")
@@ -116,5 +111,5 @@ def cornn(weights, state, u):
     W, W_z, V, b, dt, gamma, epsilon, implicit = weights
     s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
     M = torch.cat([W, W_z], dim=1)
-    y, y_final, z_final, *_ = _CoRNN.apply((dt, gamma, s, r), M, drive(u, V, b), *state)
-    return y, (y_final, z_final)
+    y, *final = _CORNN((dt, gamma, s, r), M, drive(u, V, b), *state)
+    return y, tuple(final)

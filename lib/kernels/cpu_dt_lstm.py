@@ -25,20 +25,10 @@ Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    recurrent_gradient,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cpu import kernel, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -97,42 +87,25 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
         np.dot(delta[n], W, h_carried)
 
 
-class _DtLSTM(torch.autograd.Function):
-    @staticmethod
-    def forward(scales: tuple[float, float], W, g, h0, c0) -> tuple[Tensor, ...]:
-        W, g, h0, c0 = (array(part) for part in (W, g, h0, c0))
-        gates = np.empty_like(g)
-        outputs, cells = (np.empty((*g.shape[:2], h0.shape[1]), g.dtype) for _ in range(2))
-        _forward(*map(W.dtype.type, scales), W, g, h0, c0, outputs, cells, gates)
-        results = (outputs, outputs[-1].copy(), cells[-1].copy(), cells, gates)
-        return tuple(torch.from_numpy(part) for part in results)
+def _states(scales, W, g, h0, c0):
+    gates = np.empty_like(g)
+    outputs, cells = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
+    _forward(*map(W.dtype.type, scales), W, g, h0, c0, outputs, cells, gates)
+    return outputs, [outputs[-1], cells[-1]], [cells, gates]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.scales, W, _, h0, c0 = inputs
-        outputs, _, _, *stored = output
-        ctx.mark_non_differentiable(*stored)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, h0, c0, outputs, *stored)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
-        W, h0, c0, outputs, cells, gates = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = [gradient_array(part, h0).copy() for part in from_final[:2]]
-        delta = np.empty_like(gates)
-        scales = map(W.dtype.type, ctx.scales)
-        _backward(*scales, W, c0, cells, gates, from_outputs, *carried, delta)
-        W_gradient = None
-        if ctx.needs_input_grad[1]:
-            W_gradient = torch.from_numpy(recurrent_gradient(delta, h0, outputs))
-        return None, W_gradient, *(torch.from_numpy(part) for part in (delta, *carried))
+def _gradients(scales, W, h0, c0, outputs, cells, gates, arrived, *carried):
+    delta = np.empty_like(gates)
+    _backward(*map(W.dtype.type, scales), W, c0, cells, gates, arrived, *carried, delta)
+    return product(delta, h0, outputs), delta, *carried
+
+
+_DT_LSTM = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
 
 
 @engine("dt_lstm")
 def dt_lstm(weights, state, u):
     """The dt-LSTM, appendix D of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, *scales = weights
-    outputs, h, c, *_ = _DtLSTM.apply(tuple(scales), W, drive(u, R, b), *state)
-    return outputs, (h, c)
+    outputs, *final = _DT_LSTM(scales, W, drive(u, R, b), *state)
+    return outputs, tuple(final)

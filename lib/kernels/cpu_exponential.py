@@ -18,28 +18,30 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient
+from lib.kernels._cpu import ONE, ZERO, kernel, scalar
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
+
+
+@scalar
+def modrelu(a, b):
+    """Return sign(a) max(|a| + b, 0)."""
+    sign = ONE if a > ZERO else (-ONE if a < ZERO else ZERO)
+    size = abs(a) + b
+    size = ZERO if size <= ZERO else size  # not max or min: NaN must pass
+    return sign * size
 
 
 @kernel
 def _forward(B, b, g, x0, outputs):
-    zero, one = B.dtype.type(0), B.dtype.type(1)
     bias = b.ravel()
     previous = x0
     for t in range(len(g)):
         np.dot(previous, B.T, outputs[t])
         x, g_t = outputs[t].ravel(), g[t].ravel()
         for i in range(x.size):
-            a = x[i] + g_t[i]
-            sign = one if a > zero else (-one if a < zero else zero)
-            size = abs(a) + bias[i]
-            size = zero if size <= zero else size  # not max or min: NaN must pass
-            x[i] = sign * size
+            x[i] = modrelu(x[i] + g_t[i], bias[i])
         previous = outputs[t]
 
 
@@ -58,35 +60,19 @@ def _backward(B, outputs, from_outputs, carried, delta, b_gradient):
         np.dot(delta[t], B, carried)
 
 
-class _Exponential(torch.autograd.Function):
-    @staticmethod
-    def forward(B: Tensor, b: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
-        B, b, g, x0 = (array(part) for part in (B, b, g, x0))
-        outputs = np.empty_like(g)
-        _forward(B, b, g, x0, outputs)
-        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+def _states(B, b, g, x0):
+    outputs = np.empty_like(g)
+    _forward(B, b, g, x0, outputs)
+    return outputs, [outputs[-1]], []
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        B, _, _, x0 = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(B, x0, output[0])
 
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx, from_outputs: Tensor | None, from_final: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        B, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        delta, carried = np.empty_like(outputs), gradient_array(from_final, x0).copy()
-        b_gradient = np.zeros_like(x0)
-        _backward(B, outputs, from_outputs, carried, delta, b_gradient)
-        B_gradient = None
-        if ctx.needs_input_grad[0]:
-            B_gradient = torch.from_numpy(recurrent_gradient(delta, x0, outputs))
-        rest = (torch.from_numpy(part) for part in (b_gradient, delta, carried))
-        return B_gradient, *rest
+def _gradients(B, x0, outputs, arrived, carried):
+    delta, of_b = np.empty_like(outputs), np.zeros_like(x0)
+    _backward(B, outputs, arrived, carried, delta, of_b)
+    return product(delta, x0, outputs), of_b, delta, carried
+
+
+_EXPONENTIAL = Recurrence(_states, _gradients, saved=(0, 3))
 
 
 @engine("exponential")
@@ -95,5 +81,5 @@ def exponential(weights, state, u):
     B, R, b = weights
     # One bias per sequence makes the kernel's inner loop one stretch; autograd sums over them.
     b = b.expand(u.shape[1], -1)
-    outputs, x = _Exponential.apply(B, b, drive(u, R), state[0])
+    outputs, x = _EXPONENTIAL(B, b, drive(u, R), state[0])
     return outputs, (x,)

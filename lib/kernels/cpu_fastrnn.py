@@ -17,20 +17,10 @@ Stored: the outputs, which exist anyway, and c_t. Recomputed: nothing.
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    PHI,
-    activate,
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    recurrent_gradient,
-    times_slope,
-)
+from lib.kernels._cpu import PHI, activate, kernel, times_slope
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -65,47 +55,26 @@ def _backward(phi, alpha, beta, U, h0, outputs, candidates, from_outputs, carrie
             back[i] += beta * lambdas[i]
 
 
-class _FastRNN(torch.autograd.Function):
-    @staticmethod
-    def forward(phi: int, alpha: Tensor, beta: Tensor, U: Tensor, g: Tensor, h0: Tensor) -> tuple:
-        U, g, h0 = (array(part) for part in (U, g, h0))
-        outputs, candidates = np.empty_like(g), np.empty_like(g)
-        _forward(phi, *_scalars(alpha, beta), U, g, h0, outputs, candidates)
-        return tuple(torch.from_numpy(part) for part in (outputs, outputs[-1].copy(), candidates))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.phi, alpha, beta, U, _, h0 = inputs
-        outputs, _, candidates = output
-        ctx.mark_non_differentiable(candidates)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(alpha, beta, U, h0, outputs, candidates)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None, _) -> tuple:
-        alpha, beta, *saved = ctx.saved_tensors
-        U, h0, outputs, candidates = (array(part) for part in saved)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = gradient_array(from_final, h0).copy()
-        delta, sums = np.empty_like(outputs), np.zeros((2, *h0.shape), h0.dtype)
-        states = (U, h0, outputs, candidates, from_outputs, carried, delta, sums)
-        _backward(ctx.phi, *_scalars(alpha, beta), *states)
-        U_gradient = None
-        if ctx.needs_input_grad[3]:
-            U_gradient = torch.from_numpy(recurrent_gradient(delta, h0, outputs))
-        of_scalars = torch.from_numpy(sums.sum(axis=(1, 2)))
-        return None, *of_scalars, U_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
+def _states(phi, alpha, beta, U, g, h0):
+    outputs, candidates = np.empty_like(g), np.empty_like(g)
+    _forward(phi, alpha[()], beta[()], U, g, h0, outputs, candidates)
+    return outputs, [outputs[-1]], [candidates]
 
 
-def _scalars(*tensors: Tensor) -> list:
-    """Return tensors of one number as the kernels take them, in their own type."""
-    return [array(tensor)[()] for tensor in tensors]
+def _gradients(phi, alpha, beta, U, h0, outputs, candidates, arrived, carried):
+    delta, sums = np.empty_like(outputs), np.zeros((2, *h0.shape), h0.dtype)
+    states = U, h0, outputs, candidates, arrived, carried, delta, sums
+    _backward(phi, alpha[()], beta[()], *states)
+    of_alpha, of_beta = torch.from_numpy(sums.sum(axis=(1, 2)))
+    return of_alpha, of_beta, product(delta, h0, outputs), delta, carried
+
+
+_FASTRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 5))
 
 
 @engine("fastrnn")
 def fastrnn(weights, state, u):
     """FastRNN, section 3.1 of Kusupati et al.; shapes as in `lib.cells.Cell.forward`."""
     U, W, b, alpha, beta, phi = weights
-    outputs, h, _ = _FastRNN.apply(PHI[phi], alpha, beta, U, drive(u, W, b), state[0])
+    outputs, h = _FASTRNN(PHI[phi], alpha, beta, U, drive(u, W, b), state[0])
     return outputs, (h,)

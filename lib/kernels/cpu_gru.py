@@ -25,20 +25,10 @@ Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Rec
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    recurrent_gradient,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cpu import kernel, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -88,41 +78,25 @@ def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, del
         carried += direct
 
 
-class _GRU(torch.autograd.Function):
-    @staticmethod
-    def forward(W: Tensor, g: Tensor, h0: Tensor) -> tuple[Tensor, ...]:
-        W, g, h0 = array(W), array(g), array(h0)
-        gates = np.empty_like(g)
-        outputs, products = (np.empty((*g.shape[:2], W.shape[1]), g.dtype) for _ in range(2))
-        _forward(W, g, h0, outputs, gates, products)
-        results = (outputs, outputs[-1].copy(), gates, products)
-        return tuple(torch.from_numpy(part) for part in results)
+def _states(W, g, h0):
+    gates = np.empty_like(g)
+    outputs, products = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
+    _forward(W, g, h0, outputs, gates, products)
+    return outputs, [outputs[-1]], [gates, products]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        W, _, h0 = inputs
-        outputs, _, gates, products = output
-        ctx.mark_non_differentiable(gates, products)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, h0, outputs, gates, products)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None, *_) -> tuple:
-        W, h0, outputs, gates, products = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = gradient_array(from_final, h0).copy()
-        delta, delta_state = np.empty_like(gates), np.empty_like(gates)
-        _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state)
-        W_gradient = None
-        if ctx.needs_input_grad[0]:
-            W_gradient = torch.from_numpy(recurrent_gradient(delta_state, h0, outputs))
-        return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
+def _gradients(W, h0, outputs, gates, products, arrived, carried):
+    delta, delta_state = np.empty_like(gates), np.empty_like(gates)
+    _backward(W, h0, outputs, gates, products, arrived, carried, delta, delta_state)
+    return product(delta_state, h0, outputs), delta, carried
+
+
+_GRU = Recurrence(_states, _gradients, saved=(0, 2))
 
 
 @engine("gru")
 def gru(weights, state, u):
     """The GRU; shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights
-    outputs, h, *_ = _GRU.apply(W, drive(u, R, b), state[0])
+    outputs, h = _GRU(W, drive(u, R, b), state[0])
     return outputs, (h,)

@@ -17,24 +17,10 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    PHI,
-    RELU,
-    TANH,
-    array,
-    chains,
-    drive,
-    gradient_array,
-    kernel,
-    over_chains,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cpu import PHI, RELU, TANH, chains, kernel, over_chains, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive
 
 
 @kernel
@@ -78,31 +64,21 @@ def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_gradient, sta
             back[i] = w_[i] * d[i]
 
 
-class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(phi: int, w: Tensor, g: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
-        w, g, h0 = (array(part) for part in (w, g, h0))
-        outputs = np.empty_like(g)
-        parts = chains(w, g, h0, outputs)
-        over_chains(lambda *stretch: _forward(phi, *parts, *stretch), len(g), w.size)
-        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+def _states(phi, w, g, h0):
+    outputs = np.empty_like(g)
+    parts = chains(w, g, h0, outputs)
+    over_chains(lambda *stretch: _forward(phi, *parts, *stretch), len(g), w.size)
+    return outputs, [outputs[-1]], []
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.phi, w, _, h0 = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h0, output[0])
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        w, h0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = gradient_array(from_final, h0).copy()
-        delta, w_gradient = np.empty_like(outputs), np.zeros_like(w)
-        parts = chains(w, h0, outputs, from_outputs, carried, delta, w_gradient)
-        over_chains(lambda *stretch: _backward(ctx.phi, *parts, *stretch), len(outputs), w.size)
-        return None, *(torch.from_numpy(part) for part in (w_gradient, delta, carried))
+def _gradients(phi, w, h0, outputs, arrived, carried):
+    delta, of_w = np.empty_like(outputs), np.zeros_like(w)
+    parts = chains(w, h0, outputs, arrived, carried, delta, of_w)
+    over_chains(lambda *stretch: _backward(phi, *parts, *stretch), len(delta), w.size)
+    return of_w, delta, carried
+
+
+_INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3))
 
 
 @engine("indrnn")
@@ -113,6 +89,6 @@ def indrnn(weights, state, u):
     for (W, w, b), h0 in zip(layers, state, strict=True):
         # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
         w = w.expand_as(h0).contiguous()
-        below, h = _Layer.apply(PHI[phi], w, drive(below, W, b), h0)
+        below, h = _INDRNN(PHI[phi], w, drive(below, W, b), h0)
         final.append(h)
     return below, tuple(final)

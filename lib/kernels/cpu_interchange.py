@@ -25,15 +25,16 @@ times as long for the same number of operations.
 Stored: the outputs, which exist anyway, and one truth value a step. Recomputed: nothing, the slope of tanh is 1 - x_t^2.
 """
 
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import kernel, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, recurrent_gradient
 
 
 @kernel
@@ -117,42 +118,26 @@ def _matrix_gradients(
     return gradients[0], gradients[1]
 
 
-class _Interchange(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        W: Tensor, inverse: Tensor, by_matrix: np.ndarray, g: Tensor, x0: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        W, inverse, g, x0 = (array(part) for part in (W, inverse, g, x0))
-        outputs = np.empty_like(g)
-        _forward(W, inverse, by_matrix, g, x0, outputs)
-        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+def _states(W, inverse, by_matrix, g, x0):
+    outputs = np.empty_like(g)
+    _forward(W, inverse, by_matrix, g, x0, outputs)
+    return outputs, [outputs[-1]], []
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        W, inverse, ctx.by_matrix, _, x0 = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, inverse, x0, output[0])
 
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx, from_outputs: Tensor | None, from_final: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        W, inverse, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        delta, carried = np.empty_like(outputs), gradient_array(from_final, x0).copy()
-        _backward(W, inverse, ctx.by_matrix, outputs, from_outputs, carried, delta)
-        matrices = (None, None)
-        if any(ctx.needs_input_grad[:2]):
-            found = _matrix_gradients(ctx.by_matrix, delta, x0, outputs)
-            matrices = tuple(torch.from_numpy(gradient) for gradient in found)
-        return *matrices, None, torch.from_numpy(delta), torch.from_numpy(carried)
+def _gradients(W, inverse, by_matrix, x0, outputs, arrived, carried):
+    delta = np.empty_like(outputs)
+    _backward(W, inverse, by_matrix, outputs, arrived, carried, delta)
+    of_both = cache(partial(_matrix_gradients, by_matrix, delta, x0, outputs))
+    return lambda: of_both()[0], lambda: of_both()[1], None, delta, carried
+
+
+_INTERCHANGE = Recurrence(_states, _gradients, saved=(0, 1, 2, 4))
 
 
 def _run(W: Tensor, inverse: Tensor, R: Tensor, b: Tensor, tau: int, state, u: Tensor):
     x, t = state
     by_matrix = _turns(t, tau, len(u))
-    outputs, x = _Interchange.apply(W, inverse, by_matrix, drive(u, R, b), x)
+    outputs, x = _INTERCHANGE(W, inverse, by_matrix, drive(u, R, b), x)
     return outputs, (x, t + len(u))
 
 

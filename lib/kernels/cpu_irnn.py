@@ -26,20 +26,10 @@ Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round,
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    PHI,
-    activate,
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    scalar,
-    times_slope,
-)
+from lib.kernels._cpu import PHI, activate, kernel, scalar, times_slope
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive
 
 
 @scalar
@@ -192,41 +182,21 @@ def _backward(
             H_gradient += np.dot(outer[:count].T, factors[:count])
 
 
-class _Incremental(torch.autograd.Function):
-    @staticmethod
-    def forward(settings: tuple, U, V, H, eta, r, h0) -> tuple[Tensor, Tensor]:
-        arrays = _arrays(U, V, H, eta, r, h0)
-        outputs = np.empty_like(arrays[-2])
-        _forward(*_numbers(settings, outputs), *arrays, outputs)
-        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.settings, *tensors = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*tensors, output[0])
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        *arrays, outputs = _arrays(*ctx.saved_tensors)
-        *matrices, eta, r, h0 = arrays
-        carried = gradient_array(from_final, h0).copy()
-        gradients = [np.empty_like(r), np.empty_like(eta)]
-        gradients += [np.zeros_like(h0[:0] if matrix is None else matrix) for matrix in matrices]
-        from_outputs = gradient_array(from_outputs, outputs)
-        numbers = _numbers(ctx.settings, outputs)
-        _backward(*numbers, *arrays, outputs, from_outputs, carried, *gradients)
-        of_r, of_eta, *of_matrices = (torch.from_numpy(gradient) for gradient in gradients)
-        of_matrices = (
-            None if matrix is None else gradient
-            for matrix, gradient in zip(matrices, of_matrices, strict=True)
-        )
-        return None, *of_matrices, of_eta, of_r, torch.from_numpy(carried)
+def _states(settings, U, V, H, eta, r, h0):
+    outputs = np.empty_like(r)
+    _forward(*_numbers(settings, r), U, V, H, eta, r, h0, outputs)
+    return outputs, [outputs[-1]], []
 
 
-def _arrays(*tensors: Tensor | None) -> list[np.ndarray | None]:
-    return [None if tensor is None else array(tensor) for tensor in tensors]
+def _gradients(settings, U, V, H, eta, r, h0, outputs, arrived, carried):
+    of_r, of_eta = np.empty_like(r), np.empty_like(eta)
+    of_matrices = [np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H)]
+    arrays = U, V, H, eta, r, h0, outputs, arrived, carried, of_r, of_eta
+    _backward(*_numbers(settings, r), *arrays, *of_matrices)
+    return *of_matrices, of_eta, of_r, carried
+
+
+_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 5, 6))
 
 
 def _numbers(settings: tuple, like: np.ndarray) -> tuple:
@@ -235,17 +205,19 @@ def _numbers(settings: tuple, like: np.ndarray) -> tuple:
     return *choices, like.dtype.type(alpha), like.dtype.type(sign)
 
 
+def step_sizes(eta, rounds, u):
+    """Return the step sizes (time, batch, K) of an input, by the rounds that each sequence has done where they depend on time."""
+    if not rounds:
+        return eta.expand(*u.shape[:2], len(eta))
+    times = torch.arange(len(u), device=u.device)[:, None] + rounds[0][:, 0].long()
+    return eta[:, times].permute(1, 2, 0)
+
+
 @engine("irnn")
 def irnn(weights, state, u):
     """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
+    U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h, *rounds = state
-    settings = (PHI[weights.phi], weights.form == 8, weights.from_zero, weights.alpha, weights.sign)
-    eta = weights.eta
-    if rounds:  # (K, T) to (time, batch, K), by the rounds that each sequence has done
-        times = torch.arange(len(u))[:, None] + rounds[0][:, 0].long()
-        eta = eta[:, times].permute(1, 2, 0)
-    else:
-        eta = eta.expand(*u.shape[:2], len(eta))
-    r = drive(u, weights.W, weights.b)
-    outputs, h = _Incremental.apply(settings, weights.U, weights.V, weights.H, eta, r, h)
+    settings = PHI[phi], form == 8, from_zero, alpha, sign
+    outputs, h = _IRNN(settings, U, V, H, step_sizes(eta, rounds, u), drive(u, W, b), h)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -30,20 +30,17 @@ Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped
 import math
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    recurrent_gradient,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cpu import kernel, scalar, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
+
+
+@scalar
+def clip(step, least, most):
+    """Return a time step between its bounds."""
+    low = least if step < least else step  # not max and min: NaN must pass
+    return most if low > most else low
 
 
 @kernel
@@ -66,8 +63,7 @@ def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
                 q[i] = dt * sigmoid(q[i] + g_1[i])
                 q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
                 s[i] = tanh(s[i] + g_s[i])
-                low = least if q[i] < least else q[i]  # not max and min: NaN must pass
-                z_n[i] = before[i] + (most if low > most else low) * (s[i] - before[i])
+                z_n[i] = before[i] + clip(q[i], least, most) * (s[i] - before[i])
         np.dot(z[n], W_y.T, r[n])
         for k in range(len(y0)):
             r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
@@ -79,8 +75,7 @@ def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
                 r_n[i] = tanh(r_n[i] + g_n[i])
-                low = least if q_bar[i] < least else q_bar[i]
-                y_n[i] = before[i] + (most if low > most else low) * (r_n[i] - before[i])
+                y_n[i] = before[i] + clip(q_bar[i], least, most) * (r_n[i] - before[i])
         y_before, z_before = y[n], z[n]
 
 
@@ -121,8 +116,7 @@ def _backward(
             q_bar, d_2 = gates[n, k, d : 2 * d], delta[n, k, d : 2 * d]
             for i in range(d):
                 lambda_[i] = o_n[i] + back[i]
-                low = least if q_bar[i] < least else q_bar[i]
-                step = most if low > most else low
+                step = clip(q_bar[i], least, most)
                 slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
                 d_y[i] = lambda_[i] * step * (one - r_n[i] * r_n[i])
                 d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
@@ -140,8 +134,7 @@ def _backward(
             q, d_1 = gates[n, k, :d], delta[n, k, :d]
             for i in range(d):
                 m = mu[i] + more[i]
-                low = least if q[i] < least else q[i]
-                step = most if low > most else low
+                step = clip(q[i], least, most)
                 slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
                 d_s[i] = m * step * (one - s[i] * s[i])
                 d_1[i] = m * (s[i] - before[i]) * slope
@@ -153,46 +146,28 @@ def _backward(
                 back[i] += more[i]
 
 
-class _LEM(torch.autograd.Function):
-    @staticmethod
-    def forward(W, W_y, steps, g, g_y, y0, z0) -> tuple[Tensor, ...]:
-        W, W_y, g, g_y, y0, z0 = (array(part) for part in (W, W_y, g, g_y, y0, z0))
-        y, z, r = (np.empty_like(g_y) for _ in range(3))
-        gates = np.empty_like(g)
-        _forward(W, W_y, *_scalars(steps, W), g, g_y, y0, z0, y, z, gates, r)
-        results = (y, y[-1].copy(), z[-1].copy(), z, gates, r)
-        return tuple(torch.from_numpy(part) for part in results)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        W, W_y, ctx.steps, _, _, y0, z0 = inputs
-        y, _, _, *stored = output
-        ctx.mark_non_differentiable(*stored)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, W_y, y0, z0, y, *stored)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        W, W_y, y0, z0, y, z, gates, r = (array(saved) for saved in ctx.saved_tensors)
-        from_y = gradient_array(from_y, y)
-        carried = [gradient_array(part, y0).copy() for part in from_final[:2]]
-        delta, delta_y = np.empty_like(gates), np.empty_like(y)
-        steps = _scalars(ctx.steps, W)
-        _backward(W, W_y, *steps, y0, z0, y, z, gates, r, from_y, *carried, delta, delta_y)
-        W_gradient = W_y_gradient = None
-        if ctx.needs_input_grad[0]:
-            W_gradient = torch.from_numpy(recurrent_gradient(delta, y0, y))
-        if ctx.needs_input_grad[1]:
-            d = y.shape[2]
-            W_y_gradient = torch.from_numpy(delta_y.reshape(-1, d).T @ z.reshape(-1, d))
-        rest = (torch.from_numpy(part) for part in (delta, delta_y, *carried))
-        return W_gradient, W_y_gradient, None, *rest
+def _states(W, W_y, steps, g, g_y, y0, z0):
+    y, z, r = (np.empty_like(g_y) for _ in range(3))
+    gates = np.empty_like(g)
+    _forward(W, W_y, *map(W.dtype.type, steps), g, g_y, y0, z0, y, z, gates, r)
+    return y, [y[-1], z[-1]], [z, gates, r]
 
 
-def _scalars(steps: tuple[float, ...], like: np.ndarray) -> tuple:
-    """Return the largest time step and the bounds of clipping in the type of `like`."""
-    return tuple(like.dtype.type(value) for value in steps)
+def _gradients(W, W_y, steps, y0, z0, y, z, gates, r, arrived, *carried):
+    delta, delta_y, steps = np.empty_like(gates), np.empty_like(y), map(W.dtype.type, steps)
+    _backward(W, W_y, *steps, y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y)
+    flat = -1, y.shape[2]
+    return (
+        product(delta, y0, y),
+        lambda: delta_y.reshape(flat).T @ z.reshape(flat),
+        None,
+        delta,
+        delta_y,
+        *carried,
+    )
+
+
+_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 5, 6))
 
 
 @engine("lem")
@@ -202,5 +177,5 @@ def lem(weights, state, u):
     steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
     rows = len(W)  # the blocks that read y; with a single scale one, the kernel's sign for it
     g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
-    y, y_final, z_final, *_ = _LEM.apply(W, W_y, steps, g, g_y, *state)
-    return y, (y_final, z_final)
+    y, *final = _LEM(W, W_y, steps, g, g_y, *state)
+    return y, tuple(final)

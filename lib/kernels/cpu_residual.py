@@ -18,12 +18,10 @@ Stored: the outputs and y_t, which cannot be had from the outputs without losing
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import kernel, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -62,52 +60,27 @@ def _backward(A, W, epsilon, y, from_outputs, carried, lambdas, delta):
             back[i] += lambda_t[i] + epsilon * linear_t[i]
 
 
-class _Residual(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        A: Tensor | None, W: Tensor, epsilon: float, g: Tensor, x0: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        g, x0 = array(g), array(x0)
-        outputs, y = np.empty_like(g), np.empty_like(g)
-        _forward(*_arguments(A, W, epsilon), g, x0, outputs, y)
-        return tuple(torch.from_numpy(part) for part in (outputs, outputs[-1].copy(), y))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        A, W, ctx.epsilon, _, x0 = inputs
-        outputs, _, y = output
-        ctx.mark_non_differentiable(y)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(A, W, x0, outputs, y)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None, _) -> tuple:
-        A, W, *states = ctx.saved_tensors
-        x0, outputs, y = (array(part) for part in states)
-        lambdas, delta = np.empty_like(y), np.empty_like(y)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = gradient_array(from_final, x0).copy()
-        _backward(*_arguments(A, W, ctx.epsilon), y, from_outputs, carried, lambdas, delta)
-        A_gradient = W_gradient = None
-        if ctx.needs_input_grad[0]:
-            A_gradient = ctx.epsilon * torch.from_numpy(recurrent_gradient(lambdas, x0, outputs))
-        if ctx.needs_input_grad[1]:
-            W_gradient = torch.from_numpy(recurrent_gradient(delta, x0, outputs))
-        return A_gradient, W_gradient, None, torch.from_numpy(delta), torch.from_numpy(carried)
+def _states(A, W, epsilon, g, x0):
+    outputs, y = np.empty_like(g), np.empty_like(g)
+    _forward(A, W, W.dtype.type(epsilon), g, x0, outputs, y)
+    return outputs, [outputs[-1]], [y]
 
 
-def _arguments(A: Tensor | None, W: Tensor, epsilon: float) -> tuple:
-    """Return A, W and epsilon as the kernels take them, all of one type."""
-    W = array(W)
-    return None if A is None else array(A), W, W.dtype.type(epsilon)
+def _gradients(A, W, epsilon, x0, outputs, y, arrived, carried):
+    lambdas, delta, epsilon = np.empty_like(y), np.empty_like(y), W.dtype.type(epsilon)
+    _backward(A, W, epsilon, y, arrived, carried, lambdas, delta)
+    of_A, of_W = product(lambdas, x0, outputs), product(delta, x0, outputs)
+    return lambda: epsilon * of_A(), of_W, None, delta, carried
+
+
+_RESIDUAL = Recurrence(_states, _gradients, saved=(0, 1, 2, 4))
 
 
 @engine("antisymmetric")
 def antisymmetric(weights, state, u):
     """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, epsilon = weights
-    outputs, x, _ = _Residual.apply(None, W, epsilon, drive(u, R, b), state[0])
+    outputs, x = _RESIDUAL(None, W, epsilon, drive(u, R, b), state[0])
     return outputs, (x,)
 
 
@@ -115,5 +88,5 @@ def antisymmetric(weights, state, u):
 def lipschitz(weights, state, u):
     """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`."""
     A, W, R, b, epsilon = weights
-    outputs, x, _ = _Residual.apply(A, W, epsilon, drive(u, R, b), state[0])
+    outputs, x = _RESIDUAL(A, W, epsilon, drive(u, R, b), state[0])
     return outputs, (x,)

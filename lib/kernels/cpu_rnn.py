@@ -18,12 +18,10 @@ Stored: the outputs, which exist anyway. Recomputed: nothing, the slope of tanh 
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, drive, gradient_array, kernel, recurrent_gradient, tanh
+from lib.kernels._cpu import kernel, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -49,37 +47,24 @@ def _backward(W, outputs, from_outputs, carried, delta):
         np.dot(delta[t], W, carried)
 
 
-class _RNN(torch.autograd.Function):
-    @staticmethod
-    def forward(W: Tensor, g: Tensor, x0: Tensor) -> tuple[Tensor, Tensor]:
-        W, g, x0 = array(W), array(g), array(x0)
-        outputs = np.empty_like(g)
-        _forward(W, g, x0, outputs)
-        return torch.from_numpy(outputs), torch.from_numpy(outputs[-1].copy())
+def _states(W, g, x0):
+    outputs = np.empty_like(g)
+    _forward(W, g, x0, outputs)
+    return outputs, [outputs[-1]], []
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        W, _, x0 = inputs
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, x0, output[0])
 
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx, from_outputs: Tensor | None, from_final: Tensor | None
-    ) -> tuple[Tensor | None, ...]:
-        W, x0, outputs = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        delta, carried = np.empty_like(outputs), gradient_array(from_final, x0).copy()
-        _backward(W, outputs, from_outputs, carried, delta)
-        gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[0] else None
-        W_gradient = None if gradient is None else torch.from_numpy(gradient)
-        return W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
+def _gradients(W, x0, outputs, arrived, carried):
+    delta = np.empty_like(outputs)
+    _backward(W, outputs, arrived, carried, delta)
+    return product(delta, x0, outputs), delta, carried
+
+
+_RNN = Recurrence(_states, _gradients, saved=(0, 2))
 
 
 @engine("rnn")
 def rnn(weights, state, u):
     """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights
-    outputs, x = _RNN.apply(W, drive(u, R, b), state[0])
+    outputs, x = _RNN(W, drive(u, R, b), state[0])
     return outputs, (x,)

@@ -28,12 +28,11 @@ all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS`
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, kernel
+from lib.kernels._cpu import kernel
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence
 
 CHUNK_ROWS = 512
 """Rows (steps times sequences) in one product for the weights' gradient."""
@@ -79,7 +78,7 @@ def _norms(adjoints, norms):
 
 def _through_time(
     W: np.ndarray, x: np.ndarray, adjoints: np.ndarray, from_penalty: Callable[[slice], np.ndarray]
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what the penalty leaves at the weights, the states and the last adjoint.
 
     `from_penalty` gives the penalty's derivative by the adjoints of some times, (time, batch, hidden).
@@ -92,83 +91,51 @@ def _through_time(
         now = slice(start, min(start + steps, T))
         k = now.stop - start
         m = from_penalty(now)
-        parts = W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], at_states[now]
-        _coadjoints(*parts)
+        _coadjoints(W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], at_states[now])
         W_gradient -= scaled[:k].reshape(-1, d).T @ gamma[:k].reshape(-1, d)
         gamma[0] = gamma[k]
-    return tuple(torch.from_numpy(part) for part in (W_gradient, at_states, -gamma[0]))
+    return W_gradient, at_states, -gamma[0]
 
 
-def _run(W: Tensor, x: Tensor, last: Tensor) -> np.ndarray:
-    adjoints = np.empty(x.shape, array(x).dtype)
-    adjoints[-1] = array(last)
-    _adjoints(array(W), array(x), adjoints)
-    return adjoints
+def _states(W, x, last):
+    adjoints = np.empty(x.shape, x.dtype)
+    adjoints[-1] = last
+    _adjoints(W, x, adjoints)
+    return adjoints, [], []
 
 
-class _Adjoints(torch.autograd.Function):
-    @staticmethod
-    def forward(W: Tensor, x: Tensor, last: Tensor) -> Tensor:
-        return torch.from_numpy(_run(W, x, last))
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.save_for_backward(*inputs[:2], output)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        W, x, adjoints = (array(saved) for saved in ctx.saved_tensors)
-        return _through_time(W, x, adjoints, array(gradient).__getitem__)
+def _gradients(W, x, adjoints, arrived):
+    return _through_time(W, x, adjoints, arrived.__getitem__)
 
 
-class _AdjointNorms(torch.autograd.Function):
-    @staticmethod
-    def forward(W: Tensor, x: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-        adjoints = _run(W, x, last)
-        norms = np.empty(adjoints.shape[:2], adjoints.dtype)
-        _norms(adjoints, norms)
-        return torch.from_numpy(norms), torch.from_numpy(adjoints)
+def _states_and_norms(W, x, last):
+    adjoints, *_ = _states(W, x, last)
+    norms = np.empty(adjoints.shape[:2], adjoints.dtype)
+    _norms(adjoints, norms)
+    return norms, [], [adjoints]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.save_for_backward(*inputs[:2], *output)
-        ctx.mark_non_differentiable(output[1])
-        ctx.set_materialize_grads(False)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-        if gradient is None:
-            return None, None, None
-        W, x, norms, adjoints = (array(saved) for saved in ctx.saved_tensors)
-        # A norm of zero has many slopes: zero is PyTorch's choice too.
-        slopes = np.divide(array(gradient), norms, out=np.zeros_like(norms), where=norms > 0)
-        return _through_time(W, x, adjoints, lambda now: slopes[now, :, None] * adjoints[now])
+def _gradients_of_norms(W, x, norms, adjoints, arrived):
+    # A norm of zero has many slopes: zero is PyTorch's choice too.
+    slopes = np.divide(arrived, norms, out=np.zeros_like(norms), where=norms > 0)
+    return _through_time(W, x, adjoints, lambda now: slopes[now, :, None] * adjoints[now])
+
+
+_ADJOINTS = Recurrence(_states, _gradients, saved=(0, 1))
+_ADJOINT_NORMS = Recurrence(_states_and_norms, _gradients_of_norms, saved=(0, 1))
 
 
 @engine("rnn/adjoints")
 def rnn_adjoints(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
-    """Return the adjoint states of the basic RNN, in any sign.
+    """Return the adjoints lambda_1..lambda_T of the basic RNN, in any sign, (time, batch, hidden).
 
-    Parameters
-    ----------
-    W : (hidden, hidden)
-        Recurrent weights.
-    outputs : (time, batch, hidden)
-        The states x_1..x_T, as an engine returned them.
-    last : (batch, hidden)
-        The last adjoint, lambda_T.
-
-    Returns
-    -------
-    (time, batch, hidden)
-        lambda_1..lambda_T, differentiable once by all three arguments.
+    They can be differentiated once: by the recurrent weights W, the states (time, batch, hidden) that an engine returned, and
+    the last adjoint (batch, hidden).
     """
-    return _Adjoints.apply(W, outputs, last)
+    return _ADJOINTS(W, outputs, last)[0]
 
 
 @engine("rnn/adjoint_norms")
 def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
     """Return the Euclidean norms of what `rnn_adjoints` returns, (time, batch), differentiable as well."""
-    return _AdjointNorms.apply(W, outputs, last)[0]
+    return _ADJOINT_NORMS(W, outputs, last)[0]

@@ -25,19 +25,10 @@ Stored: the outputs, which exist anyway, z and c. Recomputed: nothing.
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import (
-    array,
-    drive,
-    gradient_array,
-    kernel,
-    recurrent_gradient,
-    sigmoid,
-    tanh,
-)
+from lib.kernels._cpu import kernel, sigmoid, tanh
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
@@ -86,37 +77,21 @@ def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, 
         carried += direct
 
 
-class _SharedGate(torch.autograd.Function):
-    @staticmethod
-    def forward(scalars: Tensor, W: Tensor, g: Tensor, h0: Tensor) -> tuple[Tensor, ...]:
-        scalars, W, g, h0 = (array(part) for part in (scalars, W, g, h0))
-        outputs, gates = np.empty((*g.shape[:2], len(W)), g.dtype), np.empty_like(g)
-        _forward(*scalars, W, g, h0, outputs, gates)
-        return tuple(torch.from_numpy(part) for part in (outputs, outputs[-1].copy(), gates))
+def _states(scalars, W, g, h0):
+    outputs, gates = np.empty((len(g), *h0.shape), g.dtype), np.empty_like(g)
+    _forward(*scalars, W, g, h0, outputs, gates)
+    return outputs, [outputs[-1]], [gates]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        scalars, W, _, h0 = inputs
-        outputs, _, gates = output
-        ctx.mark_non_differentiable(gates)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(scalars, W, h0, outputs, gates)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None, _) -> tuple:
-        scalars, W, h0, outputs, gates = (array(saved) for saved in ctx.saved_tensors)
-        from_outputs = gradient_array(from_outputs, outputs)
-        carried = gradient_array(from_final, h0).copy()
-        delta, delta_state = np.empty_like(gates), np.empty_like(outputs)
-        sums = np.zeros((2, *h0.shape), h0.dtype)
-        states = (W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums)
-        _backward(*scalars, *states)
-        W_gradient = None
-        if ctx.needs_input_grad[1]:
-            W_gradient = torch.from_numpy(recurrent_gradient(delta_state, h0, outputs))
-        of_scalars = torch.from_numpy(np.append(np.zeros(1, h0.dtype), sums.sum(axis=(1, 2))))
-        return of_scalars, W_gradient, torch.from_numpy(delta), torch.from_numpy(carried)
+def _gradients(scalars, W, h0, outputs, gates, arrived, carried):
+    delta, delta_state = np.empty_like(gates), np.empty_like(outputs)
+    sums = np.zeros((2, *h0.shape), h0.dtype)
+    _backward(*scalars, W, h0, outputs, gates, arrived, carried, delta, delta_state, sums)
+    of_scalars = np.append(np.zeros(1, h0.dtype), sums.sum(axis=(1, 2)))
+    return of_scalars, product(delta_state, h0, outputs), delta, carried
+
+
+_SHARED_GATE = Recurrence(_states, _gradients, saved=(0, 1, 3))
 
 
 @engine("fastgrnn")
@@ -125,7 +100,7 @@ def fastgrnn(weights, state, u):
     U, W, b_z, b_h, zeta, nu = weights
     scalars = torch.stack([torch.zeros_like(zeta), zeta + nu, -zeta])
     g = drive(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
-    outputs, h, _ = _SharedGate.apply(scalars, U, g, state[0])
+    outputs, h = _SHARED_GATE(scalars, U, g, state[0])
     return outputs, (h,)
 
 
@@ -133,5 +108,5 @@ def fastgrnn(weights, state, u):
 def gated_antisymmetric(weights, state, u):
     """The gated antisymmetric RNN of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, epsilon = weights
-    outputs, x, _ = _SharedGate.apply(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])
+    outputs, x = _SHARED_GATE(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])
     return outputs, (x,)

@@ -25,17 +25,31 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 """
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from lib.kernels._cpu import array, chains, drive, gradient_array, kernel, over_chains, sigmoid
+from lib.kernels._cpu import ONE, chains, kernel, over_chains, scalar, sigmoid
 from lib.kernels._cpu_engine import engine
+from lib.kernels._recurrence import Recurrence, drive
+
+
+@scalar
+def step(v_f, v_r, g_f, candidate, g_r, c):
+    """Return both gates and the next c."""
+    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
+    return f, r, f * c + (ONE - f) * candidate
+
+
+@scalar
+def pull_back(gates, weighed, before, c, o, back):
+    """Return the deltas of f, candidate, r and highway, and the part of lambda for the step before that needs no weight."""
+    (f, r), (candidate, highway) = gates, weighed
+    arrived = o * r + back
+    d_f = arrived * (before - candidate) * f * (ONE - f)
+    d_r = o * (c - highway) * r * (ONE - r)
+    return d_f, arrived * (ONE - f), d_r, o * (ONE - r), arrived * f
 
 
 @kernel
 def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
-    one = v_f.dtype.type(1)
     v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
     for t in range(len(h)):
         gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
@@ -47,10 +61,8 @@ def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop
             r[t, start:stop],
         )
         for i in range(h_t.size):
-            f_t[i] = sigmoid(gf_t[i] + v_f[i] * before[i])
-            r_t[i] = sigmoid(gr_t[i] + v_r[i] * before[i])
-            c_t[i] = f_t[i] * before[i] + (one - f_t[i]) * x_t[i]
-            h_t[i] = r_t[i] * c_t[i] + (one - r_t[i]) * k_t[i]
+            f_t[i], r_t[i], c_t[i] = step(v_f[i], v_r[i], gf_t[i], x_t[i], gr_t[i], before[i])
+            h_t[i] = r_t[i] * c_t[i] + (ONE - r_t[i]) * k_t[i]
         before = c_t
 
 
@@ -76,7 +88,6 @@ def _backward(
     stop,
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
-    one = v_f.dtype.type(1)
     v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
     vf_sum, vr_sum = vf_gradient[start:stop], vr_gradient[start:stop]
     for t in range(len(c) - 1, -1, -1):
@@ -90,48 +101,31 @@ def _backward(
         df_t, dx_t = f_delta[t, start:stop], x_delta[t, start:stop]
         dr_t, dk_t = r_delta[t, start:stop], k_delta[t, start:stop]
         for i in range(c_t.size):
-            arrived = o_t[i] * r_t[i] + back[i]
-            d_r = o_t[i] * (c_t[i] - k_t[i]) * r_t[i] * (one - r_t[i])
-            d_f = arrived * (before[i] - x_t[i]) * f_t[i] * (one - f_t[i])
+            gates, weighed = (f_t[i], r_t[i]), (x_t[i], k_t[i])
+            d_f, dx_t[i], d_r, dk_t[i], through = pull_back(
+                gates, weighed, before[i], c_t[i], o_t[i], back[i]
+            )
             df_t[i], dr_t[i] = d_f, d_r
-            dx_t[i], dk_t[i] = arrived * (one - f_t[i]), o_t[i] * (one - r_t[i])
             vf_sum[i] += d_f * before[i]
             vr_sum[i] += d_r * before[i]
-            back[i] = arrived * f_t[i] + v_f[i] * d_f + v_r[i] * d_r
+            back[i] = through + v_f[i] * d_f + v_r[i] * d_r
 
 
-class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(*inputs: Tensor) -> tuple[Tensor, ...]:
-        """Take v_f, v_r (batch, hidden), the four drives (time, batch, hidden), and c0 (batch, hidden)."""
-        inputs = [array(part) for part in inputs]
-        h, c, f, r = (np.empty_like(inputs[2]) for _ in range(4))
-        parts = chains(*inputs, h, c, f, r)
-        over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), inputs[0].size)
-        return tuple(torch.from_numpy(part) for part in (h, c[-1].copy(), c, f, r))
+def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
+    h, c, f, r = (np.empty_like(g_f) for _ in range(4))
+    parts = chains(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
+    over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), v_f.size)
+    return h, [c[-1]], [c, f, r]
 
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        v_f, v_r, _, candidate, _, highway, c0 = inputs
-        _, _, c, f, r = output
-        ctx.mark_non_differentiable(c, f, r)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(v_f, v_r, c0, candidate, highway, c, f, r)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_h: Tensor | None, from_final: Tensor | None, *_) -> tuple:
-        saved = [array(part) for part in ctx.saved_tensors]
-        v_f, c0, c = saved[0], saved[2], saved[5]
-        carried = gradient_array(from_final, c0).copy()
-        deltas = [np.empty_like(c) for _ in range(4)]
-        vf_gradient, vr_gradient = np.zeros_like(v_f), np.zeros_like(v_f)
-        parts = chains(
-            *saved, gradient_array(from_h, c), carried, *deltas, vf_gradient, vr_gradient
-        )
-        over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
-        gradients = (vf_gradient, vr_gradient, *deltas, carried)
-        return tuple(torch.from_numpy(part) for part in gradients)
+def _gradients(v_f, v_r, candidate, highway, c0, _, c, f, r, arrived, carried):
+    deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
+    parts = chains(v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums)
+    over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
+    return *sums, *deltas, carried
+
+
+_SRU = Recurrence(_states, _gradients, saved=(0, 1, 3, 5, 6))
 
 
 @engine("sru")
@@ -145,6 +139,6 @@ def sru(weights, state, u):
         (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
         highway = alpha * (x if skip is None else drive(x, skip))
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
-        x, c, *_ = _Layer.apply(v_f, v_r, *drives, c0)
+        x, c = _SRU(v_f, v_r, *drives, c0)
         final.append(c)
     return x, (*final, x[-1])

@@ -38,10 +38,9 @@ import torch
 from torch import Tensor
 
 from lib.kernels._cpu import (
+    ONE,
     array,
     chains,
-    drive,
-    gradient_array,
     kernel,
     over_chains,
     scalar,
@@ -49,6 +48,13 @@ from lib.kernels._cpu import (
 )
 from lib.kernels._cpu_engine import engine
 from lib.kernels._unicornn import Device, Layer, itself, run_layers
+
+
+@scalar
+def oscillate(w, h, alpha, g, y, z):
+    """Return the position and the velocity after a step."""
+    z = z - h * (tanh(w * y + g) + alpha * y)
+    return y + h * z, z
 
 
 @kernel
@@ -59,9 +65,7 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
     for n in range(len(g)):
         g_n, y_n = g[n, start:stop], y[n, start:stop]
         for i in range(g_n.size):
-            s = tanh(w_[i] * y_before[i] + g_n[i])
-            z_now[i] -= h_[i] * (s + alpha * y_before[i])
-            y_n[i] = y_before[i] + h_[i] * z_now[i]
+            y_n[i], z_now[i] = oscillate(w_[i], h_[i], alpha, g_n[i], y_before[i], z_now[i])
         if n + 1 == (kept + 1) * every:
             z_kept = z[kept, start:stop]
             for i in range(z_kept.size):
@@ -71,18 +75,20 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
 
 
 @scalar
-def _adjoint_step(w, h, alpha, one, s, y_before, z, arrived, mu):
-    """Return lambda and mu as the step before finds them, delta, and the parts of the gradients of w and h."""
+def pull_back(w, h, alpha, s, y, z, arrived, mu):
+    """Return lambda and mu as the step before finds them, delta, and the part of the gradient of h.
+
+    `y` is the position before the step, `z` the velocity after it.
+    """
     mu = mu + h * arrived
-    delta = -h * mu * (one - s * s)
-    h_part = arrived * z - mu * (s + alpha * y_before)
-    return arrived + w * delta - h * alpha * mu, mu, delta, delta * y_before, h_part
+    delta = -h * mu * (ONE - s * s)
+    h_part = arrived * z - mu * (s + alpha * y)
+    return arrived + w * delta - h * alpha * mu, mu, delta, h_part
 
 
 @kernel
 def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop):
     """Without `z` recover it. The carried gradients, of the final state, become those of the initial one."""
-    one = w.dtype.type(1)
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
     for n in range(len(y) - 1, -1, -1):
@@ -92,10 +98,10 @@ def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum
         for i in range(g_n.size):
             velocity = (y_n[i] - y_before[i]) / h_[i] if z is None else z_n[i]
             s = tanh(w_[i] * y_before[i] + g_n[i])
-            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
-                w_[i], h_[i], alpha, one, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
+            lambda_[i], mu[i], delta_n[i], h_part = pull_back(
+                w_[i], h_[i], alpha, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
             )
-            w_sum[i] += w_part
+            w_sum[i] += delta_n[i] * y_before[i]
             h_sum[i] += h_part
 
 
@@ -104,7 +110,7 @@ def _backward_reversing(
     w, h, alpha, g, y, z, y_end, z_end, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
     """As `_backward`, from `y` and `z` (kept, chains) after every `every` steps, and copies of the final state."""
-    one, kept = w.dtype.type(1), len(y)
+    kept = len(y)
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
     y_now, z_now = y_end[start:stop], z_end[start:stop]
@@ -118,10 +124,10 @@ def _backward_reversing(
         for i in range(g_n.size):
             y_before = y_now[i] - h_[i] * z_now[i]  # (7)
             s = tanh(w_[i] * y_before + g_n[i])
-            lambda_[i], mu[i], delta_n[i], w_part, h_part = _adjoint_step(
-                w_[i], h_[i], alpha, one, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
+            lambda_[i], mu[i], delta_n[i], h_part = pull_back(
+                w_[i], h_[i], alpha, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
             )
-            w_sum[i] += w_part
+            w_sum[i] += delta_n[i] * y_before
             h_sum[i] += h_part
             y_now[i] = y_before
             z_now[i] += h_[i] * (s + alpha * y_before)  # (7)
@@ -130,22 +136,8 @@ def _backward_reversing(
 def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     """Run one layer forward, without a graph.
 
-    Parameters
-    ----------
-    w, h, y0, z0 : (batch, hidden)
-        Arrays, as for `recurrence`.
-    alpha
-        Frequency.
-    g : (time, batch, hidden)
-        Drive.
-    every
-        Steps between the velocities returned.
-
-    Returns
-    -------
-    y : (time, batch, hidden)
-    z : (time // every, batch, hidden)
-    z_T : (batch, hidden)
+    Arguments are arrays, as for `recurrence`. Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
+    `every` steps, and z_T.
     """
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
     y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
@@ -166,11 +158,11 @@ def _there(w, h, alpha, g, y0, z0, every):
     return tuple(torch.from_numpy(part) for part in found)
 
 
-def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
+def _back(w, h, alpha, g, way, kept, every, arrived, carried):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
-    carried = [gradient_array(part, w).copy() for part in from_final]
+    arrived, *carried = (array(part) for part in (arrived, *carried))
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
-    ends = chains(gradient_array(from_y, g), *carried, by_g, by_w, by_h)
+    ends = chains(arrived, *carried, by_g, by_w, by_h)
     if way == "reversible":
         y, z, *end = kept
         run, middle = _backward_reversing, (*chains(y, z, *(part.copy() for part in end)), every)
@@ -181,7 +173,7 @@ def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_CPU = Device(_neurons, drive, _there, _back)
+_CPU = Device(_neurons, _there, _back)
 
 
 def recurrence(
@@ -197,18 +189,8 @@ def recurrence(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return y at every time, y_T and z_T of one layer that is driven by g.
 
-    Parameters
-    ----------
-    w, h : (batch, hidden)
-        Recurrent weights and steps of each chain.
-    alpha
-        Frequency.
-    g : (time, batch, hidden)
-        Drive. It is kept in every mode.
-    y0, z0 : (batch, hidden)
-        Initial state.
-    backward, checkpoint
-        As for `unicornn`.
+    `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
+    (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
     """
     return Layer.apply(_CPU, w, h, alpha, y0, z0, backward, checkpoint, itself, g)
 
@@ -217,15 +199,7 @@ def recurrence(
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`.
 
-    Parameters
-    ----------
-    weights
-        `Weights` or `StackedWeights` of `lib.cells.unicornn`.
-    state, u
-        The initial state and the input.
-    backward
-        ``"stored"``, ``"recovered"`` or ``"reversible"``, see above.
-    checkpoint
-        Steps K between the checkpoints of the reversible way back.
+    The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
+    its checkpoints.
     """
     return run_layers(_CPU, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -1,15 +1,15 @@
-r"""IndRNN on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
+r"""IndRNN on the GPU, a layer at a time: one thread for each neuron of each sequence.
 
 Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_indrnn`.
 """
 
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from lib.kernels._cpu import PHI
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import PHI, activate, origin, pipelined, times_slope
-from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
+from lib.kernels._cuda_device import activate, pipelined, times_slope
+from lib.kernels._cuda_engine import check_hidden, engine, per_chain
+from lib.kernels._recurrence import Recurrence, drive
 
 
 @device
@@ -31,10 +31,10 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward(phi, w, g, h0, outputs, T, size, chains):
+def _forward(phi, w, g, h0, outputs, T, chains):
     i = cuda.grid(1)
     if i < chains:
-        _steps((phi, w[i]), h0[i], (g, outputs, origin(i, T, size), size), T)
+        _steps((phi, w[i]), h0[i], (g, outputs, i, chains), T)
 
 
 @device
@@ -59,50 +59,42 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
-def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, size, chains):
+def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, chains):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     i = cuda.grid(1)
     if i < chains:
-        neuron, at = (phi, w[i]), origin(i, T, size)
-        end = at + (T - 1) * size
-        arrays = outputs, from_outputs, delta, end, size
+        neuron, end = (phi, w[i]), i + (T - 1) * chains
+        arrays = outputs, from_outputs, delta, end, chains
         state = _adjoint_steps(neuron, (outputs[end], carried[i], real(0)), arrays, T - 1)
         # What came before the first step is not among the outputs.
         _, carried[i], w_sum[i] = _adjoint_step(
-            neuron, state, (h0[i], from_outputs[at]), arrays, T - 1
+            neuron, state, (h0[i], from_outputs[i]), arrays, T - 1
         )
 
 
-class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, phi: int, w: Tensor, g: Tensor, h0: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.empty_like(g)
-        size = h0[0].numel()
-        launch_chains(_forward, w.numel(), phi, w, g, h0, outputs, g.shape[1], size)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(w, h0, outputs)
-        ctx.phi = phi
-        return outputs, outputs[:, -1].clone()
+def _states(phi, w, g, h0):
+    outputs = torch.empty_like(g)
+    launch_chains(_forward, w.numel(), phi, w, g, h0, outputs, len(g))
+    return outputs, [outputs[-1]], []
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        w, h0, outputs = ctx.saved_tensors
-        from_outputs, carried = gradient(from_outputs, outputs), gradient(from_final, h0).clone()
-        delta, w_gradient = torch.empty_like(outputs), torch.empty_like(w)
-        parts = w, h0, outputs, from_outputs, carried, delta, w_gradient
-        launch_chains(_backward, w.numel(), ctx.phi, *parts, outputs.shape[1], h0[0].numel())
-        return None, w_gradient, delta, carried
+
+def _gradients(phi, w, h0, outputs, arrived, carried):
+    delta, of_w = torch.empty_like(outputs), torch.empty_like(w)
+    parts = w, h0, outputs, arrived, carried, delta, of_w
+    launch_chains(_backward, w.numel(), phi, *parts, len(delta))
+    return of_w, delta, carried
+
+
+_INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3), arrays=False)
 
 
 @engine("indrnn")
 def indrnn(weights, state, u):
-    """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`."""
     layers, phi = weights
-    check_hidden("indrnn", state, layers[0].w.shape[-1])
+    check_hidden("indrnn", state, len(layers[0].w))
     below, final = u, []
     for (W, w, b), h0 in zip(layers, state, strict=True):
-        g = drive("indrnn", below, W, b)
-        below, h = _Layer.apply(PHI[phi], per_chain(w, h0), g, h0.contiguous())
+        below, h = _INDRNN(PHI[phi], per_chain(w, h0), drive(below, W, b), h0)
         final.append(h)
     return below, tuple(final)

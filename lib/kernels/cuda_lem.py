@@ -1,4 +1,4 @@
-r"""LEM on the GPU: one block for some sequences of a run, one thread for each unit.
+r"""LEM on the GPU: one block for some sequences, one thread for each unit.
 
 Forward and adjoint are those of `lib.kernels.cpu_lem`, with p and q for its :math:`q / \Delta t` and :math:`\bar q / \Delta t`, the
 logistic functions of (3). Without `clip` the steps are clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives
@@ -12,27 +12,15 @@ Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, d, device, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, products, sigmoid, tanh
-from lib.kernels._cuda_engine import (
-    check_hidden,
-    drive,
-    engine,
-    gradient,
-    per_chain,
-    recurrent_gradient,
-)
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, sigmoid, tanh
+from lib.kernels._cuda_engine import check_hidden, engine, in_one
+from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels.cpu_lem import clip
 
+_clip = shared(clip)
 _BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
-
-
-@device
-def _clip(step, least, most):
-    low = least if step < least else step  # not max and min: NaN must pass
-    return most if low > most else low
 
 
 @device
@@ -43,22 +31,21 @@ def _slope(dt, p, step):
 
 @kernel
 def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
-    """`limits` (run, 3) holds dt and the bounds of the clipping; `gates` (run, time, batch, 4 d) receives p q s r."""
+    """`limits` holds dt and the bounds of the clipping; `gates` (time, batch, 4 d) receives p q s r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     g_1, g_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
     g_z, g_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_1, by_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_z, by_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
-    run = locate(places, cuda.blockIdx.x, batch, d)
-    dt, least, most = limits[3 * run], limits[3 * run + 1], limits[3 * run + 2]
-    W_at, W_y_at = 3 * run * d * d, run * d * d
-    start, here = run * batch * d, run * T * batch * d
+    locate(places, cuda.blockIdx.x, batch, d)
+    dt, least, most = limits[0], limits[1], limits[2]
+    here = 0
     memory = cuda.shared.array(0, real)
     y_, z_ = 0, d * tile
     for j in range(row, d, rows):
         for i in range(tile):
-            own, there = j * tile + i, start + places[i] + j
+            own, there = j * tile + i, places[i] + j
             memory[y_ + own], memory[z_ + own] = y0[there], z0[there]
     cuda.syncthreads()
     for _ in range(T):
@@ -66,9 +53,9 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
             for i in range(tile):  # under way during the products
                 k = 4 * (here + places[i]) + j
                 g_1[i], g_2[i], g_z[i] = g[k], g[k + d], g[k + 2 * d]
-            products(by_1, W_T, W_at + j, 3 * d, memory, y_, d)
-            products(by_2, W_T, W_at + d + j, 3 * d, memory, y_, d)
-            products(by_z, W_T, W_at + 2 * d + j, 3 * d, memory, y_, d)
+            products(by_1, W_T, j, 3 * d, memory, y_, d)
+            products(by_2, W_T, d + j, 3 * d, memory, y_, d)
+            products(by_z, W_T, 2 * d + j, 3 * d, memory, y_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 p, q, s = (
@@ -84,7 +71,7 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
         for j in range(row, d, rows):
             for i in range(tile):
                 g_y[i] = g[4 * (here + places[i]) + 3 * d + j]
-            products(by_y, W_y_T, W_y_at + j, d, memory, z_, d)
+            products(by_y, W_y_T, j, d, memory, z_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 q, r = gates[k + d], tanh(by_y[i] + g_y[i])
@@ -106,27 +93,26 @@ def _backward(
     gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
     before, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     total = cuda.local.array(tile, real)
-    run = locate(places, cuda.blockIdx.x, batch, d)
-    dt, least, most = limits[3 * run], limits[3 * run + 1], limits[3 * run + 2]
-    W_at, W_y_at = 3 * run * d * d, run * d * d
-    start, here = run * batch * d, (run * T + T - 1) * batch * d
+    locate(places, cuda.blockIdx.x, batch, d)
+    dt, least, most = limits[0], limits[1], limits[2]
+    here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     delta_12z, delta_y = 0, 3 * d * tile
     # Each thread's own: what lambda and mu leave for the step before, and delta of 2 until all may see it.
     lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
     for j in range(row, d, rows):
         for i in range(tile):
-            own, there = j * tile + i, start + places[i] + j
+            own, there = j * tile + i, places[i] + j
             memory[lambda_ + own], memory[mu + own] = y_carried[there], z_carried[there]
     for n in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):  # under way during the product
                 there, k = here + places[i] + j, 4 * (here + places[i]) + j
                 gate[i], candidate[i], arrived[i] = gates[k + d], gates[k + 3 * d], from_y[there]
-                before[i] = y[there - batch * d] if n > 0 else y0[start + places[i] + j]
+                before[i] = y[there - batch * d] if n > 0 else y0[places[i] + j]
                 total[i] = ZERO
             if n < T - 1:
-                products(total, W, W_at + j, d, memory, delta_12z, 3 * d)
+                products(total, W, j, d, memory, delta_12z, 3 * d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 q, r = gate[i], candidate[i]
@@ -142,8 +128,8 @@ def _backward(
             for i in range(tile):
                 there, k = here + places[i] + j, 4 * (here + places[i]) + j
                 gate[i], candidate[i] = gates[k], gates[k + 2 * d]
-                before[i] = z[there - batch * d] if n > 0 else z0[start + places[i] + j]
-            products(total, W_y, W_y_at + j, d, memory, delta_y, d)
+                before[i] = z[there - batch * d] if n > 0 else z0[places[i] + j]
+            products(total, W_y, j, d, memory, delta_y, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 p, s = gate[i], candidate[i]
@@ -159,54 +145,46 @@ def _backward(
         cuda.syncthreads()
         here -= batch * d
     for j in range(row, d, rows):
-        products(total, W, W_at + j, d, memory, delta_12z, 3 * d)
+        products(total, W, j, d, memory, delta_12z, 3 * d)
         for i in range(tile):
-            own, there = j * tile + i, start + places[i] + j
+            own, there = j * tile + i, places[i] + j
             y_carried[there] = memory[lambda_ + own] + total[i]
             z_carried[there] = memory[mu + own]
 
 
-class _LEM(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, W, W_y, limits, g, y0, z0) -> tuple[Tensor, ...]:
-        shape = (*g.shape[:3], y0.shape[2])
-        y, z, gates = g.new_empty(shape), g.new_empty(shape), torch.empty_like(g)
-        parts = W.mT.contiguous(), W_y.mT.contiguous(), limits, g, y0, z0, y, z, gates
-        launch_rows(_forward, y0, *parts, g.shape[1], buffers=_BUFFERS)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(W, W_y, limits, y0, z0, y, z, gates)
-        return y, y[:, -1].clone(), z[:, -1].clone()
+def _states(W, W_y, limits, g, y0, z0):
+    y, z = (g.new_empty(len(g), *y0.shape) for _ in range(2))
+    gates = torch.empty_like(g)
+    parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
+    launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
+    return y, [y[-1], z[-1]], [z, gates]
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_y: Tensor | None, *from_final: Tensor | None) -> tuple:
-        W, W_y, *saved = ctx.saved_tensors
-        _, y0, _, y, z, gates = saved
-        carried = [gradient(part, y0).clone() for part in from_final]
-        delta = torch.empty_like(gates)
-        parts = W.contiguous(), W_y.contiguous(), *saved, gradient(from_y, y), *carried, delta
-        launch_rows(_backward, y0, *parts, y.shape[1], buffers=_BUFFERS)
-        W_gradient = W_y_gradient = None
-        d = y0.shape[2]
-        if ctx.needs_input_grad[0]:
-            W_gradient = recurrent_gradient(delta[..., : 3 * d], y0, y)
-        if ctx.needs_input_grad[1]:
-            W_y_gradient = torch.bmm(delta[..., 3 * d :].flatten(1, 2).mT, z.flatten(1, 2))
-        return W_gradient, W_y_gradient, None, delta, *carried
+
+def _gradients(W, W_y, limits, y0, z0, y, z, gates, arrived, *carried):
+    delta, d = torch.empty_like(gates), y.shape[2]
+    parts = W, W_y, limits, y0, z0, y, z, gates, arrived, *carried, delta
+    launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS)
+    return (
+        product(delta[..., : 3 * d], y0, y),
+        lambda: delta[..., 3 * d :].reshape(-1, d).T @ z.reshape(-1, d),
+        None,
+        delta,
+        *carried,
+    )
+
+
+_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 4, 5), arrays=False)
 
 
 @engine("lem")
 def lem(weights, state, u):
-    """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, single_scale = weights
-    check_hidden("lem", state, W_y.shape[-1])
-    y0, z0 = (part.contiguous() for part in state)
-    g = drive("lem", u, V, b)
+    check_hidden("lem", state, len(W_y))
+    g = drive(u, V, b)
     if single_scale:
-        infinite = torch.full((*g.shape[:3], g.shape[3]), torch.inf, dtype=g.dtype, device=g.device)
-        g = torch.cat([infinite, g], dim=-1)
-        W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W], dim=-2)
-    least, most = (0, 2) if clip is None else (clip, 1)
-    limits = torch.stack([per_chain(part, y0)[:, 0, 0] for part in (dt, least, most)], dim=-1)
-    y, *final = _LEM.apply(W, W_y, limits, g, y0, z0)
+        g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
+        W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
+    limits = in_one(state[0], dt, *((0, 2) if clip is None else (clip, 1)))
+    y, *final = _LEM(W, W_y, limits, g, *state)
     return y, tuple(final)

@@ -1,4 +1,4 @@
-r"""Four networks of one dense step on the GPU: one block for some sequences of a run, one thread for each row of the matrices.
+r"""Four networks of one dense step on the GPU: one block for some sequences, one thread for each row of the matrices.
 
 The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN share their kernels, which are compiled for each of them
 (`form`). Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`, `lib.kernels.cpu_exponential` and
@@ -13,18 +13,14 @@ the first cache. Each weight read is used for all sequences of the block.
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, modrelu, products, tanh
-from lib.kernels._cuda_engine import (
-    check_hidden,
-    drive,
-    engine,
-    gradient,
-    per_chain,
-    recurrent_gradient,
-)
+from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, tanh
+from lib.kernels._cuda_engine import check_hidden, engine, per_chain
+from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels.cpu_exponential import modrelu
+
+_modrelu = shared(modrelu)
 
 BASIC, MODRELU, EULER, LIPSCHITZ = range(4)
 form = BASIC
@@ -35,7 +31,7 @@ _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5}
 
 @kernel
 def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
-    """`M_T` (run, d, d), or (run, d, 2 d) with A beside W, is transposed; `numbers` (run, d) are the modReLU's b, or epsilon.
+    """`M_T` (d, d), or (d, 2 d) with A beside W, is transposed; `numbers` (d) are the modReLU's b, or epsilon.
 
     `y` receives what tanh gives where that is not the state.
     """
@@ -43,31 +39,31 @@ def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
     places = cuda.local.array(tile, np.int64)
     g_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
     linear = cuda.local.array(tile, real)
-    run = locate(places, cuda.blockIdx.x, batch, d)
+    locate(places, cuda.blockIdx.x, batch, d)
     width = 2 * d if form == LIPSCHITZ else d
-    weights, start, here = run * width * d, run * batch * d, run * T * batch * d
+    here = 0
     memory = cuda.shared.array(0, real)
     x, after = 0, d * tile
     for j in range(row, d, rows):
         for i in range(tile):
-            memory[x + j * tile + i] = x0[start + places[i] + j]
+            memory[x + j * tile + i] = x0[places[i] + j]
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
             for i in range(tile):
                 g_t[i] = g[here + places[i] + j]  # under way during the product
-            products(total, M_T, weights + j, width, memory, x, d)
+            products(total, M_T, j, width, memory, x, d)
             if form == LIPSCHITZ:
-                products(linear, M_T, weights + d + j, width, memory, x, d)
+                products(linear, M_T, d + j, width, memory, x, d)
             for i in range(tile):
                 own, there = j * tile + i, here + places[i] + j
                 value = total[i] + g_t[i]
-                value = modrelu(value, numbers[run * d + j]) if form == MODRELU else tanh(value)
+                value = _modrelu(value, numbers[j]) if form == MODRELU else tanh(value)
                 if form >= EULER:
                     y[there] = value
                     if form == LIPSCHITZ:
                         value += linear[i]
-                    value = memory[x + own] + numbers[run * d + j] * value
+                    value = memory[x + own] + numbers[j] * value
                 memory[after + own] = value
                 outputs[there] = value
         cuda.syncthreads()
@@ -77,14 +73,14 @@ def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
 
 @kernel
 def _backward(M, numbers, y, from_outputs, carried, delta, T, batch):
-    """`carried` is the gradient of the final state and becomes that of the initial one; `delta` is as wide as `M` (run, ., d) is high."""
+    """`carried` is the gradient of the final state and becomes that of the initial one; `delta` is as wide as `M` is high."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     y_t, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     back = cuda.local.array(tile, real)
-    run = locate(places, cuda.blockIdx.x, batch, d)
+    locate(places, cuda.blockIdx.x, batch, d)
     height = 2 * d if form == LIPSCHITZ else d
-    weights, start, here = run * height * d, run * batch * d, (run * T + T - 1) * batch * d
+    here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     deltas, after = 0, height * tile
     lambda_ = 2 * height * tile  # each thread's own
@@ -94,9 +90,9 @@ def _backward(M, numbers, y, from_outputs, carried, delta, T, batch):
                 y_t[i], arrived[i] = y[here + places[i] + j], from_outputs[here + places[i] + j]
             if t == T - 1:
                 for i in range(tile):
-                    back[i] = carried[start + places[i] + j]
+                    back[i] = carried[places[i] + j]
             else:
-                products(back, M, weights + j, d, memory, after, height)
+                products(back, M, j, d, memory, after, height)
             for i in range(tile):
                 own, there = j * tile + i, (here + places[i]) * (height // d) + j
                 value = arrived[i] + back[i]
@@ -104,7 +100,7 @@ def _backward(M, numbers, y, from_outputs, carried, delta, T, batch):
                     if t < T - 1:
                         value += memory[lambda_ + own]
                     memory[lambda_ + own] = value
-                    value *= numbers[run * d + j]
+                    value *= numbers[j]
                 if form == LIPSCHITZ:
                     memory[deltas + d * tile + own], delta[there + d] = value, value
                 if form == MODRELU:
@@ -116,77 +112,67 @@ def _backward(M, numbers, y, from_outputs, carried, delta, T, batch):
         deltas, after = after, deltas
         here -= batch * d
     for j in range(row, d, rows):
-        products(back, M, weights + j, d, memory, after, height)
+        products(back, M, j, d, memory, after, height)
         for i in range(tile):
             value = back[i]
             if form >= EULER:
                 value += memory[lambda_ + j * tile + i]
-            carried[start + places[i] + j] = value
+            carried[places[i] + j] = value
 
 
-class _Dense(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx, form: int, M: Tensor, numbers: Tensor, g: Tensor, x0: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        outputs = torch.empty_like(g)
-        y = torch.empty_like(g) if form >= EULER else g.new_empty(0)
-        parts = M.mT.contiguous(), numbers, g, x0, outputs, y
-        launch_rows(_forward, x0, *parts, g.shape[1], buffers=_BUFFERS[form], form=form)
-        ctx.set_materialize_grads(False)
-        ctx.form = form
-        ctx.save_for_backward(M, numbers, x0, outputs, y)
-        return outputs, outputs[:, -1].clone()
+def _states(form, M, numbers, g, x0):
+    outputs = torch.empty_like(g)
+    y = torch.empty_like(g) if form >= EULER else g.new_empty(0)
+    parts = M.T.contiguous(), numbers, g, x0, outputs, y
+    launch_rows(_forward, x0, *parts, len(g), buffers=_BUFFERS[form], form=form)
+    return outputs, [outputs[-1]], [y] if form >= EULER else []
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        M, numbers, x0, outputs, y = ctx.saved_tensors
-        from_outputs, carried = gradient(from_outputs, outputs), gradient(from_final, x0).clone()
-        delta = outputs.new_empty(*outputs.shape[:3], M.shape[1])
-        parts = M.contiguous(), numbers, y if y.numel() else outputs, from_outputs, carried, delta
-        more = {"buffers": _BUFFERS[ctx.form], "form": ctx.form}
-        launch_rows(_backward, x0, *parts, outputs.shape[1], **more)
-        M_gradient = recurrent_gradient(delta, x0, outputs) if ctx.needs_input_grad[1] else None
-        by_numbers = (delta * outputs.sign()).sum((1, 2)) if ctx.needs_input_grad[2] else None
-        return None, M_gradient, by_numbers, delta[..., : x0.shape[2]], carried
+
+def _gradients(form, M, numbers, x0, outputs, *more):
+    *y, arrived, carried = more
+    delta = outputs.new_empty(*outputs.shape[:2], len(M))
+    parts = M, numbers, *(y or [outputs]), arrived, carried, delta
+    launch_rows(_backward, x0, *parts, len(outputs), buffers=_BUFFERS[form], form=form)
+
+    def of_numbers():
+        return (delta * outputs.sign()).sum((0, 1))
+
+    return product(delta, x0, outputs), of_numbers, delta[..., : x0.shape[1]], carried
+
+
+_DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 4), arrays=False)
 
 
 def _run(cell: str, form: int, M, numbers, state, g) -> tuple[Tensor, tuple[Tensor]]:
-    check_hidden(cell, state, M.shape[-1])
-    outputs, x = _Dense.apply(form, M, numbers, g, state[0].contiguous())
+    check_hidden(cell, state, M.shape[1])
+    outputs, x = _DENSE(form, M, numbers, g, state[0])
     return outputs, (x,)
-
-
-def _per_neuron(epsilon: Tensor | float, x0: Tensor) -> Tensor:
-    return per_chain(epsilon, x0[:, :1]).flatten(1)
 
 
 @engine("rnn")
 def rnn(weights, state, u):
-    """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights
-    return _run("rnn", BASIC, W, W.new_empty(0), state, drive("rnn", u, R, b))
+    return _run("rnn", BASIC, W, W.new_empty(0), state, drive(u, R, b))
 
 
 @engine("exponential")
 def exponential(weights, state, u):
-    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`."""
     B, R, b = weights
-    return _run("exponential", MODRELU, B, b.contiguous(), state, drive("exponential", u, R))
+    return _run("exponential", MODRELU, B, b, state, drive(u, R))
 
 
 @engine("antisymmetric")
 def antisymmetric(weights, state, u):
-    """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, epsilon = weights
-    numbers = _per_neuron(epsilon, state[0])
-    return _run("antisymmetric", EULER, W, numbers, state, drive("antisymmetric", u, R, b))
+    return _run("antisymmetric", EULER, W, per_chain(epsilon, b), state, drive(u, R, b))
 
 
 @engine("lipschitz")
 def lipschitz(weights, state, u):
-    """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`."""
     A, W, R, b, epsilon = weights
-    M, numbers = torch.cat([W, A], dim=1), _per_neuron(epsilon, state[0])
-    return _run("lipschitz", LIPSCHITZ, M, numbers, state, drive("lipschitz", u, R, b))
+    numbers = per_chain(epsilon, b)
+    return _run("lipschitz", LIPSCHITZ, torch.cat([W, A]), numbers, state, drive(u, R, b))

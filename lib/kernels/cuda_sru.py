@@ -1,4 +1,4 @@
-r"""SRU on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
+r"""SRU on the GPU, a layer at a time: one thread for each neuron of each sequence.
 
 Forward and adjoint are those of `lib.kernels.cpu_sru`, with q for its candidate :math:`\tilde x` and x for the highway :math:`k`. The
 drives of f, q and r are the blocks of one array g; q has no bias.
@@ -7,12 +7,14 @@ Stored: g, x and c. Recomputed: f and r, off the critical path.
 """
 
 import torch
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import ONE, origin, pipelined, sigmoid
-from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
+from lib.kernels._cuda_device import ONE, pipelined, shared
+from lib.kernels._cuda_engine import check_hidden, engine, per_chain
+from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels.cpu_sru import pull_back, step
+
+_gated, _pull_back = shared(step), shared(pull_back)
 
 
 @device
@@ -27,8 +29,7 @@ def _step(neuron, c, inputs, arrays, t):
     v_f, v_r = neuron
     g_f, q, g_r, x = inputs
     _, _, states, outputs, at, size, _, _ = arrays
-    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
-    c = f * c + (ONE - f) * q
+    _, r, c = _gated(v_f, v_r, g_f, q, g_r, c)
     states[at + t * size] = c
     outputs[at + t * size] = r * c + (ONE - r) * x
     return c
@@ -37,18 +38,11 @@ def _step(neuron, c, inputs, arrays, t):
 _steps = pipelined(_fetch, _step)
 
 
-@device
-def _gates(i, T, size, d):
-    """Return where the drives of a chain begin in (run, time, batch, 3 d)."""
-    within = i % size
-    return 3 * (i // size * T * size + within // d * d) + within % d
-
-
 @kernel
-def _forward(v_f, v_r, g, x, c0, states, outputs, T, size, d, chains):
+def _forward(v_f, v_r, g, x, c0, states, outputs, T, d, chains):
     i = cuda.grid(1)
     if i < chains:
-        arrays = g, x, states, outputs, origin(i, T, size), size, _gates(i, T, size, d), d
+        arrays = g, x, states, outputs, i, chains, 3 * (i // d * d) + i % d, d
         _steps((v_f[i], v_r[i]), c0[i], arrays, T)
 
 
@@ -67,15 +61,12 @@ def _adjoint_step(neuron, state, inputs, arrays, n):
     back, f_sum, r_sum = state
     (g_f, q, g_r), x, before, arrived = inputs
     _, _, _, _, delta, x_gradient, end, size, gates, d = arrays
-    f, r = sigmoid(g_f + v_f * before), sigmoid(g_r + v_r * before)
-    c = f * before + (ONE - f) * q
-    lambda_ = arrived * r + back
-    d_f = lambda_ * (before - q) * f * (ONE - f)
-    d_r = arrived * (c - x) * r * (ONE - r)
+    f, r, c = _gated(v_f, v_r, g_f, q, g_r, before)
+    d_f, d_q, d_r, d_x, through = _pull_back((f, r), (q, x), before, c, arrived, back)
     there = gates - 3 * n * size
-    delta[there], delta[there + d], delta[there + 2 * d] = d_f, lambda_ * (ONE - f), d_r
-    x_gradient[end - n * size] = arrived * (ONE - r)
-    return f * lambda_ + v_f * d_f + v_r * d_r, f_sum + d_f * before, r_sum + d_r * before
+    delta[there], delta[there + d], delta[there + 2 * d] = d_f, d_q, d_r
+    x_gradient[end - n * size] = d_x
+    return through + v_f * d_f + v_r * d_r, f_sum + d_f * before, r_sum + d_r * before
 
 
 _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
@@ -83,54 +74,47 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 @kernel
 def _backward(
-    v_f, v_r, g, x, c0, states, from_outputs, carried, delta, x_gradient, f_sum, r_sum, T, size, d, chains
+    v_f, v_r, g, x, c0, states, from_outputs, carried, delta, x_gradient, f_sum, r_sum, T, d, chains
 ):  # fmt: skip
     """`carried` is the gradient of the final c and becomes that of the initial one."""
     i = cuda.grid(1)
     if i < chains:
-        neuron, at, gates = (v_f[i], v_r[i]), origin(i, T, size), _gates(i, T, size, d)
-        end, last = at + (T - 1) * size, gates + 3 * (T - 1) * size
-        arrays = g, x, states, from_outputs, delta, x_gradient, end, size, last, d
+        neuron, gates = (v_f[i], v_r[i]), 3 * (i // d * d) + i % d  # where the drives begin
+        end, last = i + (T - 1) * chains, gates + 3 * (T - 1) * chains
+        arrays = g, x, states, from_outputs, delta, x_gradient, end, chains, last, d
         state = _adjoint_steps(neuron, (carried[i], real(0), real(0)), arrays, T - 1)
         # What came before the first step is not among the states.
-        first = (g[gates], g[gates + d], g[gates + 2 * d]), x[at], c0[i], from_outputs[at]
+        first = (g[gates], g[gates + d], g[gates + 2 * d]), x[i], c0[i], from_outputs[i]
         carried[i], f_sum[i], r_sum[i] = _adjoint_step(neuron, state, first, arrays, T - 1)
 
 
-class _Layer(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, v_f, v_r, g, x, c0) -> tuple[Tensor, ...]:
-        states, outputs = torch.empty_like(x), torch.empty_like(x)
-        sizes = g.shape[1], c0[0].numel(), c0.shape[2]
-        launch_chains(_forward, c0.numel(), v_f, v_r, g, x, c0, states, outputs, *sizes)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(v_f, v_r, g, x, c0, states)
-        ctx.sizes = sizes
-        return outputs, states[:, -1].clone()
+def _states(v_f, v_r, g, x, c0):
+    c, outputs = torch.empty_like(x), torch.empty_like(x)
+    launch_chains(_forward, c0.numel(), v_f, v_r, g, x, c0, c, outputs, len(x), c0.shape[1])
+    return outputs, [c[-1]], [c]
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, from_final: Tensor | None) -> tuple:
-        v_f, v_r, g, x, c0, _ = saved = ctx.saved_tensors
-        from_outputs, carried = gradient(from_outputs, x), gradient(from_final, c0).clone()
-        delta, x_gradient, f_sum, r_sum = (torch.empty_like(part) for part in (g, x, v_f, v_r))
-        found = carried, delta, x_gradient, f_sum, r_sum
-        launch_chains(_backward, c0.numel(), *saved, from_outputs, *found, *ctx.sizes)
-        return f_sum, r_sum, delta, x_gradient, carried
+
+def _gradients(v_f, v_r, g, x, c0, _, c, arrived, carried):
+    deltas = [torch.empty_like(part) for part in (g, x, v_f, v_r)]
+    parts = v_f, v_r, g, x, c0, c, arrived, carried, *deltas
+    launch_chains(_backward, c0.numel(), *parts, len(x), c0.shape[1])
+    delta, of_x, *of_v = deltas
+    return *of_v, delta, of_x, carried
+
+
+_SRU = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4), arrays=False)
 
 
 @engine("sru")
 def sru(weights, state, u):
-    """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`, with runs or without."""
+    """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`."""
     layers, alpha = weights
-    check_hidden("sru", state, layers[0].v.shape[-1] // 2)
+    check_hidden("sru", state, len(layers[0].v) // 2)
     below, final = u, []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
-        (v_f, v_r), (b_f, b_r) = v.chunk(2, dim=-1), b.chunk(2, dim=-1)
-        g = drive("sru", below, W, torch.cat([b_f, torch.zeros_like(b_f), b_r], dim=-1))
-        carried = below if skip is None else drive("sru", below, skip)
-        x = (alpha if not isinstance(alpha, Tensor) else alpha.to(g)[:, None, None, None]) * carried
-        x = x.expand(*g.shape[:3], -1).contiguous()
-        below, c = _Layer.apply(per_chain(v_f, c0), per_chain(v_r, c0), g, x, c0.contiguous())
+        (v_f, v_r), (b_f, b_r) = (per_chain(part, c0) for part in v.chunk(2)), b.chunk(2)
+        g = drive(below, W, torch.cat([b_f, torch.zeros_like(b_f), b_r]))
+        highway = alpha * (below if skip is None else drive(below, skip))
+        below, c = _SRU(v_f, v_r, g, highway, c0)
         final.append(c)
-    return below, (*final, below[:, -1])
+    return below, (*final, below[-1])

@@ -1,17 +1,18 @@
-r"""UnICORNN on the GPU, a layer at a time: one thread for each neuron of each sequence of each run.
+r"""UnICORNN on the GPU, a layer at a time: one thread for each neuron of each sequence.
 
 Forward, adjoint and the three ways back are those of `lib.kernels.cpu_unicornn`; here the way back recomputes s off the critical
 path.
 """
 
-from functools import partial
-
 import torch
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
-from lib.kernels._cuda_device import ONE, origin, pipelined, tanh
-from lib.kernels._cuda_engine import check_hidden, drive, engine, gradient, per_chain
+from lib.kernels._cuda_device import pipelined, shared, tanh
+from lib.kernels._cuda_engine import check_hidden, engine, per_chain
 from lib.kernels._unicornn import Device, run_layers
+from lib.kernels.cpu_unicornn import oscillate, pull_back
+
+_oscillate, _pull_back = shared(oscillate), shared(pull_back)
 
 
 @device
@@ -26,8 +27,7 @@ def _step(neuron, state, g, arrays, n):
     w, h, alpha = neuron
     y, z, left, keep = state
     _, outputs, kept, every, at, size = arrays
-    z = z - h * (tanh(w * y + g) + alpha * y)
-    y = y + h * z
+    y, z = _oscillate(w, h, alpha, g, y, z)
     outputs[at + n * size] = y
     left -= 1
     if left == 0:
@@ -40,28 +40,22 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward(w, h, alpha, g, y0, z0, y, z, z_last, every, T, size, chains):
-    """`z` (run, T // every, size) receives the velocity after every `every` steps."""
+def _forward(w, h, alpha, g, y0, z0, y, z, z_last, every, T, chains):
+    """`z` (T // every, chains) receives the velocity after every `every` steps."""
     i = cuda.grid(1)
     if i < chains:
-        arrays = g, y, z, every, origin(i, T, size), size
-        state = y0[i], z0[i], every, origin(i, T // every, size)
+        arrays = g, y, z, every, i, chains
+        state = y0[i], z0[i], every, i
         _, z_last[i], _, _ = _steps((w[i], h[i], alpha[i]), state, arrays, T)
 
 
 @device
 def _adjoint(neuron, state, s, y, z, arrived):
-    """Return delta and the next state: lambda, mu, and the sums for the gradients of w and h.
-
-    `y` is the position before the step, `z` the velocity after it.
-    """
+    """Return delta and the next state: lambda, mu, and the sums for the gradients of w and h."""
     w, h, alpha = neuron
     lambda_, mu, w_sum, h_sum = state
-    lambda_ = lambda_ + arrived
-    mu = mu + h * lambda_
-    delta = h * mu * (s * s - ONE)
-    h_sum = h_sum + (lambda_ * z - mu * (s + alpha * y))
-    return delta, (lambda_ + w * delta - h * alpha * mu, mu, w_sum + delta * y, h_sum)
+    lambda_, mu, delta, h_part = _pull_back(w, h, alpha, s, y, z, lambda_ + arrived, mu)
+    return delta, (lambda_, mu, w_sum + delta * y, h_sum + h_part)
 
 
 @device
@@ -88,16 +82,16 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 @kernel
 def _backward(
-    w, h, alpha, g, y0, y, z, recover, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, size, chains
+    w, h, alpha, g, y0, y, z, recover, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, chains
 ):  # fmt: skip
     """To `recover` velocities, `z` is y. The carried gradients, of the final state, become those of the initial one."""
     i = cuda.grid(1)
     if i < chains:
-        neuron, at = (w[i], h[i], alpha[i]), origin(i, T, size)
-        arrays = g, y, z, from_y, delta, recover, at + (T - 1) * size, size
+        neuron = w[i], h[i], alpha[i]
+        arrays = g, y, z, from_y, delta, recover, i + (T - 1) * chains, chains
         state = y_carried[i], z_carried[i], real(0), real(0)
         state = _adjoint_steps(neuron, state, arrays, T - 1)
-        first = g[at], y0[i], z[at], from_y[at]  # what came before it is not in y
+        first = g[i], y0[i], z[i], from_y[i]  # what came before it is not in y
         y_carried[i], z_carried[i], w_sum[i], h_sum[i] = _adjoint_step(
             neuron, state, first, arrays, T - 1
         )
@@ -131,54 +125,46 @@ _reverse_steps = pipelined(_reverse_fetch, _reverse_step)
 
 @kernel
 def _backward_reversing(
-    w, h, alpha, g, y, z, y_last, z_last, every, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, size, chains
+    w, h, alpha, g, y, z, y_last, z_last, every, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, chains
 ):  # fmt: skip
-    """As `_backward`, from `y` and `z` (run, T // every, size) after every `every` steps, and after the last."""
+    """As `_backward`, from `y` and `z` (T // every, chains) after every `every` steps, and after the last."""
     i = cuda.grid(1)
     if i < chains:
-        arrays = g, y, z, every, from_y, delta, origin(i, T, size) + (T - 1) * size, size
+        arrays = g, y, z, every, from_y, delta, i + (T - 1) * chains, chains
         between = (T - 1) // every  # checkpoints before the last step
-        keep, left = origin(i, T // every, size) + between * size, T - between * every
+        keep, left = i + between * chains, T - between * every
         state = (y_carried[i], z_carried[i], real(0), real(0)), y_last[i], z_last[i], left, keep
         state, _, _, _, _ = _reverse_steps((w[i], h[i], alpha[i]), state, arrays, T)
         y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
 
 
 def _neurons(w, c, dt, alpha, y0):
-    h = per_chain(dt, y0) * per_chain(torch.sigmoid(c), y0)
-    return per_chain(w, y0), h, per_chain(alpha, y0)
+    return per_chain(w, y0), per_chain(dt * torch.sigmoid(c), y0), per_chain(alpha, y0)
 
 
 def _there(w, h, alpha, g, y0, z0, every):
-    runs, T, *shape = g.shape
-    y, z, z_end = (
-        torch.empty_like(g),
-        g.new_empty(runs, T // every, *shape),
-        torch.empty_like(z0),
-    )
-    arrays = w, h, alpha, g, y0, z0, y, z, z_end
-    launch_chains(_forward, w.numel(), *arrays, every, T, w[0].numel())
+    y, z_end = torch.empty_like(g), torch.empty_like(z0)
+    z = g.new_empty(len(g) // every, *z0.shape)
+    launch_chains(_forward, w.numel(), w, h, alpha, g, y0, z0, y, z, z_end, every, len(g))
     return y, z, z_end
 
 
-def _back(w, h, alpha, g, way, kept, every, from_y, from_final):
-    carried = [gradient(part, w).clone() for part in from_final]
+def _back(w, h, alpha, g, way, kept, every, arrived, carried):
     by_w, by_h, by_g = torch.empty_like(w), torch.empty_like(w), torch.empty_like(g)
-    ends = gradient(from_y, g), *carried, by_g, by_w, by_h
     if way == "reversible":
         run, middle = _backward_reversing, (*kept, every)
     else:
         run, middle = _backward, (*(*kept, kept[1])[:3], int(way == "recovered"))
-    launch_chains(run, w.numel(), w, h, alpha, g, *middle, *ends, g.shape[1], w[0].numel())
+    ends = arrived.contiguous(), *carried, by_g, by_w, by_h
+    launch_chains(run, w.numel(), w, h, alpha, g, *middle, *ends, len(g))
     return by_w, by_h, by_g, *carried
 
 
-_GPU = Device(_neurons, partial(drive, "unicornn"), _there, _back)
+_GPU = Device(_neurons, _there, _back)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
-    """UnICORNN, as `lib.kernels.cpu_unicornn.unicornn`, with runs or without."""
-    check_hidden("unicornn", state, weights.layers[0].w.shape[-1])
-    state = tuple(part.contiguous() for part in state)
+    """UnICORNN, as `lib.kernels.cpu_unicornn.unicornn`."""
+    check_hidden("unicornn", state, len(weights.layers[0].w))
     return run_layers(_GPU, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -1,4 +1,1 @@
-"""What can only be known on a GPU: whether the kernels are right there, and what they cost.
-
-``make bench-gpu``, or ``python -m lib.bench.gpu`` on a box without the notebooks' packages.
-"""
+"""What kernels and training cost on a GPU: ``make bench-gpu``, or ``python -m lib.bench.gpu`` on a box without the notebooks' packages."""

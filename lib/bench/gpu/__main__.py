@@ -1,86 +1,69 @@
-"""Check and time every GPU kernel: ``python -m lib.bench.gpu --out data/tables/bench_gpu.csv``.
+"""Time every GPU engine: ``python -m lib.bench.gpu --out data/tables/bench_gpu.csv``; that they are right is what tests/test_gpu.py checks.
 
 Every part runs in a process of its own, so that a kernel that breaks the device breaks no other part, and every
-measurement is a row of the table as soon as it is known. Rows are added to a table that is already there.
+measurement is a row of the table as soon as it is known.
 
-Exit status: 0 where every kernel is right, 1 where one is not or a part failed (speed is reported, not judged), 2 where there is no
-GPU to use.
+Exit status: 0, 1 where a part failed (speed is reported, not judged), 2 where there is no GPU to use.
 """
 
 import argparse
 import subprocess
 import sys
-import time
-import traceback
 from pathlib import Path
 
 import torch
 
-from lib.bench.figure_1 import time_figure_1
-from lib.bench.gpu import checks, slices, speed
-from lib.bench.race import Ledger, Workload, read_rows, sentence
+from lib import kernels
+from lib.bench.figure_1 import on_device, time_figure_1
+from lib.bench.gpu import slices
+from lib.bench.race import Ledger, Workload, engines_on, race, read_rows, sentence, training_pass
+from lib.cells import cell_names, make_cell
 from lib.kernels import _cuda
-from lib.probes.fused import CELLS as PROBED
 
-BATCH, HIDDEN = 128, 128
-"""Of Figure 1's workload. The texts give no number of units; 128 is that of their smallest psMNIST network."""
-LENGTHS = (1000, 2000)
-ROUNDS, FEW_ROUNDS = 30, 5
-"""The fewer where loops of PyTorch are timed beside the kernels."""
-WIDTHS, SLICE, PLACES = (128, 256), 784, 50
-"""Of the slices: widths of the dissertation, time steps of an image, networks in a pass as `lib.training.factorial` has them."""
+FIGURE_1 = [Workload(128, length, 128) for length in (1000, 2000)]
+"""The texts give no number of units; 128 is that of their smallest psMNIST network."""
+PIXELS = Workload(100, 784, 128)
+"""A mini-batch of MNIST's pixels."""
+SLICES = [Workload(32, 784, width) for width in (128, 256)]
+"""A training step of the factorial, of the dissertation's widths."""
 PATIENCE = 600.0
 """Seconds that a part may take."""
-
-_SMI = (
-    "driver_version",
-    "clocks.sm",
-    "clocks.max.sm",
-    "clocks.mem",
-    "power.limit",
-    "temperature.gpu",
-)
+_SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
 
 
 def parts() -> list[str]:
     """Return what there is to do, the surest first."""
-    lengths = [f"figure-1 {length}" for length in LENGTHS]
-    tests = [f"checks {name}" for name in checks.cells()]
-    probes = [f"probe {name}" for name in PROBED]
-    own = [f"slice {name}" for name in slices.CELLS]
-    engines = [f"engines {name}" for name in checks.cells()]
-    return ["machine", *tests, *probes, "newton", *lengths, *own, *engines, "machine"]
+    figures = [f"figure-1 {k}" for k in range(len(FIGURE_1))]
+    engines = [f"engines {n}" for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
+    return ["machine", *figures, *(f"slice {n}" for n in slices.CELLS), *engines, "machine"]
 
 
-def run_part(part: str, ledger: Ledger) -> None:
+def run_part(part: str, ledger: Ledger, device: str = "cuda") -> None:
     """Do one of `parts` here; what fails inside it is a row."""
     kind, _, name = part.partition(" ")
     if kind == "machine":
         _machine(ledger)
-    elif kind == "checks":
-        for dtype in checks.TOLERANCE:
-            _parity(name, dtype, ledger)
-        for check in checks.CHECKS:
-            _outcome(check, name, ledger)
-    elif kind == "probe":
-        speed.probe(name, ledger, rounds=FEW_ROUNDS)
-    elif kind == "newton":
-        speed.newton(ledger, rounds=FEW_ROUNDS)
     elif kind == "engines":
-        speed.time_engines(name, ledger, rounds=FEW_ROUNDS)
+        time_engines(name, PIXELS, ledger, device)
     elif kind == "slice":
-        for hidden in WIDTHS:
+        for workload in SLICES:
             slices.time_slice(
-                name,
-                Workload(32, SLICE, hidden),
-                ledger,
-                places=PLACES,
-                probed=256,
-                rounds=3,
-                device="cuda",
+                name, workload, ledger, places=50, probed=256, rounds=3, device=device
             )
     else:
-        time_figure_1(Workload(BATCH, int(name), HIDDEN), ledger, rounds=ROUNDS, device="cuda")
+        time_figure_1(FIGURE_1[int(name)], ledger, rounds=30, device=device)
+
+
+def time_engines(name: str, workload: Workload, ledger: Ledger, device: str) -> list[dict]:
+    """Time a training pass by each engine of a cell, beside its kernels: what ``auto`` should prefer. Return rows of `race`."""
+    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
+    cell = make_cell(name, workload.inputs, workload.hidden).to(device)
+    entrants = {
+        f"{name}, {engine}": on_device(training_pass(cell, u, engine=engine))
+        for engine in engines_on(name, device)
+    }
+    baselines = [f"{name}, numba-cuda"]
+    return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
 
 
 def _machine(ledger: Ledger) -> None:
@@ -95,49 +78,20 @@ def _machine(ledger: Ledger) -> None:
         "TF32 in cuDNN": torch.backends.cudnn.allow_tf32,
         "TF32 in products": torch.backends.cuda.matmul.allow_tf32,
     }
+    try:
+        command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        facts |= zip(_SMI.split(","), done.stdout.strip().split(", "), strict=True)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        ledger.add("machine", "nvidia-smi", failure=sentence(error))
     for quantity, value in facts.items():
         ledger.add("machine", quantity, value=value)
     if obstacle := _cuda.obstacle():  # the library's layers are timed all the same
         ledger.add("machine", "compiler of the kernels", failure=obstacle)
-    try:
-        command = ["nvidia-smi", f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader", "--id=0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-        for quantity, value in zip(_SMI, done.stdout.strip().split(", "), strict=True):
-            ledger.add("machine", quantity, value=value)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        ledger.add("machine", "nvidia-smi", failure=sentence(error))
 
 
-def _parity(name: str, dtype: torch.dtype, ledger: Ledger) -> None:
-    label = f"parity in {str(dtype).removeprefix('torch.')}"
-    try:
-        worst, deviation, allowed = checks.parity(name, dtype)
-    except Exception as error:  # a kernel that fails is a result; the others are still wanted
-        traceback.print_exc()
-        ledger.add(name, label, passed=False, failure=sentence(error))
-        return
-    limit = {"limit": f"<= {allowed:.1e}", "passed": deviation <= allowed}
-    ledger.add(name, f"{label}: {worst}", value=deviation, unit="relative", **limit)
-
-
-def _outcome(check, name: str, ledger: Ledger) -> None:
-    label = check.__name__.replace("_", " ")
-    start = time.perf_counter()
-    try:
-        check(name)
-    except Exception as error:  # as above
-        traceback.print_exc()
-        ledger.add(name, label, passed=False, failure=sentence(error))
-    else:
-        ledger.add(name, label, value=time.perf_counter() - start, unit="s", passed=True)
-
-
-def is_wrong(row: dict) -> bool:
-    """Return whether a row says that a kernel is wrong; a goal of speed that was missed is none such."""
-    return str(row["passed"]) == "False" and row["unit"] != "ratio"
-
-
-def _in_its_own_process(part: str, out: Path, where: str) -> None:
+def in_its_own_process(part: str, out: Path, where: str) -> None:
+    """Do one of `parts` in another process; that it died is a row."""
     print(part, file=sys.stderr, flush=True)
     command = [sys.executable, "-m", "lib.bench.gpu", "--out", str(out), "--part", part]
     try:
@@ -151,7 +105,7 @@ def _in_its_own_process(part: str, out: Path, where: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m lib.bench.gpu", description=__doc__.split("\n")[0]
+        prog="python -m lib.bench.gpu", description=__doc__.split(":")[0]
     )
     parser.add_argument(
         "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
@@ -159,31 +113,29 @@ def main() -> int:
     parser.add_argument("--look", action="store_true", help="only say whether there is a GPU")
     parser.add_argument("--part", help=f"do this alone: {', '.join(dict.fromkeys(parts()))}")
     arguments = parser.parse_args()
-    if arguments.look and torch.cuda.is_available():
-        print(torch.cuda.get_device_name(0))
-        return 0
     if not torch.cuda.is_available():
-        print(
-            "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine",
-            file=sys.stderr,
+        sentence = (
+            "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
         )
+        print(sentence, file=sys.stderr)
         return 2
     where = torch.cuda.get_device_name(0)
+    if arguments.look:
+        print(where)
+        return 0
     if arguments.part:
         run_part(arguments.part, Ledger(arguments.out, anew=False, where=where))
         return 0
     before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
-    kernels_compile = not _cuda.obstacle()
     for part in parts():
-        if kernels_compile or not part.startswith(("checks", "probe", "newton")):
-            _in_its_own_process(part, arguments.out, where)
+        in_its_own_process(part, arguments.out, where)
     found = read_rows(arguments.out)[before:]
     for row in found:
         if row["quantity"] != "time":
             print("  ".join(row[c] for c in row if c not in ("machine", "versions") and row[c]))
-    wrong = [row for row in found if row["failure"] or is_wrong(row)]
-    print(f"{len(wrong)} rows say that something is wrong, of {len(found)} in {arguments.out}")
-    return 1 if wrong else 0
+    failed = [row for row in found if row["failure"]]
+    print(f"{len(failed)} rows tell of a failure, of {len(found)} in {arguments.out}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -49,26 +49,10 @@ def time_slice(
     rounds: int,
     device: str,
 ) -> list[dict]:
-    """Time a training pass of one network and of many, with and without a graph, their optimisers, and a probe.
+    """Time a training pass of one network and of `places`, with and without a graph, their optimisers, and a probe of `probed` sequences.
 
-    Parameters
-    ----------
-    name
-        The cell.
-    workload
-        Sizes of a batch.
-    ledger, rounds
-        As in `race`.
-    places, probed
-        Networks in a pass, and sequences that are probed at once.
-    device
-        ``cpu`` or ``cuda``.
-
-    Returns
-    -------
-    list of dict
-        The rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, whether
-        it was recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
+    Returns the rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, whether
+    it was recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
     """
     networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
     own = [list(network.parameters()) for network in networks]

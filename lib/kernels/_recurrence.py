@@ -1,0 +1,116 @@
+"""A loop over time and its adjoint as one function that PyTorch can differentiate, once."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+
+class Recurrence(NamedTuple):
+    """A cell's loops as a function ``(*inputs) -> (outputs, *final)`` of tensors and settings.
+
+    Loops of the CPU get and return NumPy arrays in place of tensors (`arrays`), those of the GPU contiguous tensors.
+
+    Attributes
+    ----------
+    forward
+        ``forward(*inputs) -> (outputs, final, kept)``: the outputs (time, batch, hidden), the states after the last input
+        (views will do), and what the way back needs beside the outputs.
+    backward
+        ``backward(*saved, outputs, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is
+        what arrives at the outputs, `carried` at the final states, which it may write over. A gradient that costs a product
+        may be a function that returns it, called where it is wanted.
+    saved
+        Which of the inputs the way back needs.
+    arrays
+        Whether the loops take NumPy arrays.
+    """
+
+    forward: Callable[..., tuple]
+    backward: Callable[..., tuple]
+    saved: tuple[int, ...]
+    arrays: bool = True
+
+    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
+        return _Function.apply(self, *inputs)
+
+    def taken(self, value: Any) -> Any:
+        """Return an input as the loops take it."""
+        if not isinstance(value, Tensor):
+            return value
+        value = value.detach().contiguous()
+        return value.numpy() if self.arrays else value
+
+    def zeros(self, like: Tensor) -> Any:
+        """Return zeros; those of NumPy, for which the system has huge pages, where PyTorch's come page by page."""
+        if self.arrays:
+            return np.zeros(like.shape, like.detach().numpy().dtype)
+        return torch.zeros_like(like)
+
+
+def _tensor(value: Any) -> Any:
+    return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+
+class _Function(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, recurrence: Recurrence, *inputs: Any) -> tuple[Tensor, ...]:
+        outputs, final, kept = recurrence.forward(*map(recurrence.taken, inputs))
+        outputs = _tensor(outputs)
+        kept = [*(inputs[k] for k in recurrence.saved), outputs, *map(_tensor, kept)]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*(part for part in kept if isinstance(part, Tensor)))
+        ctx.others = [None if isinstance(part, Tensor) else (part,) for part in kept]
+        ctx.recurrence = recurrence
+        return outputs, *(_tensor(part).clone() for part in final)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
+        recurrence, tensors = ctx.recurrence, iter(ctx.saved_tensors)
+        kept = [next(tensors) if other is None else other[0] for other in ctx.others]
+        outputs = kept[len(recurrence.saved)]
+        # Absent gradients stayed absent: PyTorch would fill memory with zeros for them.
+        arrived = recurrence.zeros(outputs) if from_outputs is None else from_outputs
+        carried = [
+            recurrence.zeros(outputs[0]) if part is None else recurrence.taken(part.clone())
+            for part in from_final
+        ]
+        found = recurrence.backward(
+            *map(recurrence.taken, kept), recurrence.taken(arrived), *carried
+        )
+        wanted = ctx.needs_input_grad[-len(found) :]
+        gradients = (
+            _tensor(part() if callable(part) else part) if needed else None
+            for part, needed in zip(found, wanted, strict=True)
+        )
+        return *(None for _ in ctx.needs_input_grad[len(found) :]), *gradients
+
+
+def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
+    """Return R u_t + b for all times at once, contiguous (time, batch, rows)."""
+    if u.shape[-1] != R.shape[-1]:
+        raise ValueError(f"expected an input of {R.shape[-1]} features, got {tuple(u.shape)}")
+    return F.linear(u, R, b).contiguous()
+
+
+def recurrent_gradient(delta, x0, outputs):
+    r"""Return :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), over times and sequences; of arrays or tensors.
+
+    `delta` (time, batch, rows) are the adjoints of the product of the matrix and the state, `x0` (batch, hidden) is the state
+    before the first input, `outputs` (time, batch, hidden) are those after every input.
+    """
+    gradient = delta[0].T @ x0
+    if len(delta) > 1:
+        rest = delta[1:].reshape(-1, delta.shape[2])
+        gradient += rest.T @ outputs[:-1].reshape(-1, outputs.shape[2])
+    return gradient
+
+
+def product(delta: Any, x0: Any, outputs: Any) -> Callable[[], Any]:
+    """Return `recurrent_gradient` of these arguments, to be computed where it is wanted."""
+    return lambda: recurrent_gradient(delta, x0, outputs)
