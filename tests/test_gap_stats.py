@@ -2,32 +2,25 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from lib.analysis.gaps import (
-    compare_with_penalty,
-    emphasis_table,
-    evenness_table,
-    normalised_adjoints,
-    summarise_emphasis,
-)
-from lib.experiments import coadjoint_gaps, linear_gaps
+from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
 from lib.results.schema import COMPLETED, DIVERGED
 
 
-@pytest.fixture
-def linear():
-    levels = {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]}
-    ds = linear_gaps.SCHEMA.empty(levels, profile="test")
-    ds["emphasis"][0, 0] = [[0, 2, 0], [3, 4, 0], [1, -1, 2]]
-    ds["emphasis"][0, 1] = [[0, 3, 4], [0, 1, 1], [np.nan] * 3]
-    ds["accuracy"][0] = [[1.0, 0.8, 0.3], [0.7, 0.8, np.nan]]
-    ds["departure"][0] = 0.5
-    ds["status"][0] = [[COMPLETED] * 3, [COMPLETED, COMPLETED, DIVERGED]]
-    return ds
-
-
-def test_rank_and_share_of_the_deciding_input(linear):
-    table = emphasis_table(linear)
+def test_rank_and_share_of_the_deciding_input():
+    dims = ("place", "orthogonality", "replicate")
+    emphasis = [[[0, 2, 0], [3, 4, 0], [1, -1, 2]], [[0, 3, 4], [0, 1, 1], [np.nan] * 3]]
+    ds = xr.Dataset(
+        {
+            "emphasis": ((*dims, "time"), np.array([emphasis], float)),
+            "accuracy": (dims, [[[1.0, 0.8, 0.3], [0.7, 0.8, np.nan]]]),
+            "departure": (dims, np.full((1, 2, 3), 0.5)),
+            "status": (dims, [[[COMPLETED] * 3, [COMPLETED, COMPLETED, DIVERGED]]]),
+        },
+        {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]},
+    )
+    table = emphasis_table(ds)
     assert table["rank"].tolist() == [1, 1, 2, 2, 1]
     assert table["share"].tolist() == pytest.approx([1, 16 / 25, 1 / 6, 9 / 25, 1 / 2])
     # Phi(4 / 3); certain without other inputs; below one half with the wrong sign.
@@ -35,43 +28,19 @@ def test_rank_and_share_of_the_deciding_input(linear):
     assert table["expected"][2] < 0.5
 
 
-def test_summary_counts_diverged_networks(linear):
-    summary = summarise_emphasis(emphasis_table(linear), 3).set_index("orthogonality")
-    assert summary["networks"].tolist() == [3, 2] and summary["diverged"].tolist() == [0, 1]
-    assert summary["first"].tolist() == [2, 1]
-    assert summary["accuracy"].tolist() == [0.8, 0.75]
-    assert summary["accuracy_lowest"].tolist() == [0.3, 0.7]
+def test_the_latest_of_the_records_that_validate_best_is_followed():
+    validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
+    dims = ("run", "replicate", "record")
+    test = np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
+    ds = xr.Dataset(
+        {"validation_metric": (dims, validation), "test_metric": (dims, test)}, {"record": range(4)}
+    )
+    np.testing.assert_array_equal(kept_accuracy(ds), [[0.3], [np.nan]])
 
 
-def test_pairs_are_compared_start_by_start(linear):
-    (row,) = compare_with_penalty(emphasis_table(linear)).to_dict("records")
-    assert (row["pairs"], row["better"], row["worse"]) == (2, 0, 1)
-    assert row["difference"] == pytest.approx(-0.15) and row["p"] == 1
-    with pytest.raises(ValueError, match="with and without the penalty"):
-        compare_with_penalty(emphasis_table(linear.isel(orthogonality=[0])))
-
-
-@pytest.fixture
-def adjoints():
-    levels = {"kappa": [0.0, 1.0], "replicate": [0], "sequence": [0, 1], "time": [1, 2]}
-    ds = coadjoint_gaps.SCHEMA.empty(levels, profile="test")
-    ds["adjoint"][0, 0] = [[-400, -300], [-2, -1]]  # norms that no float32 could hold
-    ds["adjoint"][1, 0] = [[-3, -3], [-5, -5]]
-    ds["accuracy"][:] = [[1.0], [0.6]]
-    ds["status"][:] = [[COMPLETED], [DIVERGED]]
-    return ds
-
-
-def test_adjoints_are_normalised_within_their_sequence(adjoints):
-    normalised = normalised_adjoints(adjoints)
-    np.testing.assert_allclose(normalised[0, 0], [[1e-100, 1], [0.1, 1]])
-    assert (normalised[1] == 1).all()
-    adjoints["adjoint"][0, 0, 0] = -np.inf
-    assert normalised_adjoints(adjoints)[0, 0, 0].isnull().all()
-
-
-def test_evenness_is_one_where_all_adjoints_are_equal(adjoints):
-    table = evenness_table(adjoints)
-    assert table["evenness"].tolist() == pytest.approx([(1 + 1 + 0.1 + 0) / 4, 1])
-    assert table["largest"].tolist() == [-150.5, -4]
-    assert table["learned"].tolist() == [1, 0] and table["diverged"].tolist() == [0, 1]
+def test_adjoints_are_normalised_within_their_sequence():
+    norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
+    ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
+    normalised = normalised_adjoints(ds)
+    np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
+    np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])

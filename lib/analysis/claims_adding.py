@@ -1,56 +1,47 @@
 """What the adding problem (section 2.9.1, Figure 2.8) says of the text's claims: who learns, at which length."""
 
-import json
-
 import numpy as np
 import xarray as xr
 
-from lib.analysis.adding import AUTHOR
 from lib.results.claims import Finding, Judges, Scale, geometric_mean, unable
 from lib.results.learned import ADDING_GUESS
 from lib.results.published import load_published
-from lib.results.schema import COMPLETED, DIVERGED, settings_of
+from lib.results.schema import COMPLETED, DIVERGED
 
 judges = Judges("adding")
 
 
 def final_errors(ds: xr.Dataset, architecture: str, time_steps: int) -> np.ndarray:
-    """Return the last test errors of the author's network at its best learning rate, one for each replicate.
+    """Return the last test errors of a network at its best setting, one for each replicate: the author's start, tanh.
 
-    The best has the smallest mean validation error, that of a training that diverged counting as infinite, as in
-    `lib.analysis.adding.chosen_rates`; its own error then is that of having learned nothing.
+    The best has the smallest mean validation error, that of a training that diverged counting as infinite; its own error
+    then is that of having learned nothing.
     """
-    asked = {"architecture": architecture, "time_steps": time_steps, **AUTHOR}
-    if any(name not in ds.dims or level not in ds[name] for name, level in asked.items()):
+    asked = (ds["architecture"] == architecture) & (ds["time_steps"] == time_steps)
+    asked &= ds["start"] == "author"
+    if "activation" in ds.coords:
+        asked &= ds["activation"].isin(["tanh", ""])
+    asked &= ds["status"].isin((COMPLETED, DIVERGED)).any("replicate")
+    part = ds.isel(run=np.flatnonzero(asked))
+    ran, done = part["status"].isin((COMPLETED, DIVERGED)), part["status"] == COMPLETED
+    if not part.sizes["run"]:
         return np.empty(0)
-    part = ds.sel(asked)
-    ran = part["status"].isin((COMPLETED, DIVERGED))
-    if not ran.any():
-        return np.empty(0)
-    last, done = part.isel(checkpoint=-1), part["status"] == COMPLETED
-    validation = last["validation"].where(done, np.inf).where(ran).mean("replicate")
-    best = (
-        last["error"]
-        .where(done, ADDING_GUESS)
-        .where(ran)
-        .isel(learning_rate=int(validation.argmin("learning_rate")))
-    )
-    return best.dropna("replicate").values
+    last = part.isel(record=part["records"] - 1)
+    validation = last["validation_metric"].where(done, np.inf).where(ran).mean("replicate")
+    error = last["test_metric"].where(done, ADDING_GUESS).where(ran)
+    return error.isel(run=int(validation.argmin("run"))).dropna("replicate").values
 
 
 def relative_error(ds: xr.Dataset, architecture: str, time_steps: int) -> Finding:
-    """Return the error of the best learning rate over that of guessing, its geometric mean over replicates."""
-    asked = {"architecture": architecture, "time_steps": time_steps, **AUTHOR}
+    """Return the error of the best setting over that of guessing, its geometric mean over replicates."""
     errors = final_errors(ds, architecture, time_steps)
     if not len(errors):
         return unable("no training from the author's start")
-    settings = settings_of(ds)
-    part = ds["training_steps"].sel(asked)
+    of = ds.isel(run=np.flatnonzero(ds["architecture"] == architecture))
     scale = Scale(
-        sequences=int(part.max()) * settings["batch_size"],
-        width=settings["width"],
+        width=int(of["width"].max()),
         replicates=len(errors),
-        test_size=settings["test_size"],
+        test_size=int(of["test_sequences"].max()),
     )
     # No network is perfect: the last digits of an error must not rule the mean of logarithms.
     return geometric_mean(np.maximum(errors / ADDING_GUESS, 1e-6), scale)
@@ -64,14 +55,19 @@ def _drawn(architecture: str, time_steps: int, learned: bool):
         middle = rng.uniform(0.12, 1.0) if learned else rng.uniform(0.001, 0.85)
         spread = rng.uniform(0.05, 0.5)
         errors = ADDING_GUESS * middle * np.exp(spread * rng.standard_normal(starts))
-        dims = ("architecture", "time_steps", "learning_rate", "start", "activation", "replicate")
-        one = (dims, np.zeros((1, 1, 1, 1, 1, starts), int))
-        curve = ((*dims, "checkpoint"), errors[None, None, None, None, None, :, None])
+        training = ("run", "replicate")
+        curve = ((*training, "record"), errors[None, :, None])
         return xr.Dataset(
-            {"status": one, "training_steps": one, "error": curve, "validation": curve},
-            {"architecture": [architecture], "time_steps": [time_steps], "learning_rate": [0.1]}
-            | {name: [level] for name, level in AUTHOR.items()},
-            {"settings": json.dumps({"batch_size": 1, "width": 1, "test_size": 1})},
+            {
+                "architecture": ("run", [architecture]),
+                "time_steps": ("run", [time_steps]),
+                "status": (training, np.full((1, starts), COMPLETED)),
+                "records": (training, np.ones((1, starts), int)),
+                "validation_metric": curve,
+                "test_metric": curve,
+                **dict.fromkeys(("width", "test_sequences"), ("run", [1])),
+            },
+            {"start": ("run", ["author"])},
         )
 
     return draw

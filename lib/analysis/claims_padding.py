@@ -1,13 +1,12 @@
 """What the padded images (sections 2.7 and 2.8, Table 2.2) say of the text's claims, at the largest width that was run."""
 
-import json
 from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.analysis.padding import attempts, sweep_attempts
+from lib.analysis.padding import SWEEP, attempts, of_table
 from lib.results.claims import (
     Finding,
     Judges,
@@ -20,7 +19,7 @@ from lib.results.claims import (
     smallest,
     unable,
 )
-from lib.results.schema import settings_of
+from lib.results.schema import COMPLETED
 
 RNN = ("adjoint", "coadjoint", "constrained", "reservoir")
 """The methods that train a basic RNN; "linear" is a comparison of ours."""
@@ -35,11 +34,11 @@ class _Results:
     """The accuracies of one width, the largest, after the last epoch."""
 
     def __init__(self, ds: xr.Dataset) -> None:
-        rows = attempts(ds)
+        rows = of_table(attempts(ds))
         self.width = int(rows["width"].max())
         self.rows = rows[rows["width"] == self.width]
         self.datasets = [name for name in pd.unique(rows["dataset"]) if name in TEXT]
-        self.guess = dict(zip(ds["dataset"].values, ds["largest_class"].values, strict=True))
+        self.guess = dict(zip(ds["dataset"].values, ds["guess_metric"].values, strict=True))
         self.ds = ds
 
     def accuracy(self, dataset: str, padding: int, method: str) -> np.ndarray:
@@ -51,13 +50,12 @@ class _Results:
 
     @property
     def scale(self) -> Scale:
-        settings = settings_of(self.ds)
         return Scale(
-            sequences=settings["train_size"],
-            epochs=settings["epochs"],
+            sequences=int(self.ds["sequences"].max()),
+            epochs=self.ds.sizes["record"],
             width=self.width,
             replicates=self.ds.sizes["replicate"],
-            test_size=settings["test_size"],
+            test_size=int(self.ds["test_sequences"].max()),
         )
 
     def over_guess(self, dataset: str, padding: int, method: str) -> Finding:
@@ -69,48 +67,37 @@ class _Results:
         return difference(*pair, self.scale)
 
 
-def _drawn(**accuracy: float):
+def _drawn(**means: float):
     """Return how to draw results in which the named methods have these mean accuracies, and 0.5 all others."""
 
-    def draw(rng: np.random.Generator, replicates: int = 4) -> xr.Dataset:
-        datasets, paddings = ["mnist", "fashion_mnist"], [0, 4, 8, 12]
-        levels = np.array([accuracy.get(name, 0.5) for name in ALL])
-        shape = (2, 4, len(ALL), 1, replicates, 2, 1)
-        noise = rng.uniform(0.002, 0.05) * rng.standard_normal(shape)
-        dims = ("dataset", "padding", "method", "width", "replicate")
-        sweep = ("sweep_padding", "initialisation", "kappa", "sweep_replicate")
-        points = rng.standard_normal((2, 2, 6, 2))
+    def draw(rng: np.random.Generator, replicates: int = 4, together: bool = False) -> xr.Dataset:
+        table = list(product(TEXT, (0, 4, 8, 12), ALL, [""]))
+        sweep = [(TEXT[1], padding, SWEEP, str(k)) for padding in (0, 3) for k in range(12)]
+        dataset, padding, method, _ = (list(level) for level in zip(*table, *sweep, strict=True))
+        levels = np.array([means.get(name, 0.5) for name in method])[:, None]
+        shape = (len(method), replicates)
+        metric = 5 * rng.standard_normal(shape)
+        accuracy = levels + rng.uniform(0.002, 0.05) * rng.standard_normal(shape)
+        accuracy = accuracy - abs(metric) if together else accuracy
+        once = ("run", np.ones(len(method), int))
+        training, stage = ("run", "replicate"), ("run", "replicate", "stage")
         return xr.Dataset(
             {
-                "status": (dims, np.zeros(shape[:5], int)),
-                "accuracy": (
-                    (*dims, "split", "epoch"),
-                    levels[None, None, :, None, None, None, None] + noise,
-                ),
-                "adjoint_first": (dims, np.zeros(shape[:5])),
-                "adjoint_last": (dims, np.zeros(shape[:5])),
-                "sweep_status": (sweep, np.zeros(points.shape, int)),
-                "sweep_accuracy": (
-                    (*sweep, "split", "epoch"),
-                    np.stack([points, points], -1)[..., None],
-                ),
-                "sweep_adjoint_first": (sweep, 5 * rng.standard_normal(points.shape)),
-                "sweep_adjoint_last": (sweep, np.zeros(points.shape)),
-                "largest_class": (("dataset",), [0.1, 0.1]),
+                "network": ("run", method),
+                "status": (training, np.full(shape, COMPLETED)),
+                "records": (training, np.ones(shape, int)),
+                "test_metric": ((*training, "record"), accuracy[..., None]),
+                "adjoint_norm_first": (stage, metric[..., None]),
+                "adjoint_norm_last": (stage, np.zeros((*shape, 1))),
+                "guess_metric": ("run", np.full(len(method), 0.1)),
+                **dict.fromkeys(("width", "sequences", "test_sequences"), once),
             },
-            {"dataset": datasets, "padding": paddings, "method": list(ALL), "width": [100]}
-            | {"replicate": range(replicates), "split": ["train", "test"], "sweep_padding": [0, 3]},
-            {"settings": json.dumps({"train_size": 1, "epochs": 1, "test_size": 1})},
+            {"run": range(len(method)), "replicate": range(replicates), "stage": ["trained"]}
+            | {"record": [0], "dataset": ("run", dataset), "padding": ("run", padding)}
+            | {"input_scale": ("run", ["1/T"] * len(method))},
         )
 
     return draw
-
-
-def _accuracy_rises(rng: np.random.Generator) -> xr.Dataset:
-    """Draw a sweep whose accuracy rises as the metric comes nearer to zero."""
-    ds = _drawn()(rng)
-    nearness = -abs(ds["sweep_adjoint_first"])
-    return ds.assign(sweep_accuracy=ds["sweep_accuracy"] + nearness)
 
 
 @judges.judge("diss-2.7-pad0-similar", false=_drawn(adjoint=0.6, reservoir=0.58))
@@ -131,7 +118,9 @@ def lstm_last(ds: xr.Dataset) -> Finding:
     """Paddings with a single LSTM give no interval and are left out, and named."""
     results = _Results(ds)
     found, left_out = [], set()
-    for name, padding in product(results.datasets, ds["padding"].values[ds["padding"] > 0]):
+    for name, padding in product(
+        results.datasets, sorted(results.rows["padding"][results.rows["padding"] > 0].unique())
+    ):
         if len(results.accuracy(name, padding, "lstm")) < 2:
             left_out.add(f"{padding}x")
             continue
@@ -190,23 +179,21 @@ def coadjoint_leads(ds: xr.Dataset) -> Finding:
 
 
 def _nearness(ds: xr.Dataset, padding: int) -> Finding:
-    swept = settings_of(ds).get("sweep", {}).get("dataset", TEXT[-1])
-    if swept not in TEXT:
-        return unable(f"the sweep is over {swept}, which is no data set of the text")
-    rows = sweep_attempts(ds)
-    rows = rows[(rows["padding"] == padding) & np.isfinite(rows["metric"])].dropna(
-        subset=["accuracy"]
-    )
+    rows = attempts(ds)
+    rows = rows[(rows["method"] == SWEEP) & (rows["padding"] == padding)]
+    if instead := set(rows["dataset"]) - set(TEXT):
+        return unable(f"the sweep is over {min(instead)}, which is no data set of the text")
+    rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
     if rows.empty:
         return unable("no attempt of the sweep has a metric")
     return correlation(rows["accuracy"], -rows["metric"].abs(), _Results(ds).scale)
 
 
-@judges.judge("diss-2.8-no-relation", false=_accuracy_rises)
+@judges.judge("diss-2.8-no-relation", false=lambda rng: _drawn()(rng, together=True))
 def no_relation_without_padding(ds: xr.Dataset) -> Finding:
     return _nearness(ds, 0)
 
 
 @judges.judge("diss-2.8-relation", false=_drawn())
 def relation_with_padding(ds: xr.Dataset) -> Finding:
-    return _nearness(ds, int(ds["sweep_padding"].max()))
+    return _nearness(ds, int(ds["padding"].where(ds["network"] == SWEEP).max()))

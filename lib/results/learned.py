@@ -63,7 +63,12 @@ def stands_in(ds: xr.Dataset) -> bool:
         return True
     if "dataset" in ds.coords and set(STAND_INS) & set(ds["dataset"].values.ravel().tolist()):
         return True
-    return any(stand_in(task, "") for task in ds["task"].values.tolist()) if "task" in ds else False
+    settings = "task_settings" if "task_settings" in ds else "task"
+    return (
+        any(stand_in(task, "") for task in ds[settings].values.tolist())
+        if settings in ds
+        else False
+    )
 
 
 def _above_the_guess_of_its_task(ds: xr.Dataset) -> xr.DataArray:
