@@ -25,7 +25,7 @@ def prepare(name: str, folder: str | Path) -> Path:
     """
     if name not in SETS:
         raise ValueError(f"unknown dataset {name!r}; known: {', '.join(source_names())}")
-    row = {key: value for key, value in SETS[name].items() if key != "title"}
+    row = dict(SETS[name])
     read = READERS[row.pop("reader")](**row.pop("settings", {}))
     return save_prepared(prepared_dataset(name, **row | read), folder)
 
