@@ -43,7 +43,9 @@ def fabricate(data: Path) -> Path:
             caption=f"A line, and a < b & c. {HOSTILE}",
         )
         made.save_claims(judged(runs))
-        write_notebook(data / "executed" / result_set / "22_errors.ipynb", result_set=result_set)
+        write_notebook(
+            data / "made" / "22_errors" / result_set / "22_errors.ipynb", result_set=result_set
+        )
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
@@ -56,9 +58,7 @@ def fabricate(data: Path) -> Path:
 
 def count(data: Path) -> None:
     """Write the coverage table of `data`, as notebook 90 does."""
-    save_coverage(
-        count_coverage(load_artefacts(data), artefacts()), data / "tables" / "coverage.csv"
-    )
+    save_coverage(count_coverage(load_artefacts(data), artefacts()), data / "coverage.csv")
 
 
 def error_rates() -> pd.DataFrame:

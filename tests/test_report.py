@@ -210,9 +210,9 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path):
 
 def test_simulated_results_are_no_evidence(data, tmp_path):
     simulated = shutil.copytree(data, tmp_path / "data")
-    for kind in ("tables", "figures"):
-        shutil.rmtree(simulated / kind / "rebuilt")
-        (simulated / kind / "reference").rename(simulated / kind / "simulated")
+    for folder in simulated.glob("made/*"):
+        shutil.rmtree(folder / "rebuilt")
+        (folder / "reference").rename(folder / "simulated")
     found = load_artefacts(simulated)
     assert (judge_claims(found)["verdict"] == "not judged yet").all()
     summary = summarise(count_coverage(found, artefacts()), artefacts())
@@ -286,7 +286,7 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
 def test_a_notebook_run_for_several_questions_shows_each(data, tmp_path):
     grown = shutil.copytree(data, tmp_path / "data")
     for number in (1, 2):
-        path = grown / "executed" / "rebuilt" / f"30_run_{number}.ipynb"
+        path = grown / "made" / f"30_run_{number}" / "rebuilt" / f"30_run_{number}.ipynb"
         write_notebook(path, title="Several?", result_set="rebuilt", shown=f"## Question {number}")
     asked = questions(load_inputs(grown), {}, {})
     assert [q.title for q in asked if "30_run" in q.copies[0].name] == ["Question 1", "Question 2"]
@@ -296,13 +296,13 @@ def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):
     for name in ("22_errors.failed.ipynb", ".22_errors.partial.ipynb"):
         write_notebook(tmp_path / "executed" / name)
     write_notebook(tmp_path / "executed" / "22_errors.ipynb", result_set="rebuilt")
-    found = load_notebooks(tmp_path / "executed")
+    found = load_notebooks(tmp_path)
     assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
 
 
 def test_same_notebook_twice_is_refused(tmp_path):
     for folder in ("one", "two"):
-        write_notebook(tmp_path / folder / "22_errors.ipynb", result_set="rebuilt")
+        write_notebook(tmp_path / "executed" / folder / "22_errors.ipynb", result_set="rebuilt")
     with pytest.raises(ReportError, match="show the same notebook"):
         load_notebooks(tmp_path)
 
@@ -355,14 +355,14 @@ def test_missing_inputs_are_named(data, tmp_path, capsys):
 )
 def test_damaged_manifest_is_named(data, tmp_path, damage, message):
     copy = shutil.copytree(data, tmp_path / "data")
-    damage(copy / "tables" / "rebuilt" / "22_errors" / "diss-tab-1.7.json")
+    damage(copy / "made" / "22_errors" / "rebuilt" / "tables" / "diss-tab-1.7.json")
     with pytest.raises(ReportError, match=message):
         load_artefacts(copy)
 
 
 def test_stale_coverage_table_is_refused(data, tmp_path):
     copy = shutil.copytree(data, tmp_path / "data")
-    table = copy / "tables" / "coverage.csv"
+    table = copy / "coverage.csv"
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(ReportError, match="run notebook 90 again"):
         build(copy, tmp_path / "report")
@@ -480,7 +480,7 @@ def test_a_copy_for_one_of_several_families_has_one_heading_that_says_which(tmp_
     path = tmp_path / "executed" / "30_models_3.ipynb"
     path.parent.mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    (notebook,) = load_notebooks(path.parent)
+    (notebook,) = load_notebooks(tmp_path)
     assert notebook.title == "Does it? (3)"
     notebooks.write_notebook(notebook, tmp_path / "site", described="this run")
     written = nbformat.read(
