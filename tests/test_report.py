@@ -68,7 +68,10 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(data, tmp_path_factory):
-    return build(data, tmp_path_factory.mktemp("site") / "report").parent
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "secret.txt").write_text("known,to\nknown to the builder alone,0\n")
+    drawing().savefig(folder / "secret.png")
+    return build(data, folder / "report").parent
 
 
 def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
@@ -227,6 +230,14 @@ def test_nothing_that_others_wrote_is_run(site):
         assert not re.search(r"<[^>]*\bonerror=", html), path
         assert "<title>taken" not in html
     assert "kept" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").words
+
+
+def test_no_page_reads_the_builders_files_or_asks_another_host(site):
+    for path in site.rglob("*.html"):
+        assert "known to the builder alone" not in path.read_text(), path
+        assert not [link for link in Page(path).loaded if "//" in link], path
+    assert not list(site.rglob("secret*"))
+    assert "secret.txt" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").text  # to be read
 
 
 def test_pictures_have_sizes(site):
