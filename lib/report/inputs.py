@@ -20,6 +20,8 @@ RESULT_SETS = {
     "simulated": "drawn from the published models",
 }
 """How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
+TOYS = ("smoke", "quick")
+"""Profiles that show that the pipeline works, and are evidence of nothing."""
 SIMULATED = "simulated"
 """Set of results that no network was trained for: it is never evidence."""
 NO_PROFILE = "none"
@@ -80,6 +82,11 @@ class Artefact:
     def name(self) -> str:
         """File name without suffix."""
         return self.manifest.stem
+
+    @property
+    def toy(self) -> bool:
+        """Whether it is proof that the pipeline works, and no evidence."""
+        return self.profile in TOYS
 
     @property
     def folder(self) -> str:
