@@ -43,7 +43,9 @@ def fabricate(data: Path) -> Path:
             caption=f"A line, and a < b & c. {HOSTILE}",
         )
         made.save_claims(judged(runs))
-        write_notebook(data / "executed" / result_set / "22_errors.ipynb", result_set=result_set)
+        write_notebook(
+            data / "made" / "22_errors" / result_set / "22_errors.ipynb", result_set=result_set
+        )
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
@@ -56,9 +58,7 @@ def fabricate(data: Path) -> Path:
 
 def count(data: Path) -> None:
     """Write the coverage table of `data`, as notebook 90 does."""
-    save_coverage(
-        count_coverage(load_artefacts(data), artefacts()), data / "tables" / "coverage.csv"
-    )
+    save_coverage(count_coverage(load_artefacts(data), artefacts()), data / "coverage.csv")
 
 
 def error_rates() -> pd.DataFrame:
@@ -98,6 +98,27 @@ def drawing() -> Figure:
     return figure
 
 
+SECRET = "../../../../secret.txt"
+"""Beside the site, as a page's source would name it."""
+NOSY = [
+    *(
+        f"{fence}{{{name}}} {mark}\n{option}{fence}"
+        for fence in ("```", "~~~", ":::", "- ```")
+        for name, mark, option in (
+            ("include", f"{SECRET}", ""),
+            ("literalinclude", f"{SECRET}", ""),
+            ("raw", "html", f":file: {SECRET}\n"),
+            ("csv-table", "", f":file: {SECRET}\n"),
+            ("eval-rst", "", f".. literalinclude:: {SECRET}\n"),
+        )
+    ),
+    f"{{download}}`x <{SECRET}>`",
+    "![x](https://elsewhere.example/x.png)",
+    "![x](../../../../secret.png)",
+]
+"""Markdown that would read a file of the builder's, or have the reader's browser fetch one."""
+
+
 def write_notebook(
     path: Path, *, title: str = "Does it fail?", more: str = "", shown: str = "", **injected: str
 ) -> None:
@@ -111,6 +132,7 @@ def write_notebook(
         new_output("display_data", {"text/markdown": shown}),
         new_output("display_data", {"text/markdown": f"**Two** of {FORMULA} {HOSTILE}"}),
         new_output("display_data", {"text/markdown": f"```{{raw}} html\n{HOSTILE}\n```"}),
+        *(new_output("display_data", {"text/markdown": text}) for text in NOSY),
         new_output("display_data", {"text/html": f"<b>kept</b>{HOSTILE}", "text/plain": "b"}),
         new_output("display_data", {"application/javascript": "document.title = 'taken'"}),
         new_output("stream", name="stdout", text="first\n"),

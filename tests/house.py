@@ -98,7 +98,7 @@ class House:
             "0": self.written(name) or self.prepared,
             "1": self.written(name),
             "8": self.data / "tables" / f"{name}.csv",
-            "9": self.data / "tables" / "coverage.csv",
+            "9": self.data / "coverage.csv",
         }
         values = {
             "profile": "smoke",
@@ -113,9 +113,9 @@ class House:
         return {key: str(value) for key, value in values.items() if key in known}
 
     def _execute(self, name: str, **changed: str) -> Path:
-        folder = self.data / "executed"
         stem = "_".join([name, *filter(None, [changed.get("group")])])
-        executed = folder / ("rebuilt" if "2" <= name < "8" else "") / f"{stem}.ipynb"
+        folder = self.data / (f"made/{stem}/rebuilt" if "2" <= name < "8" else "executed")
+        executed = folder / f"{stem}.ipynb"
         values = self._values(name) | changed
         given = [text for pair in values.items() for text in ("-p", *pair)]
         command = [

@@ -30,8 +30,8 @@ def frame():
 
 def test_both_folders_exist_from_the_start(tmp_path):
     made = make(tmp_path)
-    assert made.tables == tmp_path / "tables" / "rebuilt" / "22_x"
-    assert made.figures == tmp_path / "figures" / "rebuilt" / "22_x"
+    assert made.tables == tmp_path / "made" / "22_x" / "rebuilt" / "tables"
+    assert made.figures == tmp_path / "made" / "22_x" / "rebuilt" / "figures"
     assert made.tables.is_dir() and made.figures.is_dir()
 
 
@@ -54,7 +54,7 @@ def test_files_inside_the_repository_are_named_from_its_root(tmp_path, frame, mo
     monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
     path = make(tmp_path / "data").save_table(frame, "diss-tab-1.7", caption="")
     manifest = json.loads(path.with_suffix(".json").read_text())
-    assert manifest["file"] == "data/tables/rebuilt/22_x/diss-tab-1.7.csv"
+    assert manifest["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7.csv"
 
 
 def test_a_part_stands_beside_its_artefact(tmp_path, frame):
@@ -93,7 +93,7 @@ def test_an_unknown_artefact_is_refused_with_the_nearest_name(tmp_path, frame):
         ValueError, match="unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab-3.4'"
     ):
         make(tmp_path).save_table(frame, "diss-tab-3.44", caption="")
-    assert list((tmp_path / "tables").rglob("*.*")) == []
+    assert list((tmp_path / "made").rglob("*.*")) == []
 
 
 def test_artefacts_of_our_own_are_welcome(tmp_path, frame):

@@ -126,7 +126,7 @@ def test_no_request_leaves_loopback(site, visits):
 
 def test_every_picture_has_pixels(visits):
     pictures = [(page, *picture) for page, seen in visits.items() for picture in seen["pictures"]]
-    assert any("figures.html" in page for page, *_ in pictures)
+    assert any("/figures/" in page for page, *_ in pictures)
     assert any("/notebooks/" in page for page, *_ in pictures)
     assert [picture for picture in pictures if not picture[-1] > 0] == []
 
@@ -161,7 +161,7 @@ def test_nothing_that_others_wrote_is_run(visits):
 
 def test_a_link_leads_to_its_figure(site, visits, browser):
     """Pictures keep their place while they load, so that what is linked stays in sight."""
-    figures = site.root + "figures.html"
+    figures = site.root + "figures/dissertation.html"
     anchor = [name for name in visits[figures]["anchors"] if "-fig-" in name][-1]
     browser.open(f"{figures}#{anchor}")
     browser.evaluate(PICTURES)

@@ -58,11 +58,7 @@ def _validate_results(house, name):
 
 
 def _validate_artefacts(house, name):
-    manifests = [
-        path
-        for kind in ("tables", "figures")
-        for path in (house.data / kind / "rebuilt").glob(f"{name}*/*.json")
-    ]
+    manifests = list((house.data / "made").glob(f"{name}*/rebuilt/*/*.json"))
     assert manifests, f"{name} made neither a figure nor a table"
     for path in manifests:
         content = json.loads(path.read_text("utf-8"))
@@ -80,7 +76,7 @@ def _validate_bench(house, name):
 
 
 def _validate_coverage(house, name):
-    lines = (house.data / "tables" / "coverage.csv").read_text("utf-8").splitlines()
+    lines = (house.data / "coverage.csv").read_text("utf-8").splitlines()
     assert lines[0].split(",")[:4] == ["id", "profile", "file", "runs"]
     published = (ROOT / "data" / "published" / "artefacts.csv").read_text("utf-8").splitlines()
     listed = {line.split(",")[0] for line in published[1:]}

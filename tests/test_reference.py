@@ -28,11 +28,12 @@ def root(tmp_path):
     status[status == results.MISSING] = results.DIVERGED
     path = results.save(ds, tmp_path / RESULTS)
     for folder, name in (
-        (reference.TABLES, "diss-tab-1.7.csv"),
-        (reference.FIGURES, "diss-fig-3.3.png"),
+        ("tables", "diss-tab-1.7.csv"),
+        ("figures", "diss-fig-3.3.png"),
     ):
-        (tmp_path / folder / "22_numerical_errors").mkdir(parents=True)
-        (tmp_path / folder / "22_numerical_errors" / name).write_bytes(b"content")
+        made = tmp_path / reference.MADE / "22_numerical_errors" / "rebuilt" / folder
+        made.mkdir(parents=True)
+        (made / name).write_bytes(b"content")
     _write_lock(tmp_path, hashlib.md5(path.read_bytes()).hexdigest())
     return tmp_path
 
@@ -60,8 +61,8 @@ def test_results_tables_pictures_and_provenance_are_kept(root):
 def test_the_tables_of_every_family_are_kept(root):
     shutil.copy(NOTEBOOKS / "30_tenet.ipynb", root / "notebooks")
     for family in (1, 4):
-        made = root / reference.TABLES / f"30_tenet_{family}"
-        made.mkdir()
+        made = root / reference.MADE / f"30_tenet_{family}" / "rebuilt" / "tables"
+        made.mkdir(parents=True)
         (made / f"diss-tab-{family}.csv").touch()
     kept = reference.keep("factorial", root).parent / "tables" / "factorial"
     names = {path.name for path in kept.iterdir()}
@@ -125,8 +126,7 @@ def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_
 
 
 def test_without_tables_nothing_is_kept(root):
-    for folder in (reference.TABLES, reference.FIGURES):
-        shutil.rmtree(root / folder)
-    with pytest.raises(ResultsError, match="no tables or figures of factorial in data/tables"):
+    shutil.rmtree(root / reference.MADE)
+    with pytest.raises(ResultsError, match="no tables or figures of factorial in data/made"):
         reference.keep("factorial", root)
     assert not (root / "data" / "reference").exists()

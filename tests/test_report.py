@@ -68,7 +68,10 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(data, tmp_path_factory):
-    return build(data, tmp_path_factory.mktemp("site") / "report").parent
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "secret.txt").write_text("known,to\nknown to the builder alone,0\n")
+    drawing().savefig(folder / "secret.png")
+    return build(data, folder / "report").parent
 
 
 def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
@@ -81,7 +84,8 @@ def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
 def test_no_records_of_the_build_are_left(site):
     names = {path.name for path in site.rglob("*")}
     assert names.isdisjoint({".buildinfo", "environment.pickle", "objects.inv", ".doctrees"})
-    assert [path for path in site.parent.iterdir() if path != site] == []
+    left = [path.name for path in site.parent.iterdir() if not path.name.startswith("secret")]
+    assert left == [site.name]
 
 
 def test_every_link_resolves(site):
@@ -210,9 +214,9 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path):
 
 def test_simulated_results_are_no_evidence(data, tmp_path):
     simulated = shutil.copytree(data, tmp_path / "data")
-    for kind in ("tables", "figures"):
-        shutil.rmtree(simulated / kind / "rebuilt")
-        (simulated / kind / "reference").rename(simulated / kind / "simulated")
+    for folder in simulated.glob("made/*"):
+        shutil.rmtree(folder / "rebuilt")
+        (folder / "reference").rename(folder / "simulated")
     found = load_artefacts(simulated)
     assert (judge_claims(found)["verdict"] == "not judged yet").all()
     summary = summarise(count_coverage(found, artefacts()), artefacts())
@@ -220,13 +224,21 @@ def test_simulated_results_are_no_evidence(data, tmp_path):
 
 
 def test_nothing_that_others_wrote_is_run(site):
-    assert "<script>document.title" in Page(site / "figures.html").text  # to be read
+    assert "<script>document.title" in Page(site / "figures" / "dissertation.html").text  # to be read
     for path in site.rglob("*.html"):
         html = path.read_text()
         assert "<script>document.title" not in html, path
         assert not re.search(r"<[^>]*\bonerror=", html), path
         assert "<title>taken" not in html
     assert "kept" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").words
+
+
+def test_no_page_reads_the_builders_files_or_asks_another_host(site):
+    for path in site.rglob("*.html"):
+        assert "known to the builder alone" not in path.read_text(), path
+        assert not [link for link in Page(path).loaded if "//" in link], path
+    assert not list(site.rglob("secret*"))
+    assert "secret.txt" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").text  # to be read
 
 
 def test_pictures_have_sizes(site):
@@ -247,9 +259,9 @@ def test_results_at_chance_are_shaded():
 
 
 def test_gallery_shows_each_figure_with_its_files(site):
-    page = Page(site / "figures.html")
+    page = Page(site / "figures" / "dissertation.html")
     for result_set in ("rebuilt", "reference"):
-        stem = f"files/figures/{result_set}/22_errors/diss-fig-3.3"
+        stem = f"../files/figures/{result_set}/22_errors/diss-fig-3.3"
         assert {f"{stem}.svg", f"{stem}.csv"} <= set(page.links)
         assert f"{stem}.png" in page.loaded
     assert "A line, and a < b & c. <script>" in page.text
@@ -262,7 +274,7 @@ def test_table_page_shows_ours_beside_theirs(site):
 
 
 def test_provenance_is_shown(site):
-    assert "torch 1.2.3" in Page(site / "reference.html").text
+    assert "torch 1.2.3" in Page(next(site.glob("reference/*.html"))).text
 
 
 def test_coverage_page_names_what_is_missing(site):
@@ -278,7 +290,7 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
     write_notebook(grown / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
     count(grown)
     site = build(grown, tmp_path / "report").parent
-    assert "Never seen before." in Page(site / "figures.html").text
+    assert "Never seen before." in Page(site / "figures" / "ours.html").text
     assert "What is new?" in Page(site / "index.html").text
     assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
 
@@ -286,7 +298,7 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
 def test_a_notebook_run_for_several_questions_shows_each(data, tmp_path):
     grown = shutil.copytree(data, tmp_path / "data")
     for number in (1, 2):
-        path = grown / "executed" / "rebuilt" / f"30_run_{number}.ipynb"
+        path = grown / "made" / f"30_run_{number}" / "rebuilt" / f"30_run_{number}.ipynb"
         write_notebook(path, title="Several?", result_set="rebuilt", shown=f"## Question {number}")
     asked = questions(load_inputs(grown), {}, {})
     assert [q.title for q in asked if "30_run" in q.copies[0].name] == ["Question 1", "Question 2"]
@@ -296,13 +308,13 @@ def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):
     for name in ("22_errors.failed.ipynb", ".22_errors.partial.ipynb"):
         write_notebook(tmp_path / "executed" / name)
     write_notebook(tmp_path / "executed" / "22_errors.ipynb", result_set="rebuilt")
-    found = load_notebooks(tmp_path / "executed")
+    found = load_notebooks(tmp_path)
     assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
 
 
 def test_same_notebook_twice_is_refused(tmp_path):
     for folder in ("one", "two"):
-        write_notebook(tmp_path / folder / "22_errors.ipynb", result_set="rebuilt")
+        write_notebook(tmp_path / "executed" / folder / "22_errors.ipynb", result_set="rebuilt")
     with pytest.raises(ReportError, match="show the same notebook"):
         load_notebooks(tmp_path)
 
@@ -355,14 +367,14 @@ def test_missing_inputs_are_named(data, tmp_path, capsys):
 )
 def test_damaged_manifest_is_named(data, tmp_path, damage, message):
     copy = shutil.copytree(data, tmp_path / "data")
-    damage(copy / "tables" / "rebuilt" / "22_errors" / "diss-tab-1.7.json")
+    damage(copy / "made" / "22_errors" / "rebuilt" / "tables" / "diss-tab-1.7.json")
     with pytest.raises(ReportError, match=message):
         load_artefacts(copy)
 
 
 def test_stale_coverage_table_is_refused(data, tmp_path):
     copy = shutil.copytree(data, tmp_path / "data")
-    table = copy / "tables" / "coverage.csv"
+    table = copy / "coverage.csv"
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(ReportError, match="run notebook 90 again"):
         build(copy, tmp_path / "report")
@@ -480,7 +492,7 @@ def test_a_copy_for_one_of_several_families_has_one_heading_that_says_which(tmp_
     path = tmp_path / "executed" / "30_models_3.ipynb"
     path.parent.mkdir()
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    (notebook,) = load_notebooks(path.parent)
+    (notebook,) = load_notebooks(tmp_path)
     assert notebook.title == "Does it? (3)"
     notebooks.write_notebook(notebook, tmp_path / "site", described="this run")
     written = nbformat.read(

@@ -14,9 +14,8 @@ Running stage 'code':
 
 Stage 'prepare' didn't change, skipping
 Running stage 'analyse@22_numerical_errors':
-> python -m lib.run notebooks/22_numerical_errors.ipynb data/executed/{set}/22_numerical_errors.ipynb
+> python -m lib.run notebooks/22_numerical_errors.ipynb data/made/22_numerical_errors/{set}/22_numerical_errors.ipynb
 told by the notebook
-WARNING: 'data/figures/rebuilt/22_numerical_errors' is empty.
 Updating lock file 'dvc.lock'
 
 Stage 'coverage' is cached - skipping run, checking out outputs

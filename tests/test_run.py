@@ -121,6 +121,7 @@ def test_parameters_are_read_with_their_types(tmp_path):
         (["-p", "cuont", "1"], "has no parameter 'cuont'; it has count, rate, flag, name"),
         (["-p", "count", "many"], "parameter count is 'many'; expected a whole number"),
         (["-p", "count", "1", "-p", "count", "2"], "parameter count is given twice"),
+        (["-p", "count", "9" * 5000], "parameter count has 5,000 characters; expected a whole"),
     ],
 )
 def test_wrong_parameters_are_refused_before_anything_runs(tmp_path, arguments, complaint):
@@ -139,6 +140,7 @@ def test_a_notebook_without_parameters_cell_a_missing_one_and_a_broken_one_are_r
     cases = [
         (untagged, "has no cell tagged 'parameters'"),
         (tmp_path / "missing.ipynb", "no notebook at"),
+        (tmp_path / f"{'x' * 300}.ipynb", "expected paths of files that can be there"),
         (broken, "is not a whole Jupyter notebook"),
     ]
     for notebook, complaint in cases:
@@ -373,10 +375,14 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
         ("out.ipynb", ["one", "1.nc"], "expected {set} in it, as there is one for each set"),
         ("{set}.ipynb", ["one", "1.nc", "-s", "one", "2.nc"], "one is given twice; give it once"),
         ("{set}.ipynb", ["../x", "1.nc"], "a set of results is called '../x'; expected letters,"),
+        ("{set}.ipynb", ["", "1.nc"], "a set of results is called ''; expected letters,"),
+        ("{set}.ipynb", ["one", ""], "the set one names no results"),
+        ("loop/{set}.ipynb", ["one", "1.nc"], "expected paths of files that can be there"),
     ],
 )
 def test_wrong_sets_are_refused(tmp_path, output, sets, complaint):
     notebook = _notebook(tmp_path / "a.ipynb", parameters=_SETS)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     done = _run(notebook, tmp_path / output, "-s", *sets)
     assert done.returncode == 2
     assert complaint in done.stderr

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 # What pages with formulas ask for; the rest of MathJax (other input and output formats, speech) stays behind.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
 # Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
-_RECORDS = (".buildinfo", ".doctrees", "objects.inv")
+_RECORDS = (".buildinfo", ".doctrees", "objects.inv", "_sources")
 _IMAGE = re.compile(r'<img\b[^>]*?\bsrc="(?P<source>[^"]+)"[^>]*>')
 
 

@@ -3,7 +3,7 @@
 The site must work from a disk without a network: no script, font or style comes from elsewhere.
 """
 
-from docutils.nodes import Text, math_block, raw
+from docutils.nodes import Text, image, math_block, raw
 
 from lib.report.safe import clean_html
 
@@ -65,7 +65,8 @@ def setup(app) -> None:
     """Connect what the settings above cannot say."""
     app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _keep_tags)
-    app.connect("doctree-read", _clean)
+    app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
+    app.connect("env-before-read-docs", _read_no_files)
 
 
 def _clean(app, doctree) -> None:
@@ -73,6 +74,14 @@ def _clean(app, doctree) -> None:
     if app.env.docname.startswith("notebooks/"):
         for piece in doctree.findall(raw):
             piece.children[:] = [Text(clean_html(piece.astext()))]
+        for picture in list(doctree.findall(image)):
+            if "jupyter_execute" not in picture["uri"]:  # no output: another host's, or a file
+                picture.parent.remove(picture)
+
+
+def _read_no_files(app, _env, _docs) -> None:
+    """Refuse directives that read the builder's files."""
+    app.env.settings["file_insertion_enabled"] = False
 
 
 def _keep_tags(_app, doctree) -> None:

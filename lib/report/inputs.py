@@ -20,6 +20,8 @@ RESULT_SETS = {
     "simulated": "drawn from the published models",
 }
 """How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
+TOYS = ("smoke", "quick")
+"""Profiles that show that the pipeline works, and are evidence of nothing."""
 SIMULATED = "simulated"
 """Set of results that no network was trained for: it is never evidence."""
 NO_PROFILE = "none"
@@ -80,6 +82,11 @@ class Artefact:
     def name(self) -> str:
         """File name without suffix."""
         return self.manifest.stem
+
+    @property
+    def toy(self) -> bool:
+        """Whether it is proof that the pipeline works, and no evidence."""
+        return self.profile in TOYS
 
     @property
     def folder(self) -> str:
@@ -162,12 +169,12 @@ def load_inputs(data: Path) -> Inputs:
     ReportError
         Nothing was executed yet, the coverage table is missing, or a manifest is damaged.
     """
-    notebooks = load_notebooks(data / "executed")
+    notebooks = load_notebooks(data)
     if not notebooks:
         raise ReportError(
-            f"no executed notebook in {data / 'executed'}; run `make repro` first, the report shows what it produced"
+            f"no executed notebook in {data}; run `make repro` first, the report shows what it produced"
         )
-    table = data / "tables" / "coverage.csv"
+    table = data / "coverage.csv"
     if not table.exists():
         raise ReportError(f"no coverage table {table}; run `make repro`, its notebook 90 writes it")
     reference = data / "reference"
@@ -181,7 +188,7 @@ def load_inputs(data: Path) -> Inputs:
 
 
 def load_artefacts(data: Path) -> tuple[Artefact, ...]:
-    """Return every artefact with a manifest in ``tables/`` and ``figures/`` of the folder `data`.
+    """Return every artefact with a manifest in ``made/<notebook>/<set of results>/`` of the folder `data`.
 
     Raises
     ------
@@ -189,10 +196,9 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
         `data` does not exist, a manifest is damaged, or a file it promises is missing.
     """
     if not data.is_dir():
-        raise ReportError(f"no folder {data}; expected the one that holds tables/ and figures/")
+        raise ReportError(f"no folder {data}; expected the one that holds made/")
     # A manifest is written last, so files without one are half-written and are not shown.
-    manifests = [*data.glob("tables/*/*/*.json"), *data.glob("figures/*/*/*.json")]
-    found = [_load_manifest(path) for path in manifests]
+    found = [_load_manifest(path) for path in data.glob("made/*/*/*/*.json")]
     return tuple(
         sorted(
             found,
@@ -206,15 +212,15 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
     )
 
 
-def load_notebooks(executed: Path) -> tuple[Notebook, ...]:
-    """Return the executed notebooks below a folder, by name and set of results.
+def load_notebooks(data: Path) -> tuple[Notebook, ...]:
+    """Return the executed notebooks in ``executed/`` and ``made/`` of the folder `data`, by name and set of results.
 
     The set of results is the notebook's parameter ``result_set``; where it has none, the notebook belongs to the
     run itself.
     """
     found = []
-    for path in executed.rglob("*.ipynb"):
-        hidden = any(part.startswith(".") for part in path.relative_to(executed).parts)
+    for path in [*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]:
+        hidden = any(part.startswith(".") for part in path.relative_to(data).parts)
         # What a failed run leaves for its author (see lib.run) is no result.
         if hidden or path.name.endswith(".failed.ipynb"):
             continue
@@ -303,7 +309,7 @@ def _load_manifest(path: Path) -> Artefact:
         raise ReportError(
             f"{path}: kind is {content['kind']!r}, expected one of {', '.join(SUFFIXES)}"
         )
-    names = {"set of results": path.parts[-3], "notebook": path.parts[-2]}
+    names = {"set of results": path.parts[-3], "notebook": path.parts[-4]}
     names |= {name: content[name] for name in ("artefact", "part", "profile") if content[name]}
     for what, name in names.items():
         if not _SLUG.fullmatch(name):
@@ -313,7 +319,7 @@ def _load_manifest(path: Path) -> Artefact:
     found = Artefact(
         **{field: content[field] for field in _FIELDS},
         result_set=path.parts[-3],
-        notebook=path.parts[-2],
+        notebook=path.parts[-4],
         manifest=path,
     )
     for suffix in SUFFIXES[found.kind]:

@@ -33,20 +33,22 @@ def main() -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        statuses = pool.map(lambda name: _notebook(name, f"reference/{name}", out=LOOK), names)
+        statuses = pool.map(
+            lambda name: _notebook(name, f"made/{name}/reference/{name}", out=LOOK), names
+        )
         for count, (name, status) in enumerate(zip(names, statuses, strict=True), start=1):
             print(f"{count} of {len(names)} notebooks: {name}", flush=True)
             if status:
                 pool.shutdown(cancel_futures=True)
                 return status
-    coverage = LOOK / "tables" / "coverage.csv"
-    status = _notebook("90_coverage", "90_coverage", data_dir=LOOK, out=coverage)
+    coverage = LOOK / "coverage.csv"
+    status = _notebook("90_coverage", "executed/90_coverage", data_dir=LOOK, out=coverage)
     return status or _run("lib.report", "--data", LOOK, "--out", LOOK / "report")
 
 
 def _notebook(name: str, executed: str, **parameters: Path) -> int:
     given = [text for pair in parameters.items() for text in ("-p", *pair)]
-    target = LOOK / "executed" / f"{executed}.ipynb"
+    target = LOOK / f"{executed}.ipynb"
     return _run("lib.run", f"notebooks/{name}.ipynb", target, "-q", *given)
 
 

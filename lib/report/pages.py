@@ -1,5 +1,6 @@
 """Write the pages of the site: MyST Markdown from templates, filled with what the pipeline produced."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,6 @@ from pathlib import Path
 import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
-from PIL import Image
 
 from lib.report import notebooks, tables
 from lib.report.coverage import STATES, state, summarise
@@ -43,10 +43,10 @@ TEXTS = {
     "irnn": "iRNN",
 }
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
+OURS = "ours"
+"""Page of the figures that no text publishes."""
 LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
-_SHAPES = (1.2, 1.8)
-"""Width over height between which a figure can be read in the front page's strip."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,30 @@ class Group:
 
     @property
     def title(self) -> str:
-        """Heading of the artefact, such as ``Table 1.7 · numerical error rate by architecture``."""
-        return f"{self.label} · {self.what}" if self.what else self.label
+        """Heading of the artefact, such as ``Dissertation, Table 1.7 · numerical error rate by architecture``."""
+        return f"{self.name} · {self.what}" if self.what else self.name
+
+    @property
+    def name(self) -> str:
+        """What a reader calls it: its text and its label there."""
+        return f"{TEXTS.get(self.text, self.text)}, {self.label}" if self.text else self.label
 
     def by_result_set(self) -> dict[str, list[Artefact]]:
-        """Return the items by set of results, the main file before its companions."""
+        """Return the items by set of results, the weightiest first and toys last, the main file before its companions."""
         found: dict[str, list[Artefact]] = {}
+        for item in sorted(self.items, key=lambda item: (item.toy, -_weight(item))):
+            found.setdefault(item.result_set, [])
         for item in sorted(self.items, key=lambda item: item.part):
-            found.setdefault(item.result_set, []).append(item)
-        return {name: found[name] for name in dict.fromkeys(item.result_set for item in self.items)}
+            found[item.result_set].append(item)
+        return found
+
+    def serious(self) -> dict[str, list[Artefact]]:
+        """Return those that are more than proof that the pipeline works."""
+        return {name: items for name, items in self.by_result_set().items() if not items[0].toy}
+
+    def toys(self) -> dict[str, list[Artefact]]:
+        """Return those that are proof that the pipeline works, and no more."""
+        return {name: items for name, items in self.by_result_set().items() if items[0].toy}
 
 
 def write_pages(inputs: Inputs, source: Path) -> None:
@@ -87,23 +102,30 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     summary = summarise(inputs.coverage, listed)
     judged = judge_claims(inputs.artefacts)
     labels = dict(zip(listed["id"], listed["label"], strict=True))
+    page_of = {item.artefact: _page_of(item, listed) for item in reversed(inputs.artefacts)}
     asked = questions(
         inputs,
-        _artefacts_of(inputs.artefacts, labels),
+        _artefacts_of(inputs.artefacts, labels, page_of),
         verdicts_by_notebook(judged, inputs.describe),
     )
 
     site.write_notebooks()
-    site.write("figures", groups=figures)
+    by_text: dict[str, list[Group]] = {}
+    for group in figures:
+        by_text.setdefault(group.text or OURS, []).append(group)
+    site.write("figures", texts=by_text)
+    for text, groups in by_text.items():
+        site.write("figures_of", f"figures/{text}", text=text, groups=groups)
     site.write("tables", groups=table_groups, sources=_sources())
     for group in table_groups:
         site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
     site.write("explore", explorers=_explorers(inputs, table_groups))
-    site.write("coverage", texts=_texts(inputs, listed), summary=summary, show=_summary_html)
+    texts = _texts(inputs, listed, page_of)
+    site.write("coverage", texts=texts, summary=summary, states=STATES, show=_summary_html)
     site.write(
         "claims",
         texts=_claims_by_chapter(judged),
-        page_of={item.artefact: _page_of(item) for item in reversed(inputs.artefacts)},
+        page_of=page_of,
         labels=labels,
         found=found_text,
         note=note_text,
@@ -111,11 +133,25 @@ def write_pages(inputs: Inputs, source: Path) -> None:
         region=lambda row: region_text(row["region"]),
         published_value=published_text,
     )
-    site.write("reference", render=provenance_html)
-    site.write("summary", summary=summary, counts=count_verdicts(judged), verdicts=VERDICT_NAMES)
+    site.write("reference")
+    for name, record in inputs.provenance.items():
+        page = f"reference/{_slug(name)}"
+        site.write("reference_of", page, name=name, record=record, render=provenance_html)
+    site.write(
+        "summary",
+        summary=summary,
+        counts=count_verdicts(judged),
+        verdicts=VERDICT_NAMES,
+        core_hours=core_hours,
+    )
     site.write(
         "index",
         summary=summary,
+        answers=answers(judged),
+        page_of=page_of,
+        found=found_text,
+        size=scale_text,
+        region=lambda row: region_text(row["region"]),
         strip=_for_the_front(figures),
         groups=table_groups,
         counts=count_verdicts(judged),
@@ -227,6 +263,7 @@ class _Site:
             caption=caption_html,
             first=_first,
             chapter_name=chapter_name,
+            slug=_slug,
             **content,
         )
         path.write_text(text, encoding="utf-8")
@@ -265,14 +302,27 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
     ]
 
 
+@dataclass(frozen=True)
+class Answer:
+    """One of the questions that the texts answer, and the claims that answer it here."""
+
+    question: str
+    claims: tuple[pd.Series, ...]
+
+
+def answers(judged: pd.DataFrame) -> list[Answer]:
+    """Return the questions of `data/published/questions.csv`, each with its judged claims."""
+    asked, rows = published.questions(), judged.set_index("id", drop=False)
+    return [
+        Answer(row.question, tuple(rows.loc[name] for name in row.claims.split()))
+        for row in asked.itertuples()
+    ]
+
+
 def _for_the_front(figures: list[Group]) -> list[Group]:
-    """Return three figures: of those that do not shrink to nothing, those of the weightiest results."""
-
-    def unfit(group: Group) -> bool:
-        with Image.open(_first(group).path(".png")) as picture:
-            return not _SHAPES[0] <= picture.width / picture.height <= _SHAPES[1]
-
-    return sorted(figures, key=lambda group: (unfit(group), -_weight(_first(group))))[:3]
+    """Return the figure that shows each answer: what `data/published/questions.csv` names, where it was drawn."""
+    by_id = {group.id: group for group in figures}
+    return [by_id[name] for name in published.questions()["figure"] if name in by_id]
 
 
 def _first(group: Group) -> Artefact:
@@ -309,6 +359,13 @@ def scale(item: Artefact) -> str:
     return f"{item.runs:,} runs" if item.runs else "no training needed"
 
 
+def core_hours(provenance: dict[str, dict]) -> float:
+    """Return what all stored results cost, as far as it was recorded."""
+    return (
+        sum(record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()) / 3600
+    )
+
+
 def provenance_html(content: object) -> Markup:
     """Return a provenance record, nested as it may be, as nested lists of names and values."""
     if isinstance(content, dict):
@@ -337,7 +394,9 @@ class _Covered:
     """Of each set of results its label, its number of runs in words, and the page to see it."""
 
 
-def _texts(inputs: Inputs, listed: pd.DataFrame) -> dict[str, list[_Covered]]:
+def _texts(
+    inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]
+) -> dict[str, list[_Covered]]:
     """Return the artefacts of each text, each with what it was rebuilt from."""
     by_file = {item.file: item for item in inputs.artefacts}
     rows = inputs.coverage.groupby("id", sort=False)
@@ -352,7 +411,7 @@ def _texts(inputs: Inputs, listed: pd.DataFrame) -> dict[str, list[_Covered]]:
             if row.file:
                 item = by_file[row.file]
                 words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
-                results.append((badge(item), words, _page_of(item)))
+                results.append((badge(item), words, page_of[item.artefact]))
         found.setdefault(entry.text, []).append(
             _Covered(entry.id, entry.label, entry.what, _needs(entry.data), tuple(results))
         )
@@ -375,14 +434,20 @@ def chapter_name(text: str, chapter: str) -> str:
     )
 
 
-def _page_of(item: Artefact) -> str:
+def _page_of(item: Artefact, listed: pd.DataFrame) -> str:
     if item.kind == "table":
-        return f"tables/{item.artefact}.html#{item.result_set}"
-    return f"figures.html#{item.artefact}"
+        return f"tables/{item.artefact}.html"
+    texts = dict(zip(listed["id"], listed["text"], strict=True))
+    return f"figures/{texts.get(item.artefact, OURS)}.html#{item.artefact}"
+
+
+def _slug(name: str) -> str:
+    """Return a name as part of an address."""
+    return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _artefacts_of(
-    found: Iterable[Artefact], labels: dict[str, str]
+    found: Iterable[Artefact], labels: dict[str, str], page_of: dict[str, str]
 ) -> dict[str, list[tuple[str, str]]]:
     """Return for each notebook the labels and pages of the artefacts it makes, or else of those that it makes parts of."""
     found = list(found)
@@ -392,8 +457,7 @@ def _artefacts_of(
     for item in ours_last:
         if item.kind != "claims" and not (item.part and item.notebook in whole):
             name = labels.get(item.artefact, item.artefact.removeprefix("own-"))
-            page = _page_of(item).partition("#")[0] if item.kind == "table" else _page_of(item)
-            links.setdefault(item.notebook, {}).setdefault(name, page)
+            links.setdefault(item.notebook, {}).setdefault(name, page_of[item.artefact])
     return {notebook: list(pages.items()) for notebook, pages in links.items()}
 
 

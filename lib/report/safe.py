@@ -28,6 +28,9 @@ _ATTRIBUTES = {
 }
 _UNSEEN = re.compile(r"<(script|style)\b.*?(</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 _FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
+# What MyST would carry out: a fence that names a directive, and a role before its text.
+_DIRECTIVE = re.compile(r"^([ \t>*+\d.-]*(?:`{3,}|~{3,}|:{3,}))[ \t]*\{([^}\n]*)\}", re.MULTILINE)
+_ROLE = re.compile(r"\{([\w:.+-]+)\}(?=`)")
 
 
 def caption_html(text: str) -> Markup:
@@ -54,7 +57,14 @@ def choose_outputs(notebook: nbformat.NotebookNode) -> None:
                 shown = {kind: text for kind, text in output["data"].items() if kind in _SHOWN}
                 if "text/plain" in shown and _FORMS.search(shown.get("text/html", "")):
                     del shown["text/html"]  # such as xarray's foldable view: its text says the same
+                if "text/markdown" in shown:
+                    shown["text/markdown"] = to_read(shown["text/markdown"])
                 output["data"] = shown
+
+
+def to_read(markdown: str) -> str:
+    """Return displayed Markdown whose directives and roles are text: an output is data, and asks for no file."""
+    return _ROLE.sub(r"\1 ", _DIRECTIVE.sub(r"\1 \2", markdown))
 
 
 def clean_html(html: str) -> str:

@@ -1,6 +1,6 @@
 """Write the figures and tables of a notebook, each with a manifest that says what it is.
 
-Files go to ``<out>/tables/<result set>/<notebook>/`` and ``<out>/figures/<result set>/<notebook>/``, named by
+Files go to ``tables/`` and ``figures/`` of the folder ``<out>/made/<notebook>/<result set>/``, named by
 the artefact's id in `data/published/artefacts.csv`. The report and the coverage table read the manifests, and
 a manifest is written last: where one exists, its files are whole.
 """
@@ -40,7 +40,7 @@ class Artefacts:
     Parameters
     ----------
     out
-        Folder that receives ``tables/`` and ``figures/``; relative paths count from the repository root.
+        Folder that receives ``made/``; relative paths count from the repository root.
     notebook
         The notebook's name without suffix, such as ``"22_numerical_errors"``.
     result_set
@@ -82,9 +82,8 @@ class Artefacts:
         self.learned = None if ds is None else networks_learned(ds)
         self.stand_in = ds is not None and stands_in(ds)
         self.published_scale = published_scale
-        self.tables = resolve(out) / "tables" / result_set / notebook
-        self.figures = resolve(out) / "figures" / result_set / notebook
-        # Both folders are outputs of the notebook's stage, so both exist even when one stays empty.
+        made = resolve(out) / "made" / notebook / result_set
+        self.tables, self.figures = made / "tables", made / "figures"
         self.tables.mkdir(parents=True, exist_ok=True)
         self.figures.mkdir(parents=True, exist_ok=True)
 

@@ -32,6 +32,11 @@ def sources() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
 
+def questions() -> pd.DataFrame:
+    """Return what the front page answers: ``question``, the ids of the ``claims`` that answer it, the ``figure`` that shows it."""
+    return pd.read_csv(PUBLISHED / "questions.csv", dtype=str, keep_default_na=False)
+
+
 def load_published(artefact: str) -> pd.DataFrame:
     """Return the published numbers of one artefact as a tidy table.
 

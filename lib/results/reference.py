@@ -27,8 +27,7 @@ from lib.run.notebooks import read_parameters
 
 RESULTS = "data/results"
 CACHE = "data/cache"
-TABLES = "data/tables/rebuilt"
-FIGURES = "data/figures/rebuilt"
+MADE = "data/made"
 PACKAGES = (
     "torch",
     "numba",
@@ -69,13 +68,11 @@ def keep(name: str, root: Path = ROOT) -> Path:
         if Path(str(read_parameters(path).get("results", ""))).stem == name
     ]
     made = {
-        "tables": _made(root / TABLES, notebooks, "*.csv"),
-        "figures": _made(root / FIGURES, notebooks, "*.png"),
+        "tables": _made(root / MADE, notebooks, "tables/*.csv"),
+        "figures": _made(root / MADE, notebooks, "figures/*.png"),
     }
     if not any(made.values()):
-        raise ResultsError(
-            f"no tables or figures of {name} in {TABLES}; make them with `make repro`"
-        )
+        raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
     record = provenance(
         results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), _cost(root / CACHE, name)
     )
@@ -157,7 +154,7 @@ def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
     Claims are left out: every run judges them anew on the kept results.
     """
     folders = [f"{stem}{number}" for stem in sorted(notebooks) for number in ("", "_[0-9]")]
-    made = [path for name in folders for path in sorted(folder.glob(f"{name}/{pattern}"))]
+    made = [path for name in folders for path in sorted(folder.glob(f"{name}/rebuilt/{pattern}"))]
     return [path for path in made if path.stem != CLAIMS]
 
 

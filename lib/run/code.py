@@ -117,14 +117,13 @@ def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
     """
     known, labels = [path.stem for path in notebooks(root)], set(sets)
     removed = []
-    for kind in ("executed", "figures", "tables"):
-        for path in (root / "data" / kind).glob("*/*"):
-            # A notebook that is run for several experiments adds their names to its own, or has a folder for them.
-            name = path.name.split(".")[0] if path.parent.name in labels else path.parent.name
-            kept = any(name == stem or name.startswith(f"{stem}_") for stem in known)
-            if not kept and not path.name.startswith("."):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-                removed.append(path.relative_to(root))
+    for path in (root / "data" / "made").glob("*/*"):
+        # A notebook that is run for several families of models adds their numbers to its name.
+        name = path.parent.name
+        stays = any(name == stem or name.startswith(f"{stem}_") for stem in known)
+        if not (stays and path.name in labels):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            removed.append(path.relative_to(root))
     return removed
 
 

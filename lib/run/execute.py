@@ -157,6 +157,8 @@ def main(arguments: list[str]) -> int:
         guard.start(guard.pipeline_ancestors())
     except (NotebookError, ProcessLookupError) as error:
         return _tell(error, 2)
+    except (OSError, RuntimeError) as error:  # a name too long, a loop of links
+        return _tell(f"{error}; expected paths of files that can be there", 2)
     # Sets of strings print in one order.
     os.environ.setdefault("PYTHONHASHSEED", "0")
     # A widget for progress, which a notebook that nobody watches has no use for.
@@ -177,16 +179,18 @@ def main(arguments: list[str]) -> int:
 def _runs(options: argparse.Namespace) -> dict[str, tuple[Path, dict[str, Scalar]]]:
     """Return output and parameters of each run that is asked for, by its set of results."""
     runs = {}
-    for label, results in options.sets or [("", "")]:
-        given = [["results", results], ["result_set", label]] if label else []
-        if label and SET not in str(options.output):
+    for label, results in options.sets or [("", None)]:
+        given = [] if results is None else [["results", results], ["result_set", label]]
+        if given and SET not in str(options.output):
             raise NotebookError(
                 f"the output is {options.output}; expected {SET} in it, as there is one for each set"
             )
-        if label and not _LABEL.fullmatch(label):
+        if given and not _LABEL.fullmatch(label):
             raise NotebookError(
                 f"a set of results is called {label!r}; expected letters, digits, '_' and '-'"
             )
+        if given and not results:
+            raise NotebookError(f"the set {label} names no results; expected the path of a dataset")
         if label in runs:
             raise NotebookError(f"the set of results {label} is given twice; give it once")
         output = Path(str(options.output).replace(SET, label))

@@ -20,6 +20,8 @@ PARAMETERS = "parameters"
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TRUTH = {"true": True, "false": False}
+_DIGITS = 100
+"""No number that a notebook is given is longer."""
 _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
 
 
@@ -121,6 +123,10 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
         return text
     if kind is bool and text in _TRUTH:
         return _TRUTH[text]
+    if len(text) > _DIGITS:
+        raise NotebookError(
+            f"parameter {name} has {len(text):,} characters; expected {_EXPECTED[kind]}, as its default {default!r}"
+        )
     if kind is int and _INTEGER.fullmatch(text):
         return int(text)
     if kind is float and _NUMBER.fullmatch(text) and math.isfinite(float(text)):

@@ -27,7 +27,6 @@ _NOTEBOOK = re.compile(r"^> .*?(notebooks/\S+\.ipynb)")
 _CHATTER = re.compile(
     r"\s*$|> |Updating lock file|Generating lock file|To track the changes|\s*git add |To enable auto staging"
     r"|\s*dvc config|Use `dvc push`|Data and pipelines are up to date"
-    r"|WARNING: 'data/(figures|tables)/\S+' is empty"  # of a notebook that makes none
 )
 _EVERY_TIME = "code"
 
