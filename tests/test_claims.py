@@ -272,7 +272,6 @@ def test_a_judge_is_persuaded_by_data_in_which_its_claim_is_true(experiment, cla
     assert said.count(claims.AGREES) >= 6
 
 
-<<<<<<< HEAD
 def _said(claim, *, true, draws, seed):
     row, rng = WITH_VERB.loc[claim], np.random.default_rng(seed)
     region = Region.parse(row["region"])
@@ -299,21 +298,6 @@ def test_three_trainings_a_side_decide_nothing():
     assert claims.verdict(few, Region.parse(row["region"]))[0] == claims.UNDECIDED
     note = claims.judged_row(row["id"], few)["note"]
     assert "would be “agrees”, but 3 trainings on a side where 5 are asked for" in note
-=======
-def test_a_claim_under_two_readings_asks_for_both():
-    rng = np.random.default_rng(3)
-    soon, late = (claims_irnn._memory({"iRNN K=10": steps})(rng) for steps in (200.0, 700.0))
-    ours = np.flatnonzero(late["label"].to_series().str.startswith("iRNN"))
-    minus = late.isel(run=ours)
-    minus = minus.assign(label=minus["label"].astype(object) + claims_irnn.MINUS)
-    both = xr.concat(
-        [soon, minus.assign_coords(run=minus["run"].astype(object) + claims_irnn.MINUS)], "run"
-    )
-    judge = claims_irnn.memory.judges["irnn-4.2-twice"]
-    region = Region.parse(claims.claims().loc["irnn-4.2-twice", "region"])
-    assert claims.verdict(judge(soon), region)[0] == claims.AGREES
-    assert claims.verdict(judge(both), region)[0] == claims.UNDECIDED
->>>>>>> house
 
 
 def test_digits_judge_nothing_of_the_factorial():
