@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-
 from lib.experiments import EXPERIMENTS, load_profile
 
 
