@@ -1,16 +1,19 @@
-"""Claims: the rule, the intervals, and that no judge is persuaded by data in which its claim is false."""
+"""Claims: the rule, the intervals, and that no judge and no verb is persuaded by data in which its claim is false."""
 
 import importlib
 import math
 import pkgutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+from drawn import evidence
 from scipy import stats
 
 import lib.analysis
-from lib.analysis import claims_irnn, claims_tenet
+from lib.analysis import claims_tenet
+from lib.analysis.verbs import VERBS, find, judged
 from lib.paths import DATA
 from lib.results import claims
 from lib.results.claims import Finding, Judges, Region
@@ -22,6 +25,8 @@ for module in pkgutil.iter_modules(lib.analysis.__path__):
 DRAWS = 40
 JUDGED = [(name, claim) for name, judges in Judges.everywhere.items() for claim in judges.judges]
 REFERENCE = DATA / "reference" / "real"
+WITH_VERB = claims.claims().query("verb != ''")
+FIRST_OF_VERB = list(WITH_VERB.drop_duplicates("verb")["id"])
 
 
 @pytest.mark.parametrize(
@@ -42,6 +47,50 @@ REFERENCE = DATA / "reference" / "real"
 def test_the_interval_decides(region, low, high, expected):
     finding = Finding((low + high) / 2, low, high)
     assert claims.verdict(finding, Region.parse(region))[0] == expected
+
+
+def test_power_guards_what_differs_as_it_does_what_is_undecided():
+    region, differs = Region.parse("> 0"), Finding(-1.5, -2.5, -0.5)
+    assert claims.verdict(differs, region, 5.0)[0] == claims.DIFFERS
+    assert claims.verdict(differs, region, 0.1)[0] == claims.UNTESTABLE
+    assert claims.verdict(Finding(1.5, 0.5, 2.5), region, 0.1)[0] == claims.AGREES
+
+
+def test_a_reservation_leaves_undecided_what_it_is_about():
+    region = Region.parse("> 0")
+    sure, unsure = Finding(2, 1, 3), Finding(2, 1, 3, reservation="three seeds")
+    below, unsure_below = Finding(-2, -3, -1), Finding(-2, -3, -1, reservation="three seeds")
+    for parts, said in (
+        ([sure, sure], claims.AGREES),
+        ([sure, unsure], claims.UNDECIDED),
+        ([below, unsure], claims.DIFFERS),  # one that does not suffices
+        ([unsure_below, sure], claims.UNDECIDED),
+        ([unsure_below, below], claims.DIFFERS),
+    ):
+        assert claims.verdict(claims.smallest(parts), region)[0] == said
+
+
+@pytest.mark.parametrize(("region", "ratio"), [("> 0", False), ("0.5 .. 2", True)])
+def test_p_is_below_a_twentieth_exactly_where_the_interval_holds_no_border(region, ratio):
+    region, rng = Region.parse(region), np.random.default_rng(6)
+    for _ in range(200):
+        low, high = np.sort(rng.normal(0.5, 1, 2))
+        finding = Finding((low + high) / 2, low, high)
+        finding = claims.exponential(finding) if ratio else finding
+        decided = region.holds(finding.low, finding.high) or region.misses(
+            finding.low, finding.high
+        )
+        assert (claims.p_value(finding, region) < 0.05) == decided
+
+
+def test_holm_corrects_within_a_text():
+    ids = ["lem-fhn-factor", "lem-fhn-best", "lem-fhn-single", "unicornn-4-imdb-lead"]
+    rows = pd.DataFrame({"id": ids, "verdict": claims.AGREES, "p": [0.001, 0.02, 0.04, 0.04]})
+    expected = [claims.AGREES, claims.AGREES, claims.AGREES, claims.AGREES]
+    assert claims.holm(rows).tolist() == expected  # .003, .04, .04 and .04
+    rows["p"] = [0.001, 0.03, 0.04, 0.06]
+    expected[1:] = [claims.UNDECIDED] * 3
+    assert claims.holm(rows).tolist() == expected
 
 
 def test_an_experiment_that_could_not_have_agreed_is_no_test():
@@ -129,11 +178,17 @@ def test_an_extreme_says_nothing_where_one_of_its_parts_does():
     assert claims.smallest([known, unknown]).note == "not run"
 
 
-def test_simulated_results_judge_nothing():
-    experiment, judges = next(iter(Judges.everywhere.items()))
-    judged = judges(xr.Dataset(attrs={"profile": "simulated"}))
-    assert len(judged) == len(judges.judges), experiment
-    assert set(judged["verdict"]) == {claims.UNTESTABLE}
+@pytest.mark.parametrize("profile", claims.TOYS)
+def test_toys_judge_nothing(profile):
+    toy = xr.Dataset(attrs={"profile": profile})
+    for judges in Judges.everywhere.values():
+        verdicts = judges(toy)
+        assert len(verdicts) == len(judges.judges)
+        assert set(verdicts["verdict"]) == {claims.UNTESTABLE}
+    found = judged(toy, "pixels")
+    assert (
+        set(found["verdict"]) == {claims.UNTESTABLE} and found["note"].str.contains(profile).all()
+    )
 
 
 def test_the_list_of_claims_is_complete_in_itself():
@@ -143,6 +198,30 @@ def test_the_list_of_claims_is_complete_in_itself():
         assert (listed[column] != "").all(), column
     assert set(listed["artefact"]) <= set(artefacts()["id"])
     assert not listed["said"].str.contains("  ").any()
+    assert set(WITH_VERB["verb"]) <= set(VERBS) and (WITH_VERB["group"] != "").all()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"verb": "beats"}, "expected one of lead"),
+        ({"region": "big"}, "expected '> a'"),
+        ({"region": "1 .. 2", "one": "A;B"}, "judge each"),
+    ],
+)
+def test_a_damaged_row_is_named(change, word):
+    row = claims.claims().loc["unicornn-4-imdb-gated"]
+    ds = evidence(row, np.random.default_rng(0), true=True)
+    with pytest.raises(claims.ClaimError, match=word):
+        find(ds, pd.Series({**row, **change}))
+
+
+def test_an_unknown_group_and_network_are_named():
+    row = claims.claims().loc["unicornn-4-imdb-gated"]
+    ds = evidence(row, np.random.default_rng(0), true=True)
+    with pytest.raises(claims.ClaimError, match=r"no claim is about the group 'imdb'; .*reviews"):
+        judged(ds, "imdb")
+    assert find(ds, pd.Series({**row, "one": "UniCORN"})).note == "not trained: UniCORN"
 
 
 def test_an_unknown_or_second_judge_is_refused():
@@ -152,6 +231,8 @@ def test_an_unknown_or_second_judge_is_refused():
             judges.add("nothing", print, false=print)
         with pytest.raises(claims.ClaimError, match="two judges"):
             judges.add(JUDGED[0][1], print, false=print)
+        with pytest.raises(claims.ClaimError, match="or its verb"):
+            judges.add(FIRST_OF_VERB[0], print, false=print)
     finally:
         del Judges.everywhere["of this test"]
 
@@ -191,17 +272,32 @@ def test_a_judge_is_persuaded_by_data_in_which_its_claim_is_true(experiment, cla
     assert said.count(claims.AGREES) >= 6
 
 
-def test_a_claim_under_two_readings_asks_for_both():
-    rng = np.random.default_rng(3)
-    soon, late = (claims_irnn._memory({"iRNN K=10": steps})(rng) for steps in (200.0, 700.0))
-    ours = np.flatnonzero(late["label"].to_series().str.startswith("iRNN"))
-    minus = late.isel(run=ours)
-    minus = minus.assign(label=minus["label"].astype(object) + claims_irnn.MINUS)
-    both = xr.concat([soon, minus.assign_coords(run=minus["run"].astype(object) + claims_irnn.MINUS)], "run")
-    judge = claims_irnn.memory.judges["irnn-4.2-twice"]
-    region = Region.parse(claims.claims().loc["irnn-4.2-twice", "region"])
-    assert claims.verdict(judge(soon), region)[0] == claims.AGREES
-    assert claims.verdict(judge(both), region)[0] == claims.UNDECIDED
+def _said(claim, *, true, draws, seed):
+    row, rng = WITH_VERB.loc[claim], np.random.default_rng(seed)
+    region = Region.parse(row["region"])
+    found = [find(evidence(row, rng, true=true), row) for _ in range(draws)]
+    return [claims.verdict(one, region)[0] for one in found]
+
+
+@pytest.mark.parametrize("claim", WITH_VERB["id"])
+def test_a_verb_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
+    draws = DRAWS if claim in FIRST_OF_VERB else 10  # the rest says that each row means its region
+    said = _said(claim, true=False, draws=draws, seed=20)
+    assert said.count(claims.AGREES) <= max(1, 0.05 * draws)
+    assert said.count(claims.UNTESTABLE) < draws / 2
+
+
+@pytest.mark.parametrize("claim", WITH_VERB["id"])
+def test_a_verb_is_persuaded_by_data_in_which_its_claim_is_true(claim):
+    assert _said(claim, true=True, draws=4, seed=21).count(claims.AGREES) >= 3
+
+
+def test_three_trainings_a_side_decide_nothing():
+    row = claims.claims().loc["unicornn-4-ncifar-lstm"]
+    few = find(evidence(row, np.random.default_rng(1), true=True, replicates=3), row)
+    assert claims.verdict(few, Region.parse(row["region"]))[0] == claims.UNDECIDED
+    note = claims.judged_row(row["id"], few)["note"]
+    assert "would be “agrees”, but 3 trainings on a side where 5 are asked for" in note
 
 
 def test_digits_judge_nothing_of_the_factorial():
@@ -232,21 +328,47 @@ def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect
 
 
 def test_a_claim_of_no_effect_says_what_would_have_been_found():
-    found = Finding(0.004, 0.0, 0.008)
-    note = claims.judged_row("diss-3.5-training-alone", found)["note"]
+    row = claims.judged_row("diss-3.5-training-alone", Finding(0.004, 0.0, 0.008))
     # 0.008 wide is an error of 0.00204, and 1.96 + 0.84 of these would be found in four cases out of five.
-    assert "claim of no effect" in note and "0.0057 from 0" in note
-    assert claims.judged_row("diss-3.5-terminal-sign", found)["note"] == ""
+    assert "claim of no effect: shuffled data agree as well" in row["note"]
+    assert "0.0057 from 0" in row["note"]
+    assert claims.judged_row("diss-3.5-terminal-sign", Finding(0.004, 0.0, 0.008))["note"] == ""
     assert not claims.claims().loc["diss-3.5-terminal-mild", "no_effect"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (-0.001, 0.008, claims.NO_EFFECT),
+        (0.002, 0.008, claims.WITHIN),
+        (0.03, 0.05, claims.DIFFERS),
+    ],
+)
+def test_no_effect_is_found_only_where_none_is_in_the_interval(low, high, said):
+    row = claims.judged_row("diss-3.5-training-alone", Finding((low + high) / 2, low, high))
+    assert f"**{said}**" in claims.sentences(pd.DataFrame([row]))[0]
+    assert row["null_inside"] == (low < 0)
+    assert ("shuffled" in row["note"]) == (said != claims.DIFFERS)
+
+
+@pytest.mark.parametrize("group", sorted(set(WITH_VERB["group"])))
+def test_stored_results_are_judged(group):
+    path = REFERENCE / f"{group}.nc"
+    if not path.exists():
+        pytest.skip(f"no results of {group} are stored")
+    with xr.open_dataset(path) as ds:
+        found = judged(ds.load(), group)
+    assert list(found["id"]) == list(WITH_VERB.loc[WITH_VERB["group"] == group, "id"])
+    assert set(found["verdict"]) <= set(claims.VERDICTS)
+    assert len(claims.sentences(found)) == len(found)
 
 
 @pytest.mark.parametrize(
     "experiment",
     [n for n in Judges.everywhere if (REFERENCE / f"{n.partition(',')[0]}.nc").exists()],
 )
-def test_stored_results_are_judged(experiment):
+def test_judges_judge_stored_results(experiment):
     with xr.open_dataset(REFERENCE / f"{experiment.partition(',')[0]}.nc") as ds:
-        judged = Judges.everywhere[experiment](ds.load())
-    assert list(judged["id"]) == list(Judges.everywhere[experiment].judges)
-    assert set(judged["verdict"]) <= set(claims.VERDICTS)
-    assert len(claims.sentences(judged)) == len(judged)
+        found = Judges.everywhere[experiment](ds.load())
+    assert list(found["id"]) == list(Judges.everywhere[experiment].judges)
+    assert set(found["verdict"]) <= set(claims.VERDICTS)

@@ -3,13 +3,12 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
+from drawn import drawn
 
-from lib.analysis.network_claims import UNSETTLED, Networks, drawn, times_as_long
 from lib.analysis.networks import in_measure, tuned
-from lib.results.claims import Scale
+from lib.analysis.verbs import UNSETTLED, Networks
 
 LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
 
@@ -25,9 +24,6 @@ def test_a_lead_is_the_difference_of_means():
     assert found.value == pytest.approx(means[0] - means[1])
     assert found.low < 10 < found.high
     assert networks.leads("good").low == pytest.approx(found.low)
-    assert networks.apart([("fair", "good")]).value == pytest.approx(
-        -networks.lead("fair", "good").value
-    )
 
 
 def test_a_lead_of_networks_that_still_improve_says_so():
@@ -35,8 +31,87 @@ def test_a_lead_of_networks_that_still_improve_says_so():
     worse = end.assign(validation_metric=end["validation_metric"] - 0.2)
     for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
         ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
-        networks = Networks(ds)
-        assert networks.lead("good", "fair").note == networks.leads("good").note == note
+        assert Networks(ds).lead("good", "fair").note == Networks(ds).leads("good").note == note
+
+
+def test_who_comes_nearer_at_the_end_may_yet_be_level():
+    """Four records; the one behind gains in the last third what would close the gap in as long again, or hardly anything."""
+    for late, reservation in (
+        (4.0, "fair still comes nearer to good when trainings end"),
+        (1.0, ""),
+    ):
+        ds = _draw(spread=1e-3)
+        gain = xr.where(ds["label"] == "fair", late / 100, 0.0) * xr.DataArray(
+            [3, 2, 1, 0], dims="record"
+        )
+        parts = {
+            f"{p}_metric": ds[f"{p}_metric"].isel(record=0) - gain for p in ("test", "validation")
+        }
+        kept = ds.drop_dims("record").assign(
+            {k: v.transpose("run", "replicate", "record") for k, v in parts.items()}
+        )
+        kept = kept.assign(
+            records=4 * ds["records"],
+            step=parts["test_metric"].transpose("run", "replicate", "record") * 0 + 1,
+        )
+        found = Networks(kept.assign(steps=10 * ds["steps"])).lead("good", "fair")
+        assert found.reservation == reservation
+        long = Networks(kept.assign(steps=10 * ds["steps"]), steps=10).lead("good", "fair")
+        assert long.reservation == ""  # as long as the text
+
+
+def test_a_network_at_the_guess_must_have_had_a_choice_of_learning_rates():
+    ds = _draw()
+    assert (
+        Networks(ds).lead("good", "poor").reservation
+        == "poor is at the guess at the only learning rate tried"
+    )
+    again = ds.isel(run=ds["label"] == "poor").assign(learning_rate=("run", [0.1]))
+    both = xr.concat([ds, again.assign_coords(run=["again"])], "run", data_vars="minimal")
+    assert Networks(both).lead("good", "poor").reservation == ""
+
+
+def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
+    """Of 400 sequences both networks know the same; the interval is that of the differences, not of two binomials."""
+    rng, ds = (
+        np.random.default_rng(3),
+        _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400),
+    )
+    hard = rng.permutation(400)
+    known = np.stack([hard < 320, hard < 280])[:, None].repeat(6, axis=1)
+    score = (("run", "replicate", "test_sequence"), known.astype("float32"))
+    pairs = Networks(ds.assign(sequence_score=score)).lead("LEM", "LSTM")
+    apart = known[0, 0].astype(float) - known[1, 0]
+    assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
+    assert pairs.high - pairs.low < 0.6 * np.subtract(
+        *[getattr(Networks(ds).lead("LEM", "LSTM"), e) for e in ("high", "low")]
+    )
+    single = ds.isel(replicate=[0]).assign(sequence_score=(score[0], score[1][:, :1]))
+    found = Networks(single).lead("LEM", "LSTM")
+    assert found.low > 0 and found.reservation == "" and found.note == "of single trainings"
+
+
+@pytest.mark.parametrize("measure", ["error", "squared error"])
+def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
+    """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
+    rng = np.random.default_rng(4)
+    base = rng.exponential(size=500)
+    each = np.stack([base * rng.uniform(0.8, 1.2, 500), 2 * base * rng.uniform(0.8, 1.2, 500)])
+    ds = _draw({"LEM": 1.0, "LSTM": 2.0}, spread=1e-6, measure="error", guess=9.0)
+    errors = np.sqrt(each.mean(1))[:, None, None] * np.ones(ds["test_metric"].shape)
+    ds = ds.assign(
+        test_metric=(ds["test_metric"].dims, errors), test_loss=(ds["test_metric"].dims, errors**2)
+    )
+    ds = ds.assign(
+        sequence_score=(
+            ("run", "replicate", "test_sequence"),
+            each[:, None].repeat(6, 1).astype("float32"),
+        )
+    )
+    found = Networks(ds, measure=measure if measure == "squared error" else "").ratio("LSTM", "LEM")
+    drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
+    logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
+    assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
 
 
 def test_few_test_sequences_widen_an_interval():
@@ -88,7 +163,7 @@ def test_an_error_must_be_a_tenth_below_guessing():
 @pytest.mark.parametrize(
     ("name", "said", "why"),
     [
-        ("task", '{"dataset": "digits"}', "the data set digits stands in for the text's"),
+        ("task_settings", '{"dataset": "digits"}', "the data set digits stands in for the text's"),
         ("substitute", "a stand-in for worms", "a stand-in for worms"),
     ],
 )
@@ -106,17 +181,37 @@ def test_a_training_that_diverged_at_once_scores_as_the_guess_does():
     assert Networks(ds).scores("good")[0] == 10
 
 
+def _solved(steps, records=(50, 100, 300, 400, 900)):
+    """Return two trainings of each network whose error falls below the border at the given record; never, where it is None."""
+    ds = _draw(dict.fromkeys(steps, 0.1), spread=1e-9, measure="error", guess=1.0).isel(
+        replicate=[0, 1]
+    )
+    loss = [
+        [[0.002 if at is not None and r >= at else 0.1 for r in records]] * 2
+        for at in steps.values()
+    ]
+    kept = ds.drop_dims("record").assign(test_loss=(("run", "replicate", "record"), np.array(loss)))
+    kept = kept.assign(
+        test_metric=np.sqrt(kept["test_loss"]), validation_metric=np.nan * kept["test_loss"]
+    )
+    step = np.broadcast_to(records, kept["test_loss"].shape)
+    return kept.assign(records=5 * ds["records"], step=(kept["test_loss"].dims, step))
+
+
 def test_steps_are_known_up_to_the_spacing_of_records():
-    columns = ["steps", "before", "trained"]
-    slow = pd.DataFrame([[400, 300, 900], [400, 300, 900]], columns=columns)
-    fast = pd.DataFrame([[100, 50, 900], [100, 50, 900]], columns=columns)
-    found = times_as_long(slow, fast, Scale())
+    networks = Networks(_solved({"slow": 400, "fast": 100, "never": None}))
+    found = networks.times_as_long("slow", "fast")
     assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
-    never = pd.DataFrame([[np.inf, 900, 900]] * 2, columns=columns)
-    assert times_as_long(never, never, Scale()).value == 1
+    assert networks.times_as_long("never", "fast").value > found.value
+    assert (
+        "neither" in networks.times_as_long("never", "never").note
+        or networks.times_as_long("never", "never").note
+    )
+    found = networks.steps_until_solved("fast")
+    assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
 
 
 def test_a_tuned_network_is_the_one_that_validates_best():
-    ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90}, spread=1)
-    networks = Networks(tuned(ds, {"LEM": "LEM, dt="}))
-    assert networks.scores("LEM").mean() == pytest.approx(90, abs=2)
+    ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90}, spread=1, dt=[1.0, 0.1])
+    assert Networks(tuned(ds, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
+    assert Networks(ds).scores("LEM, best dt").mean() == pytest.approx(90, abs=2)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from drawn import drawn
 
-from lib.analysis.network_claims import drawn
 from lib.analysis.scales import decays, histograms, plot_histograms, reach
 
 DECADES = np.round(np.arange(-2, 0, 0.1), 1)

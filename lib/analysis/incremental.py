@@ -1,7 +1,5 @@
 """The incremental RNN's tables and figures: its readings side by side, and the sizes that its text prints."""
 
-import json
-import re
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
@@ -11,63 +9,53 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.analysis.networks import beside_published, curves, in_measure, outcomes, trainings
+from lib.analysis.networks import about, beside_published, curves, outcomes
 from lib.plotting import colour
-from lib.results.claims import mean
 from lib.results.published import load_published
 
 READINGS = {
-    "others": "other networks",
+    "": "other networks",
     "adopted": "adopted: from the last state",
     "minus": "minus: the remark's sign",
     "printed": "printed: from zero",
 }
-"""How iRNN's equations are read, by what a label ends with; a label without an ending is the adopted reading."""
+"""How iRNN's equations are read: where the inner steps start, and with which sign the last state enters them."""
 FLOAT = 4
 """Bytes of a number."""
 _INNER = {1: ":", 2: "-.", 3: "-.", 5: "--", 10: "-"}
-_SECOND = ("0.001",)
-"""What the label of the second of two networks of one architecture ends with."""
 
 
-def reading(label: str) -> str:
-    """Return which of `READINGS` a network belongs to.
-
-    >>> reading("iRNN K=5"), reading("iRNN K=5, printed"), reading("LSTM")
-    ('adopted', 'printed', 'others')
-    """
-    if not label.startswith("iRNN"):
-        return "others"
-    return label.rpartition(", ")[2] if label.endswith(("minus", "printed")) else "adopted"
-
-
-def inner_steps(label: str) -> int:
-    """Return the K that a label names, 0 where it names none."""
-    found = re.search(r"K=(\d+)", label)
-    return int(found[1]) if found else 0
+def with_readings(ds: xr.Dataset) -> xr.Dataset:
+    """Return `ds` with the coordinate ``reading`` along run, one of `READINGS`."""
+    known = about(ds)
+    empty = pd.Series("", known.index)
+    start, sign = known.get("inner_start", empty), known.get("sign", empty)
+    kind = np.where(sign == -1, "minus", np.where(start == "previous", "adopted", "printed"))
+    irnn = known["architecture"] == "irnn"
+    return ds.assign_coords(reading=("run", np.where(irnn, kind, "").astype(object)))
 
 
 def plot_readings(
     frame: pd.DataFrame, draw: Callable[[Axes], object] = lambda ax: None, **axes: object
 ) -> Figure:
-    """Draw curves, as `lib.analysis.networks.curves` returns them, in a panel for each reading that there is.
+    """Draw curves, with columns ``reading`` and ``inner_steps``, in a panel for each reading that there is.
 
-    A line is the mean over trainings; `draw` adds to each panel, and `axes` are its settings.
+    A line is the mean over trainings, its dashes say how many inner steps, or which of two networks of an architecture it is;
+    `draw` adds to each panel, and `axes` are its settings.
     """
-    frame = frame.assign(reading=frame["label"].map(reading))
     there = [name for name in READINGS if (frame["reading"] == name).any()]
     rows = (len(there) + 1) // 2
     fig, panels = plt.subplots(
         rows, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 2.9 * rows)
     )
     for ax, name in zip(panels.flat, there, strict=False):
+        seen = set()
         for label, rows_of in frame[frame["reading"] == name].groupby("label", sort=False):
-            line = rows_of.groupby("step")["value"].mean()
-            dash = _INNER.get(inner_steps(label), "--" if label.endswith(_SECOND) else "-")
-            short = label.removesuffix(f", {name}")
-            ax.plot(
-                line.index, line, dash, color=colour(rows_of["architecture"].iloc[0]), label=short
-            )
+            first, line = rows_of.iloc[0], rows_of.groupby("step")["value"].mean()
+            dash = _INNER.get(first["inner_steps"], "--" if first["architecture"] in seen else "-")
+            seen.add(first["architecture"])
+            tint = colour(first["architecture"])
+            ax.plot(line.index, line, dash, color=tint, label=label)
         draw(ax)
         ax.set(title=READINGS[name], **axes)
         ax.legend(fontsize=8)
@@ -82,10 +70,10 @@ def plot_readings(
 def gains(ds: xr.Dataset) -> pd.DataFrame:
     """Return the recorded norms in long form, log10: `curves` with ``ratio``, ``first``, ``last`` and ``loss`` for ``value``.
 
-    ``first`` is that of dh_T/dh_1, ``last`` of dh_T/dh_(T-1), ``ratio`` the first less the last, ``loss`` that of dL/dh_1. Networks of which
-    nothing was recorded are left out.
+    ``first`` is that of dh_T/dh_1, ``last`` of dh_T/dh_(T-1), ``ratio`` the first less the last, ``loss`` that of dL/dh_1; beside them
+    ``reading`` and ``inner_steps``. Networks of which nothing was recorded are left out.
     """
-    frame = curves(ds, "gain_first").rename(columns={"value": "first"})
+    frame = curves(ds, "gain_first", "reading", "inner_steps").rename(columns={"value": "first"})
     for name, variable in (("last", "gain_last"), ("loss", "adjoint_first")):
         frame[name] = curves(ds, variable)["value"]
     frame = frame[frame["first"].notna()]
@@ -96,11 +84,8 @@ def gains(ds: xr.Dataset) -> pd.DataFrame:
 def sizes(artefact: str) -> pd.DataFrame:
     """Return the printed numbers of parameters beside what the printed model sizes amount to.
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers``, the float32 numbers that so many KB hold, and ``ratio``, these over the
-        parameters.
+    ``task``, ``network``, ``parameters`` and ``kilobytes`` as printed, ``numbers``, the float32 numbers that so many KB hold, and
+    ``ratio``, these over the parameters.
     """
     table = load_published(artefact).dropna(subset=["kilobytes"])
     numbers = table["kilobytes"] * 1024 / FLOAT
@@ -113,121 +98,42 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
 
     One step size for each inner step and round would make it T, one for each inner step 1.
     """
-    table = sizes(artefact)
-    table = table[table["network"].str.startswith("iRNN")]
-    table = table.assign(K=table["network"].map(inner_steps))
+    table = load_published(artefact).dropna(subset=["inner_steps", "kilobytes"])
+    table = table.assign(numbers=(table["kilobytes"] * 1024 / FLOAT).round())
 
     def slope(rows: pd.DataFrame) -> float:
-        return float(np.polyfit(rows["K"], rows["numbers"], 1)[0])
+        return float(np.polyfit(rows["inner_steps"], rows["numbers"], 1)[0])
 
-    return table.groupby("task", sort=False)[["K", "numbers"]].apply(slope)
+    return table.groupby("task", sort=False)[["inner_steps", "numbers"]].apply(slope)
 
 
-def beside(
-    ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = (), labels: str = ""
-) -> pd.DataFrame:
-    """Return a published table with our networks, each reading a row of its own; see `lib.analysis.networks.beside_published`.
+def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
+    """Return a published table with our networks (`beside_published`) and their ``reading``, each reading a row of its own.
 
-    Parameters
-    ----------
-    ds
-        A group's results, at the best learning rates.
-    artefact
-        Whose published table.
-    tasks
-        Ours that are shown although the text has none of the name; all by default.
-    labels
-        A pattern of the networks that are shown; all by default.
+    Shown are the text's tasks, and of ours these although the text has none of the name.
     """
-    ours = outcomes(ds)
-    published = load_published(artefact)
-    shown = ours["label"].map(lambda name: bool(re.search(labels, name))) & (
-        ours["task_label"].isin([*published["task"], *tasks]) | (not tasks)
-    )
-    table = beside_published(ours[shown], published)
-    names = table["network"].map(reading)
-    return table.assign(reading=names.where(names != "others", ""))
+    ours, published = outcomes(ds), load_published(artefact)
+    ours = ours[ours["task"].isin([*published["task"], *tasks])]
+    readings = ours.drop_duplicates("label").set_index("label")["reading"]
+    table = beside_published(ours, published)
+    return table.assign(reading=table["network"].map(readings).fillna(""))
 
 
-def told(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> list[str]:
-    """Return a sentence for every task of a table made by `beside`: which network is best, and where iRNN's readings stand."""
+def standings(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> list[str]:
+    """Return a sentence for every task of a table made by `beside`: the best network of each reading, and who is at the guess."""
     lines = []
     for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
-        rows = rows.assign(reading=rows["network"].map(reading))
         order = rows.sort_values("ours", ascending=not higher)
-        best = order.groupby("reading").first()
-        parts = [
-            f"{best.loc[name, 'network']} {best.loc[name, 'ours']:.{digits}f}"
-            for name in READINGS
-            if name in best.index
-        ]
-        guess, first = rows["guess"].iloc[0], order.iloc[0]
-        away = sorted(
-            rows.loc[(rows["ours"] <= guess) if higher else (rows["ours"] >= guess), "network"]
+        best = (
+            order.drop_duplicates("reading")
+            .set_index("reading")
+            .reindex(READINGS)
+            .dropna(how="all")
         )
-        line = f"{task}: {first['network']} is best; best of each kind: {', '.join(parts)}; guess {guess:.{digits}f}"
-        lines.append(line + (f"; no better than it: {', '.join(away)}" if away else ""))
+        parts = [f"{row.network} {row.ours:.{digits}f}" for row in best.itertuples()]
+        guess = rows["guess"].iloc[0]
+        poor = rows["ours"] <= guess if higher else rows["ours"] >= guess
+        line = f"{task}: {order['network'].iloc[0]} is best; best of each kind: {', '.join(parts)}; guess {guess:.{digits}f}"
+        away = ", ".join(sorted(rows.loc[poor, "network"]))
+        lines.append(line + (f"; no better than it: {away}" if away else ""))
     return lines
-
-
-_PILOT = r"(?P<start>zero|previous) (?P<sign>[+-]) \((?P<form>[58])\) (?P<rank>full|low) K=(?P<K>\d+)(?:, (?P<other>.*))?"
-FACTORS = {
-    "start": ("zero", "previous"),
-    "sign": ("+", "-"),
-    "form": ("5", "8"),
-    "rank": ("full", "low"),
-    "K": ("1", "5"),
-}
-"""The two levels of each factor of the pilot, the printed or smaller one first."""
-
-
-def pilot(ds: xr.Dataset) -> pd.DataFrame:
-    """Return a row for each training of the pilot: its factors, ``other`` than these, ``task``, ``replicate``, ``score`` and ``diverged``.
-
-    ``score`` is the last test error over that of guessing, both squared, where values are asked for; and the share of errors over that of
-    guessing, where classes are. One that diverged scores as a guess at best.
-    """
-    rows = trainings(ds)
-    factors = rows["label"].str.extract(_PILOT)
-    values = rows["metric"] != "accuracy"
-    error = np.where(
-        values,
-        (rows["last"] / rows["guess_metric"]) ** 2,
-        (1 - rows["last"]) / (1 - rows["guess_metric"]),
-    )
-    known = np.nan_to_num(error, nan=1.0, posinf=1.0)
-    return factors.assign(
-        other=factors["other"].fillna(""),
-        task=rows["task_label"],
-        replicate=rows["replicate"],
-        score=np.where(rows["completed"], known, np.maximum(known, 1.0)),
-        diverged=~rows["completed"],
-        label=rows["label"],
-        run=rows["run"],
-    )
-
-
-def effects(table: pd.DataFrame) -> pd.DataFrame:
-    """Return what each factor does to log10 of the score in the full factorial: mean of the pairs that differ in it alone.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``factor``, ``from``, ``to``, ``effect`` (negative where the second level errs less), ``low``, ``high`` (95 %, Student's, over pairs) and ``pairs``.
-    """
-    full = table[table["other"] == ""]
-    full = full[full["task"] == full["task"].iloc[0]]
-    full = full.assign(log=np.log10(full["score"].clip(lower=1e-6)))
-    cells = full.groupby(list(FACTORS))["log"].mean()
-    rows = []
-    for factor, (one, two) in FACTORS.items():
-        pairs = (cells.xs(two, level=factor) - cells.xs(one, level=factor)).dropna()
-        found = mean(pairs)
-        rows.append((factor, one, two, found.value, found.low, found.high, len(pairs)))
-    return pd.DataFrame(rows, columns=["factor", "from", "to", "effect", "low", "high", "pairs"])
-
-
-def with_perplexity(ds: xr.Dataset) -> xr.Dataset:
-    """Return `ds` with the perplexity of language models as their metric in place of the share of words found."""
-    models = [json.loads(text).get("task") == "language" for text in ds["task"].values]
-    return in_measure(ds, "perplexity", ds["task_label"].values[models])

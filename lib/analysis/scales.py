@@ -3,6 +3,9 @@
 Steps are counted in classes of a tenth of a decade (`lib.probes.time_steps`), so every quantity here is exact to a factor of 1.26.
 """
 
+import json
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -12,25 +15,25 @@ from matplotlib.ticker import NullFormatter
 from scipy import stats
 
 from lib.plotting import colour
+from lib.results.claims import Finding, Scale, geometric_mean, mean, smallest, unable
 
 CLASS = 0.1
 """Width of a class, in decades."""
 
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
-    """Return every class that holds time steps.
+    """Return every class that holds time steps, of some networks (or of one run).
 
-    Returns
-    -------
-    pandas.DataFrame
-        ``label``, ``task_label``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from 0), ``dt`` (the class's middle) and
-        ``share`` of the kind's steps.
+    Columns ``label``, ``task``, ``replicate``, ``stage``, ``scale`` (layer, or kind of step, from 0), ``dt`` (the class's middle) and
+    ``share`` of the kind's steps.
     """
-    frame = ds["time_step_share"].to_dataframe("share").reset_index()
+    ds = ds if "run" in ds.dims else ds.expand_dims("run")
+    names = ["time_step_share", "label", "task"]
+    frame = ds[names].reset_coords(drop=True).to_dataframe().reset_index()
+    frame = frame.rename(columns={"time_step_share": "share"})
     frame = frame[frame["share"] > 0].assign(dt=lambda rows: 10 ** (rows["decade"] + CLASS / 2))
-    about = ds[["label", "task_label"]].to_dataframe().reset_index()
-    columns = ["label", "task_label", "replicate", "stage", "scale", "dt", "share"]
-    return frame.merge(about, on="run")[columns].reset_index(drop=True)
+    columns = ["label", "task", "replicate", "stage", "scale", "dt", "share"]
+    return frame[columns].reset_index(drop=True)
 
 
 def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
@@ -38,7 +41,7 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
 
     `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles of classes.
     """
-    keys = ["label", "task_label", "replicate", "stage"]
+    keys = ["label", "task", "replicate", "stage"]
 
     def ends(group: pd.DataFrame) -> pd.Series:
         by_class = group.groupby("dt")["share"].sum().sort_index()
@@ -55,15 +58,10 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
     """Fit the decay of the number of steps from the commonest size on, as a power of the size and as its exponential.
 
     Both are straight lines of the log of the density, against log size and against size, through the same classes: all
-    occupied ones on the longer side of the mode.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each network, replicate, stage and kind: ``exponent`` of the power law, ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted;
-        ``nan`` where there are fewer than five.
+    occupied ones on the longer side of the mode. A row for each network, replicate, stage and kind: ``exponent`` of the power law,
+    ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted; ``nan`` where there are fewer than five.
     """
-    keys = ["label", "task_label", "replicate", "stage", "scale"]
+    keys = ["label", "task", "replicate", "stage", "scale"]
 
     def fit(group: pd.DataFrame) -> pd.Series:
         group = group.sort_values("dt")
@@ -82,6 +80,58 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
         return pd.Series(found)
 
     return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
+
+
+def peak(rows: pd.DataFrame, at: float) -> pd.Series:
+    """Return by replicate and stage the share of steps within a factor two of `at` over the larger of those in the two ranges beside it."""
+    width = 2 * np.log10(2)
+    place = ((np.log10(rows["dt"]) - np.log10(at)) / width).round()
+    shares = (
+        rows["share"].groupby([rows["replicate"], rows["stage"], place]).sum().unstack(fill_value=0)
+    )
+    shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
+    return shares[0] / shares[[-1, 1]].max(axis=1).clip(lower=1e-9)
+
+
+def largest_step(run: xr.Dataset) -> float:
+    """Return the largest time step that UnICORNN may take: dt, of which the logistic function leaves a share."""
+    return float(np.max(json.loads(str(run["dt"].item()))))
+
+
+def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
+    return geometric_mean(
+        peak(histograms(run), float(at)).xs("trained", level="stage").clip(lower=1e-9), scale
+    )
+
+
+def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:
+    """Return the factor from the smallest time step to the largest allowed one."""
+    low = reach(histograms(run)).pivot(index="replicate", columns="stage", values="low")
+    if (abs(np.log10(low["trained"] / low["untrained"])) < 1.5 * CLASS).all():
+        return unable("the smallest time step has not left the class it had before training", scale)
+    found = geometric_mean(largest_step(run) / low["trained"], scale)
+    half = 10 ** (CLASS / 2)  # where in its class the smallest step lies is not known
+    return replace(found, low=found.low / half, high=found.high * half)
+
+
+def _decades(run: xr.Dataset, scale: Scale, _: str) -> Finding:
+    """Return the decades between the 1st and the 99th percentile, of the kind with the smaller range."""
+    rows = histograms(run).query("stage == 'trained'")
+    ends = [reach(kind, outside=0.01) for _, kind in rows.groupby("scale")]
+    return smallest(mean(np.log10(end["high"] / end["low"]), scale) for end in ends)
+
+
+def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
+    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less."""
+    fits = decays(histograms(run)).query("stage == 'trained'").dropna(subset="power")
+    if fits.empty:
+        return unable("too few sizes of time steps to fit", scale)
+    better = fits["power"] - fits["exponential"]
+    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
+
+
+ESTIMATES = {"peak": _peak, "span": _span, "decades": _decades, "power_law": _power_law}
+"""What verbs of claims ask of a network's time steps, by verb."""
 
 
 def plot_histograms(

@@ -1,14 +1,14 @@
 """The texts' claims as data, and their verdicts: computed by one rule from an estimate with an interval.
 
 `data/published/claims.csv` lists every claim: its words, where they stand, the quantity that decides it, and the region in
-which that quantity must lie for the claim to be true. A judge is a function that finds the quantity, with a 95 % interval,
-in a set of results; it stands with the analysis of its experiment::
+which that quantity must lie for the claim to be true. Most are one verb on the networks of a group and are judged by
+`lib.analysis.verbs`. An estimator of its own is a judge, a function that finds the quantity with its 95 % interval::
 
-    judges = Judges("adding")
+    judges = Judges("linear_gaps")
 
-    @judges.judge("diss-2.9-lu-100", false=no_network_learns)
-    def lu_rnn_learns(ds) -> Finding:
-        return geometric_mean(errors(ds, "lu_rnn", 100) / GUESS, scale(ds))
+    @judges.judge("diss-2.5-orthogonality", false=penalty_costs_nothing)
+    def penalty_costs_accuracy(ds) -> Finding:
+        return difference(accuracy(ds, 0.1), accuracy(ds, 0), scale(ds))
 
     judged = judges(ds)  # a row per claim: estimate, interval, power, scale, verdict
 
@@ -36,12 +36,21 @@ AGREES, DIFFERS, UNDECIDED, UNTESTABLE = (
 )
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
-"""What "agrees" is called where the claim says that there is no effect: shuffled data agree as well."""
+"""What "agrees" is called where the claim says that there is no effect, and the interval holds the value of none."""
+WITHIN = "within the stated border"
+"""What it is called where the interval leaves that value out: an effect is there, no larger than the claim allows."""
+TOYS = ("smoke", "quick", "simulated")
+"""Profiles whose results judge nothing: they prove that the pipeline runs."""
 CONFIDENCE = 0.95
-FOUND = 0.8
+Z = float(stats.norm.isf((1 - CONFIDENCE) / 2))
+DETECTED = 0.8
 """Chance with which a minimum detectable effect would be found."""
 ENOUGH_POWER = 0.5
-"""Least chance of "agrees", were the text right, at which an undecided claim counts as tested."""
+"""Least chance of "agrees", were the text right, at which an experiment tests a claim."""
+SEEDS = 5
+"""Trainings that each side of a comparison needs: of three and three no exchange of labels reaches p < .10."""
+OPTIONAL = ("group", "task", "verb", "one", "others", "measure", "steps")
+"""Columns of the list that a claim with an estimator of its own leaves empty."""
 
 
 class ClaimError(LookupError):
@@ -61,13 +70,7 @@ class Region:
 
     @classmethod
     def parse(cls, text: str) -> "Region":
-        """Return the region written as ``> a``, ``< b`` or ``a .. b``.
-
-        Raises
-        ------
-        ClaimError
-            The text is none of these.
-        """
+        """Return the region written as ``> a``, ``< b`` or ``a .. b``."""
         try:
             if text.startswith(">"):
                 return cls(float(text[1:]), math.inf)
@@ -102,20 +105,20 @@ class Scale:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge found.
+    """What a judge found: a quantity with its 95 % interval, undefined where nothing can be said.
 
     Attributes
     ----------
-    value, low, high
-        The quantity and the ends of its 95 % interval; undefined where nothing can be said.
-    scale
-        Of the experiment.
     trials
         Where the quantity is a share: of how many.
     note
         What a reader must know beside it; the reason where nothing can be said.
     ratio
         Whether it is a ratio, whose interval is that of its logarithm.
+    reservation
+        Why no verdict may rest on it, whatever its interval.
+    parts
+        The findings of which this is the smallest or the largest.
     """
 
     value: float
@@ -125,23 +128,45 @@ class Finding:
     trials: int | None = None
     note: str = ""
     ratio: bool = False
+    reservation: str = ""
+    parts: tuple["Finding", ...] = ()
 
 
 def verdict(finding: Finding, region: Region, published: float = math.nan) -> tuple[str, float]:
     """Return what `finding` says of a claim that is true in `region`, one of `VERDICTS`, and its power.
 
-    The interval decides: inside the region the claim agrees, outside it differs. In between it is undecided; where the
-    experiment is so small that it could hardly have agreed, it is no test at this scale. Power is the chance that an
-    experiment of this size agrees where the `published` value is the truth, undefined where that cannot be said.
+    The interval decides: inside the region the claim agrees, outside it differs. In between it is undecided, and so it is
+    where a reservation stands against the verdict. An experiment that could hardly have agreed is no test at this scale:
+    neither can it be undecided, nor differ. Power is the chance that an experiment of this size agrees where the `published` value is
+    the truth, undefined where that cannot be said.
     """
+    return _weighed(finding, region, published)[:2]
+
+
+def _weighed(finding: Finding, region: Region, published: float) -> tuple[str, float, str]:
+    """Return the verdict, its power, and what stands against what the interval says."""
     power = _power(finding, region, published)
     if math.isnan(finding.low) or math.isnan(finding.high):
-        return UNTESTABLE, power
-    if region.holds(finding.low, finding.high):
-        return AGREES, power
-    if region.misses(finding.low, finding.high):
-        return DIFFERS, power
-    return (UNTESTABLE if power < ENOUGH_POWER else UNDECIDED), power
+        return UNTESTABLE, power, ""
+    for said, found in ((AGREES, region.holds), (DIFFERS, region.misses)):
+        if found(finding.low, finding.high):
+            if said == DIFFERS and power < ENOUGH_POWER:
+                chance = (
+                    f"were the text right, one of this size would agree {power:.0%} of the time"
+                )
+                return UNTESTABLE, power, f"would be “{said}”, but {chance}"
+            why = _reservations(finding, region, said)
+            return (UNDECIDED if why else said), power, f"would be “{said}”, but {why}" * bool(why)
+    return (UNTESTABLE if power < ENOUGH_POWER else UNDECIDED), power, ""
+
+
+def _reservations(finding: Finding, region: Region, said: str) -> str:
+    """Return what stands against a verdict: "all do" needs every part, "one does not" any one of those that do not."""
+    parts = finding.parts or (finding,)
+    if said == AGREES:
+        return "; ".join(dict.fromkeys(part.reservation for part in parts if part.reservation))
+    against = [part.reservation for part in parts if region.misses(part.low, part.high)]
+    return "" if "" in against else "; ".join(dict.fromkeys(against))
 
 
 def _power(finding: Finding, region: Region, published: float) -> float:
@@ -153,20 +178,37 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         chances = stats.binom.pmf(np.arange(finding.trials + 1), finding.trials, published)
         agree = [region.holds(*_exact(k, finding.trials)) for k in range(finding.trials + 1)]
         return float(chances[agree].sum())
-    numbers = np.array(
-        [finding.low, finding.value, finding.high, published, region.low, region.high]
-    )
-    if finding.ratio:  # a published zero is a very small ratio
-        numbers[:4] = np.log(numbers[:4].clip(np.finfo(float).tiny))
-        with np.errstate(divide="ignore"):
-            numbers[4:] = np.log(numbers[4:].clip(0))
-    low, value, high, truth, *ends = numbers
-    error = (high - low) / 2 / stats.norm.ppf((1 + CONFIDENCE) / 2)
+    (low, value, high, truth), ends = _on_its_scale(finding, region, published)
+    error = (high - low) / 2 / Z
     if not error:
         return 1.0
     margins = np.array([value - low, value - high])
     inside = stats.norm.cdf(ends + margins - truth, scale=error)
     return float(max(inside[1] - inside[0], 0.0))
+
+
+def _on_its_scale(finding: Finding, region: Region, *more: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return low, value, high and `more` numbers, and the ends of the region; their logarithms of a ratio."""
+    numbers = np.array([finding.low, finding.value, finding.high, *more])
+    ends = np.array([region.low, region.high])
+    if finding.ratio:  # zero is a very small ratio
+        with np.errstate(divide="ignore"):
+            numbers, ends = np.log(numbers.clip(np.finfo(float).tiny)), np.log(ends.clip(0))
+    return numbers, ends
+
+
+def p_value(finding: Finding, region: Region) -> float:
+    """Return the two-sided p of the quantity lying on the other side of the region's nearest border.
+
+    Of a normal estimate whose interval is this one: below .05 exactly where the interval holds no border.
+    """
+    if math.isnan(finding.low):
+        return math.nan
+    (low, value, high), ends = _on_its_scale(finding, region)
+    sides = np.where(ends < value, value - low, high - value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = Z * np.abs(value - ends) / sides
+    return float(2 * stats.norm.sf(np.nanmin(z)))
 
 
 @cache
@@ -179,8 +221,10 @@ def _listed() -> pd.DataFrame:
             f"claims.csv lists {table['id'][table['id'].duplicated()].iloc[0]!r} twice"
         )
     regions = table["region"].map(Region.parse)
-    for name in ("null", "published"):
+    for name in ("null", "published", "steps"):
         table[name] = pd.to_numeric(table[name])
+    for name in set(OPTIONAL) - {"steps"}:  # the last columns of a line may be missing
+        table[name] = table[name].fillna("").astype(str)
     table["no_effect"] = [
         region.holds(null, null) for region, null in zip(regions, table["null"], strict=True)
     ]
@@ -190,13 +234,11 @@ def _listed() -> pd.DataFrame:
 def claims() -> pd.DataFrame:
     """Return the claims of the texts, by id.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short),
-        ``artefact``, ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is
-        nothing to find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's own value, empty where it has
-        none), ``refuted_by``, and ``no_effect``: whether the claim is true where there is nothing to find.
+    Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short), ``artefact``,
+    ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is nothing to
+    find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's
+    own value, empty where it has none), ``refuted_by``, those of `OPTIONAL` (see `lib.analysis.verbs`), and ``no_effect``: whether the
+    claim is true where there is nothing to find.
     """
     return _listed().copy()
 
@@ -207,13 +249,7 @@ Draw = Callable[[np.random.Generator], object]
 
 
 class Judges:
-    """The judges of one experiment, in the order in which they are written.
-
-    Parameters
-    ----------
-    experiment
-        What they judge, such as ``"adding"``.
-    """
+    """The judges of one experiment, such as ``"latching"``, in the order in which they are written."""
 
     everywhere: ClassVar[dict[str, "Judges"]] = {}
     """All that were imported, by experiment; the test of false data goes through them."""
@@ -227,49 +263,21 @@ class Judges:
         self.everywhere[experiment] = self
 
     def __call__(self, evidence: object) -> pd.DataFrame:
-        """Judge every claim of the experiment.
-
-        Parameters
-        ----------
-        evidence
-            What the judges read: a dataset of results, or whatever an analysis made of it.
-
-        Returns
-        -------
-        pandas.DataFrame
-            ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, the fields of `Scale`, and ``note``.
-        """
-        drawn = getattr(evidence, "attrs", {}).get("profile") == "simulated"
-        nothing = unable("no network was trained: drawn from the published tables")
-        return pd.DataFrame(
-            [
-                judged_row(name, nothing if drawn else judge(evidence))
-                for name, judge in self.judges.items()
-            ]
-        )
+        """Judge every claim of the experiment on a dataset of results, or on whatever an analysis made of it."""
+        return judged_table(evidence, self.judges)
 
     def add(self, claim: str, judge: Judge, *, false: Draw, true: Draw | None = None) -> Judge:
         """Make `judge` the judge of `claim`.
 
-        Parameters
-        ----------
-        claim
-            An id of `claims`.
-        judge
-            Finds the quantity in the evidence.
-        false, true
-            Draw evidence in which the claim is false, and, where given, clearly true: a judge that has a difference the wrong way round
-            is never persuaded by false evidence either.
-
-        Raises
-        ------
-        ClaimError
-            No text makes the claim, or another judge has it.
+        `false` and `true` draw evidence in which the claim is false and, where given, clearly true: a judge that has a
+        difference the wrong way round is never persuaded by false evidence either.
         """
         if claim not in _listed().index:
             raise ClaimError(f"no claim {claim!r} in data/published/claims.csv; add it there first")
-        if any(claim in others.judges for others in self.everywhere.values()):
-            raise ClaimError(f"two judges for the claim {claim!r}; remove one")
+        if _listed().loc[claim, "verb"] or any(
+            claim in others.judges for others in self.everywhere.values()
+        ):
+            raise ClaimError(f"two judges for the claim {claim!r}; remove one, or its verb")
         self.judges[claim], self.false[claim] = judge, false
         if true is not None:
             self.true[claim] = true
@@ -282,14 +290,36 @@ class Judges:
         return lambda function: self.add(claim, function, false=false, true=true)
 
 
+def judged_table(evidence: object, judges: dict[str, Judge]) -> pd.DataFrame:
+    """Return a row for each claim (`judged_row`); results of a profile of `TOYS` judge nothing.
+
+    The profile is the attribute of a dataset, or of the dataset ``ds`` of what was made of one.
+    """
+    attrs = getattr(getattr(evidence, "ds", evidence), "attrs", {})
+    profile, nothing = attrs.get("profile"), None
+    if profile in TOYS:
+        why = "drawn from the published tables" if profile == "simulated" else "toys judge nothing"
+        nothing = unable(f"profile {profile}: {why}")
+    return pd.DataFrame(
+        [judged_row(name, nothing or judge(evidence)) for name, judge in judges.items()]
+    )
+
+
 def judged_row(claim: str, finding: Finding) -> dict:
-    """Return the row of a table made by `Judges` that says what `finding` means for `claim`."""
+    """Return what `finding` means for `claim`.
+
+    ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, ``p`` (`p_value`), ``null_inside`` (whether the interval holds the value
+    of no effect; None where the claim has none), the fields of `Scale`, and ``note``.
+    """
     listed = _listed().loc[claim]
-    said, power = verdict(finding, Region.parse(listed["region"]), listed["published"])
-    notes = [finding.note] if finding.note else []
-    if listed["no_effect"] and not math.isnan(finding.low):
+    region, null = Region.parse(listed["region"]), listed["null"]
+    said, power, against = _weighed(finding, region, listed["published"])
+    known = not math.isnan(finding.low)
+    notes = [note for note in (finding.note, against) if note]
+    if listed["no_effect"] and known and said != DIFFERS:
+        beside = "shuffled data agree as well, what counts is the interval; " * (said == AGREES)
         notes.append(
-            f"a claim of no effect: shuffled data agree as well, what counts is the interval; a distance of {detectable(finding):.2g} from {listed['null']:g} "
+            f"a claim of no effect: {beside}a distance of {detectable(finding):.2g} from {null:g} "
             "would have been found in four cases out of five"
         )
     return {
@@ -299,20 +329,44 @@ def judged_row(claim: str, finding: Finding) -> dict:
         "low": finding.low,
         "high": finding.high,
         "power": power,
+        "p": p_value(finding, region),
+        "null_inside": finding.low <= null <= finding.high
+        if known and not math.isnan(null)
+        else None,
         **asdict(finding.scale),
         "note": "; ".join(notes),
     }
 
 
+def holm(judged: pd.DataFrame) -> pd.Series:
+    """Return the verdicts after Holm's correction within each text, of all its claims that have a p-value.
+
+    What the correction takes away is undecided. `judged` has the columns ``id``, ``verdict`` and ``p`` of `judged_row`.
+    """
+    texts = judged["id"].map(_listed()["text"])
+    order = judged.assign(text=texts).dropna(subset="p").sort_values("p", kind="stable")
+    left = order.groupby("text")["p"].transform("size") - order.groupby("text").cumcount()
+    adjusted = (order["p"] * left).groupby(order["text"]).cummax()
+    lost = adjusted.reindex(judged.index) >= 1 - CONFIDENCE
+    return judged["verdict"].mask(lost & judged["verdict"].isin((AGREES, DIFFERS)), UNDECIDED)
+
+
+def called(verdict: str, no_effect: bool, null_inside: bool | None) -> str:
+    """Return what a verdict is called before readers: `NO_EFFECT` and `WITHIN` are kinds of "agrees"."""
+    if not no_effect or verdict != AGREES:
+        return verdict
+    return WITHIN if null_inside is False or null_inside == "False" else NO_EFFECT
+
+
 def sentences(judged: pd.DataFrame) -> list[str]:
-    """Return one sentence in Markdown for each row of a table made by `Judges`."""
+    """Return one sentence in Markdown for each row of a table made by `judged_table`."""
     out = []
     for row in judged.itertuples():
         claim = _listed().loc[row.id]
         found = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
         if math.isnan(row.low):
             found = row.note or "nothing could be measured"
-        said = NO_EFFECT if claim.no_effect and row.verdict == AGREES else row.verdict
+        said = called(row.verdict, claim.no_effect, row.null_inside)
         beside = f" Note: {row.note}." if row.note and not math.isnan(row.low) else ""
         out.append(
             f"“{claim.said}” **{said}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
@@ -321,9 +375,8 @@ def sentences(judged: pd.DataFrame) -> list[str]:
 
 
 def detectable(finding: Finding) -> float:
-    """Return the smallest effect that an interval as wide as this one would show with a probability of 0.8 (`FOUND`)."""
-    reach = stats.norm.ppf((1 + CONFIDENCE) / 2)
-    return (reach + stats.norm.ppf(FOUND)) * (finding.high - finding.low) / (2 * reach)
+    """Return the smallest effect that an interval as wide as this one would show with a probability of `DETECTED`."""
+    return (Z + stats.norm.ppf(DETECTED)) * (finding.high - finding.low) / (2 * Z)
 
 
 def unable(reason: str, scale: Scale | None = None) -> Finding:
@@ -346,17 +399,19 @@ def _exact(successes: int, trials: int) -> tuple[float, float]:
 def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
     """Return the mean of independent values with Student's interval; one value alone says nothing."""
     values = np.asarray(list(values), float)
-    if len(values) < 2:
-        return unable("fewer than two replicates give no interval", scale)
-    if not np.isfinite(values).all():
-        return _infinite(values, scale)
+    if refused := _refused(scale, values):
+        return refused
     half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
     return Finding(values.mean(), values.mean() - half, values.mean() + half, scale or Scale())
 
 
-def _infinite(values: np.ndarray, scale: Scale | None) -> Finding:
-    bad = int((~np.isfinite(values)).sum())
-    return unable(f"{bad} of {len(values)} replicates gave no finite value", scale)
+def _refused(scale: Scale | None, *sides: np.ndarray) -> Finding | None:
+    """Return why values give no interval, or None."""
+    if min(map(len, sides)) < 2:
+        return unable("fewer than two replicates give no interval", scale)
+    bad = int((~np.isfinite(np.concatenate(sides))).sum())
+    total = sum(map(len, sides))
+    return unable(f"{bad} of {total} replicates gave no finite value", scale) if bad else None
 
 
 def geometric_mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
@@ -370,16 +425,15 @@ def difference(
 ) -> Finding:
     """Return the difference of two means with Welch's interval."""
     ours, others = (np.asarray(list(values), float) for values in (ours, others))
-    if min(len(ours), len(others)) < 2:
-        return unable("fewer than two replicates on a side give no interval", scale)
-    if not np.isfinite([*ours, *others]).all():
-        return _infinite(np.append(ours, others), scale)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        interval = stats.ttest_ind(ours, others, equal_var=False).confidence_interval(CONFIDENCE)
+    if refused := _refused(scale, ours, others):
+        return refused
     value = ours.mean() - others.mean()
     if np.ptp(ours) == 0 == np.ptp(others):
         return Finding(value, value, value, scale or Scale())
-    return Finding(value, *map(float, interval), scale or Scale())
+    errors = np.array([np.var(side, ddof=1) / len(side) for side in (ours, others)])
+    free = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(others) - 1]).sum()
+    half = stats.t.ppf((1 + CONFIDENCE) / 2, free) * math.sqrt(errors.sum())
+    return Finding(value, value - half, value + half, scale or Scale())
 
 
 def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None = None) -> Finding:
@@ -389,7 +443,7 @@ def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None 
         return unable(f"{len(one)} points that hardly vary give no correlation", scale)
     rho = float(stats.spearmanr(one, two).statistic)
     at = math.atanh(np.clip(rho, -0.999999, 0.999999))
-    half = stats.norm.ppf((1 + CONFIDENCE) / 2) * math.sqrt((1 + rho**2 / 2) / (len(one) - 3))
+    half = Z * math.sqrt((1 + rho**2 / 2) / (len(one) - 3))
     return Finding(rho, math.tanh(at - half), math.tanh(at + half), scale or Scale())
 
 
@@ -400,10 +454,6 @@ def magnitude(found: Finding) -> Finding:
     return replace(found, value=abs(found.value), low=near, high=far)
 
 
-def _notes(found: Iterable[Finding]) -> str:
-    return "; ".join(dict.fromkeys(one.note for one in found if one.note))
-
-
 def smallest(findings: Iterable[Finding]) -> Finding:
     """Return the smallest of several quantities: it exceeds a bound where all of them do.
 
@@ -411,44 +461,36 @@ def smallest(findings: Iterable[Finding]) -> Finding:
     intersection-union test). "One does not" could be said of any of them, so the upper ends are widened after Bonferroni.
     Where one quantity says nothing, nothing can be said of all.
     """
-    found, wider = _together(findings)
-    if not wider:
-        return found[0]
-    return Finding(
-        min(one.value for one in found),
-        min(one.low for one in found),
-        min(one.value + wider * (one.high - one.value) for one in found),
-        found[0].scale,
-        note=_notes(found),
-        ratio=all(one.ratio for one in found),
-    )
+    return _extreme(list(findings), -1)
 
 
 def largest(findings: Iterable[Finding]) -> Finding:
     """Return the largest of several quantities, as `smallest` does: it stays below a bound where all of them do."""
-    found, wider = _together(findings)
-    if not wider:
-        return found[0]
-    return Finding(
-        max(one.value for one in found),
-        max(one.value - wider * (one.value - one.low) for one in found),
-        max(one.high for one in found),
-        found[0].scale,
-        note=_notes(found),
-        ratio=all(one.ratio for one in found),
-    )
+    return _extreme(list(findings), 1)
 
 
-def _together(findings: Iterable[Finding]) -> tuple[list[Finding], float]:
-    """Return the findings and by how much Bonferroni widens their intervals, or the one that says nothing and 0."""
-    findings = list(findings) or [unable("nothing was measured")]
-    if silent := [found for found in findings if math.isnan(found.low)]:
-        return silent[:1], 0.0
+def _extreme(found: list[Finding], sign: int) -> Finding:
+    found = found or [unable("nothing was measured")]
+    if silent := [one for one in found if math.isnan(one.low)]:
+        return silent[0]
     tail = (1 - CONFIDENCE) / 2
-    return findings, stats.norm.isf(tail / len(findings)) / stats.norm.isf(tail)
+    wider = stats.norm.isf(tail / len(found)) / Z
+    outer = [one.high if sign > 0 else one.low for one in found]
+    inner = [one.value - wider * (one.value - (one.low if sign > 0 else one.high)) for one in found]
+    value, outer, inner = (
+        sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)
+    )
+    return Finding(
+        value,
+        *sorted((outer, inner)),
+        found[0].scale,
+        note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
+        ratio=all(one.ratio for one in found),
+        parts=tuple(part for one in found for part in one.parts or (one,)),
+    )
 
 
 def exponential(found: Finding) -> Finding:
     """Return a finding on logarithms as one on what they are the logarithms of."""
-    ends = (math.exp(end) for end in (found.value, found.low, found.high))
-    return Finding(*ends, found.scale, note=found.note, ratio=True)
+    value, low, high = (math.exp(end) for end in (found.value, found.low, found.high))
+    return replace(found, value=value, low=low, high=high, ratio=True)

@@ -1,16 +1,11 @@
 """What readers call an architecture or a data set, and the colour and marker that it has in every figure.
 
-Names are read from the files themselves, without importing what trains: a cell's ``title``, the beginning of a data set's
-docstring. A cell that is added as one more file is named and coloured by itself.
+Rows of a table carry their own labels; these are the names of the factorial's levels and of the cells' pages. What is not listed
+keeps the name of its file, and the colour and marker of a checksum of it.
 """
 
-import ast
 import zlib
-from functools import cache
 from itertools import cycle, islice
-from pathlib import Path
-
-from lib.paths import ROOT
 
 LOOKS = {
     # Okabe and Ito's palette for the factorial study: apart for readers with any common colour vision.
@@ -31,21 +26,70 @@ LOOKS = {
     "irnn": ("#442200", "<"),
     "chrono_lstm": ("#99BB77", ">"),
     "linear_rnn": ("#992200", "o"),
+    "dt_lstm": ("#8866EE", "^"),
+    "fastgrnn": ("#442266", ">"),
+    "fastrnn": ("#EE0055", "<"),
+    "gated_antisymmetric": ("#550044", "^"),
 }
-"""Colour and marker of the architectures that the texts compare most."""
+"""Colour and marker of the architectures."""
 SPARE_COLOURS = ("#8866EE", "#442266", "#CCAAAA", "#2244BB", "#EE0055", "#550044", "#8888EE")
 SPARE_MARKERS = ("<", ">", "s", "^", "D")
-"""For all others; no pair of these repeats one above."""
-LABELS = {"irnn": "iRNN", "digits": "Digits", "cifar10": "CIFAR10", "reuters": "Reuters"}
-"""Names that a text writes otherwise than the file does."""
-
-_CELLS = ROOT / "lib" / "cells"
-_SOURCES = ROOT / "lib" / "tasks" / "sources"
+"""For all others."""
+LABELS = {
+    "antisymmetric": "Antisymmetric RNN",
+    "beats_short": "Beats",
+    "chrono_lstm": "chrono-LSTM",
+    "cifar10": "CIFAR10",
+    "cifar10_exact": "CIFAR-10, exact part",
+    "cornn": "coRNN",
+    "digits": "Digits",
+    "dsa19": "DSA-19",
+    "dt_lstm": "dt-LSTM",
+    "eigenworms": "EigenWorms",
+    "exponential": "Exponential RNN",
+    "fashion_mnist": "Fashion MNIST",
+    "fastgrnn": "FastGRNN",
+    "fastrnn": "FastRNN",
+    "gated_antisymmetric": "Gated antisymmetric RNN",
+    "gru": "GRU",
+    "har2": "HAR-2",
+    "heart_rate": "Heart rate",
+    "heart_rate_by_patient": "Heart rate, by patient",
+    "imdb": "IMDB",
+    "imdb_ratings": "IMDB, ratings",
+    "imdb_vectors": "IMDB, word vectors",
+    "indrnn": "IndRNN",
+    "inverse_rnn": "Inverse RNN",
+    "irnn": "iRNN",
+    "keywords12": "Google-12",
+    "keywords12_energies": "Google-12, log energies",
+    "keywords30": "Google-30",
+    "lem": "LEM",
+    "linear_rnn": "Linear RNN",
+    "lipschitz": "Lipschitz RNN",
+    "lstm": "LSTM",
+    "lu_rnn": "LU RNN",
+    "markov_characters": "Markov characters",
+    "markov_reviews": "Markov reviews",
+    "markov_words": "Markov words",
+    "mnist": "MNIST",
+    "ptb_characters": "Penn Treebank, characters",
+    "ptb_words": "Penn Treebank, words",
+    "respiratory_rate": "Respiratory rate",
+    "respiratory_rate_by_patient": "Respiratory rate, by patient",
+    "reuters": "Reuters",
+    "rnn": "Basic RNN",
+    "sru": "SRU",
+    "switching_short": "Switching series",
+    "tone_words_short": "Tone words",
+    "unicornn": "UnICORNN",
+}
+"""How the texts write architectures and data sets."""
 
 
 def label(name: str) -> str:
     """Return how the texts write the architecture or data set `name`; unknown names stay as they are."""
-    return LABELS.get(name) or _titles().get(name, name)
+    return LABELS.get(name, name)
 
 
 def colour(architecture: str) -> str:
@@ -58,71 +102,8 @@ def marker(architecture: str) -> str:
     return _look(architecture)[1]
 
 
-def cell_titles(folder: Path = _CELLS) -> dict[str, str]:
-    """Return the title of each architecture by the name it is registered under, as its file states both.
-
-    The files are parsed, not imported: ``class LSTM(Cell, name="lstm")`` with ``title = "LSTM"``.
-    """
-    found = {}
-    for path in _modules(folder):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.ClassDef):
-                names = [word.value.value for word in node.keywords if word.arg == "name"]
-                titles = [
-                    line.value.value
-                    for line in node.body
-                    if isinstance(line, ast.Assign) and ast.unparse(line.targets[0]) == "title"
-                ]
-                found.update(zip(names, titles, strict=False))
-    return found
-
-
-@cache
-def _titles() -> dict[str, str]:
-    cells = {name: _sentence_case(title) for name, title in cell_titles().items()}
-    sources = {
-        path.stem: (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or path.stem).partition(
-            ":"
-        )[0]
-        for path in _modules(_SOURCES)
-    }
-    return sources | cells
-
-
-def _sentence_case(title: str) -> str:
-    """Return `title` with a capital where its first word is a plain one: coRNN and dt-LSTM keep their own."""
-    first = title.split()[0]
-    return title[0].upper() + title[1:] if first.isalpha() and first.islower() else title
-
-
-def _look(architecture: str) -> tuple[str, str]:
-    return (
-        LOOKS.get(architecture) or _spare_looks().get(architecture) or _first_choice(architecture)
-    )
-
-
-@cache
-def _spare_looks() -> dict[str, tuple[str, str]]:
-    """Return a look of its own for each cell that `LOOKS` does not list, and a colour while there are any."""
-    choices, taken = _choices(), {}
-    for name in sorted(set(cell_titles()) - set(LOOKS)):
-        start = choices.index(_first_choice(name))
-        used = [look[0] for look in taken.values()]
-        free = [look for look in choices[start:] + choices[:start] if look not in taken.values()]
-        taken[name] = min(free or choices[start:], key=lambda look: used.count(look[0]))
-    return taken
-
-
-def _first_choice(name: str) -> tuple[str, str]:
+def _look(name: str) -> tuple[str, str]:
     # A checksum, not hash(): the same name looks the same in every process.
-    return _choices()[zlib.crc32(name.encode()) % len(_choices())]
-
-
-def _choices() -> list[tuple[str, str]]:
-    """Return all pairs of spare colours and markers; neighbours differ in both."""
     count = len(SPARE_COLOURS) * len(SPARE_MARKERS)
-    return list(islice(zip(cycle(SPARE_COLOURS), cycle(SPARE_MARKERS), strict=False), count))
-
-
-def _modules(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
+    choices = islice(zip(cycle(SPARE_COLOURS), cycle(SPARE_MARKERS), strict=False), count)
+    return LOOKS.get(name) or list(choices)[zlib.crc32(name.encode()) % count]

@@ -1,0 +1,79 @@
+"""Open the results that a notebook analyses, and close it: what every analysis does before its first line and after its last."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import xarray as xr
+
+from lib.paths import resolve
+from lib.plotting import use_style
+from lib.results.artefacts import Artefacts
+from lib.results.schema import ResultsError, count_ends, load
+
+PACKAGES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib", "torch")
+"""What numbers and figures depend on."""
+
+
+def open_results(
+    results: str | Path,
+    out: str | Path,
+    *,
+    notebook: str,
+    result_set: str,
+    tasks: tuple[str, ...] = (),
+    networks: tuple[str, ...] = (),
+    published_scale: dict[str, int] | None = None,
+) -> tuple[xr.Dataset, Artefacts]:
+    """Return the results in a file and what shows and keeps the artefacts made of them; figures have the project's look.
+
+    Parameters
+    ----------
+    tasks, networks
+        Makers of tasks, such as ``"adding"``, and labels that the notebook cannot do without.
+    published_scale
+        The size of the text's experiment: variables of the results and their largest values there.
+
+    Raises
+    ------
+    ResultsError
+        The file is missing, is none, or holds results of something else.
+    """
+    use_style()
+    path = resolve(results)
+    if not path.exists():
+        there = ", ".join(sorted(file.name for file in path.parent.glob("*.nc"))) or "no results"
+        raise ResultsError(
+            f"no results at {results}; its folder holds {there}; `make repro` builds what is missing"
+        )
+    ds = load(path)
+    settings = [json.loads(text) for text in ds["task_settings"].values] if tasks else []
+    makers = dict.fromkeys(one.get("task", "") for one in settings)
+    labels = dict.fromkeys(ds["label"].values.tolist() if networks and "label" in ds else ())
+    if lacking := [*(set(tasks) - set(makers)), *(name for name in networks if name not in labels)]:
+        raise ResultsError(
+            f"{notebook} needs {', '.join(map(repr, lacking))}; {path.name} holds "
+            f"{', '.join(labels or ['no networks'])}" + f" on {', '.join(makers)}" * bool(makers)
+        )
+    at_scale = published_scale is not None and all(
+        int(ds[name].max()) == size for name, size in published_scale.items()
+    )
+    return ds, Artefacts(
+        out, notebook=notebook, result_set=result_set, ds=ds, published_scale=at_scale
+    )
+
+
+def close_results(ds: xr.Dataset) -> None:
+    """Print how the trainings behind the results ended, and the versions of what made numbers of them.
+
+    Raises
+    ------
+    ResultsError
+        A training of the design did not run.
+    """
+    for name in (name for name in ds.data_vars if name.endswith("status")):
+        counts = count_ends(ds[name])
+        print(f"{name}:", ", ".join(f"{count} {end}" for end, count in counts.items()))
+        if counts["missing"]:
+            raise ResultsError(f"{counts['missing']} trainings of the design did not run")
+    print("\n".join(f"{name} {version(name)}" for name in PACKAGES))

@@ -1,0 +1,482 @@
+"""Judge claims that are one verb on the networks of a group, as `data/published/claims.csv` writes them.
+
+    group,   task,     verb,  one,    others,    region
+    reviews, IMDB,     leads, UnICORNN, LSTM;GRU, > -1
+
+`one` and `others` are names separated by ``;``, each met by each, or side by side where there are as many of both. A name is a
+label of the dataset; ``LEM, best dt`` the level of a factor that validates best; ``LEM @ N=200`` a network of another task than
+`task`, ``LEM @ longest`` one of the longest of these; ``A & B`` the trainings of both; ``all others`` whatever else was
+trained. `task` names tasks, too, or is a condition on them, such as ``time_steps >= 2000``; of those that meet it, what was
+trained counts. `measure` is one of `lib.analysis.networks.MEASURES`, or ``share`` for accuracies that are no per cents; `steps`
+is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
+
+Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
+the draw of the test sequences: pairs of answers to the same sequence where these were stored, else two binomials. A network at
+the guess is no evidence that another is better, and data that stand in for a text's are none on the text.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import chi2
+
+from lib.analysis import scales
+from lib.analysis.networks import (
+    IDENTITY,
+    MEASURES,
+    in_measure,
+    levels_of,
+    steps_to,
+    trainings,
+    validated_best,
+)
+from lib.results.claims import (
+    CONFIDENCE,
+    SEEDS,
+    ClaimError,
+    Finding,
+    Region,
+    Scale,
+    Z,
+    claims,
+    correlation,
+    difference,
+    exponential,
+    geometric_mean,
+    judged_table,
+    largest,
+    magnitude,
+    mean,
+    smallest,
+    unable,
+)
+from lib.results.learned import LEAST, above_chance, stand_in
+
+SOLVED = 0.01
+"""Mean squared error below which LEM's authors' log calls the adding problem solved; iRNN's text says no border."""
+UNSETTLED = "some of these networks still improved when their training ended"
+"""What a reader must know of a lead: that it may be one in learning fast."""
+_TAIL = (1 - CONFIDENCE) / 2
+
+
+class Networks:
+    """The networks of a group, each at its best learning rate.
+
+    Attributes
+    ----------
+    rows : pandas.DataFrame
+        `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
+        and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
+    """
+
+    def __init__(
+        self, ds: xr.Dataset, task: str = "", measure: str = "", steps: float = math.nan
+    ) -> None:
+        self.ds = in_measure(ds, measure) if measure in MEASURES else ds
+        rows = trainings(self.ds)
+        self.rates = rows.groupby(["label", "task"])["learning_rate"].nunique()
+        rows = rows[rows["run"].isin(validated_best(rows, IDENTITY))]
+        unit = np.where((rows["metric"] == "accuracy") & (measure != "share"), 100.0, 1.0)
+        score = unit * rows["test"].fillna(rows["guess_metric"])
+        self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
+        self.measure, self.steps = measure, steps
+        self._at(task)
+
+    def _at(self, task: str) -> None:
+        every = self.everywhere
+        self.task, self.rows = task, every[every["task"] == task] if task else every
+        metric = (every if self.rows.empty else self.rows)["metric"]
+        self.higher = bool((metric == "accuracy").any())
+        self.unit = 100.0 if self.higher and self.measure != "share" else 1.0
+        self._of: dict[str, pd.DataFrame] = {}
+
+    def at(self, task: str) -> "Networks":
+        """Return the same networks on one task."""
+        other = copy(self)
+        other._at(task)
+        return other
+
+    def of(self, name: str) -> pd.DataFrame:
+        """Return the trainings of a network, which may be none."""
+        if name not in self._of:
+            self._of[name] = self._find(name)
+        return self._of[name]
+
+    def _find(self, name: str) -> pd.DataFrame:
+        if " & " in name:
+            return pd.concat([self.of(part) for part in name.split(" & ")])
+        label, _, task = name.partition(" @ ")
+        rows = self.everywhere[self.everywhere["task"] == task] if task else self.rows
+        network, _, factor = label.partition(", best ")
+        if factor not in rows:
+            return rows[rows["label"] == label]
+        rows = levels_of(rows, network, factor)
+        return rows[rows["run"].isin(validated_best(rows, ["task"]))]
+
+    def labels(self) -> list[str]:
+        """Return the networks that were trained."""
+        return list(dict.fromkeys(self.rows["label"]))
+
+    def scores(self, name: str) -> np.ndarray:
+        """Return the score of each training of a network, (n,)."""
+        return self.of(name)["score"].to_numpy()
+
+    def learned(self, name: str) -> bool:
+        """Return whether a network is trained and better than guessing: an accuracy beyond chance, an error by a tenth."""
+        rows = self.of(name)
+        if rows.empty:
+            return False
+        score, guess = rows["score"].mean() / self.unit, rows["guess_metric"].iloc[0]
+        if not self.higher:
+            return bool(score < LEAST * guess)
+        return bool(above_chance(score, guess, int(rows["test_sequences"].iloc[0])))
+
+    def poor(self) -> list[str]:
+        """Return the networks that are no better than guessing."""
+        return [label for label in self.labels() if not self.learned(label)]
+
+    def scale(self, *names: str) -> Scale:
+        """Return how large the experiment behind these networks was."""
+        there = [self.of(name) for name in names if not self.of(name).empty]
+        if not there:
+            return Scale()
+        sizes = np.array([rows[["sequences", "width", "test_sequences"]].max() for rows in there])
+        sequences, width, tested = sizes.max(axis=0).astype(int).tolist()
+        least = min(int(rows["run"].value_counts().min()) for rows in there)
+        return Scale(sequences or None, None, width, least, tested)
+
+    def refusal(self, *names: str, learned: Iterable[str] | None = None) -> Finding | None:
+        """Return why nothing can be said: one was not trained, not on the text's data, or has not `learned` (all of them)."""
+        if missing := [name for name in names if self.of(name).empty]:
+            return unable(f"not trained: {', '.join(missing)}")
+        first = self.of(names[0]).iloc[0]
+        if instead := stand_in(first["task_settings"], first["substitute"]):
+            return unable(instead, self.scale(*names))
+        asked = names if learned is None else learned
+        if poor := [name for name in asked if not self.learned(name)]:
+            return unable(f"no better than guessing: {', '.join(poor)}", self.scale(*names))
+        return None
+
+    def lead(self, one: str, over: str, learned: Iterable[str] | None = None) -> Finding:
+        """Return by how much one network, which has learned something, is better than another, which need not."""
+        asked = (one,) if learned is None else learned
+        return self.refusal(one, over, learned=asked) or self._compared(one, over, logs=False)
+
+    def leads(self, one: str, others: Iterable[str] | None = None) -> Finding:
+        """Return the smallest lead over other networks; by default all that were trained."""
+        others = self.labels() if others is None else others
+        return smallest(self.lead(one, other) for other in others if other != one)
+
+    def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
+        """Return how many times one network's error is another's; the other has learned something."""
+        asked = (to,) if learned is None else learned
+        return self.refusal(one, to, learned=asked) or exponential(
+            self._compared(one, to, logs=True)
+        )
+
+    def over_guess(self, name: str) -> Finding:
+        """Return by how much a network's score is larger than that of guessing."""
+        if refused := self.refusal(name, learned=()):
+            return refused
+        rows = self.of(name)
+        return self._widened(mean(rows["score"] - rows["guess"], self.scale(name)), name)
+
+    def share_of_guess(self, name: str) -> Finding:
+        """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
+        if refused := self.refusal(name, learned=()):
+            return refused
+        rows = self.of(name)
+        return geometric_mean(rows["score"] / rows["guess"], self.scale(name))
+
+    def deviation(self, name: str) -> Finding:
+        """Return the standard deviation over a network's trainings, with the interval of normal values."""
+        if refused := self.refusal(name):
+            return refused
+        scores, scale = self.scores(name), self.scale(name)
+        if len(scores) < 2:
+            return unable("fewer than two replicates have no spread", scale)
+        found, free = scores.std(ddof=1), len(scores) - 1
+        low, high = (found * math.sqrt(free / chi2.ppf(p, free)) for p in (1 - _TAIL, _TAIL))
+        return Finding(found, low, high, scale)
+
+    def steps_until_solved(self, name: str) -> Finding:
+        """Return the mean number of steps to an error of `SOLVED`, up to the spacing of records; at the end where it never came."""
+        if refused := self.refusal(name):
+            return refused
+        rows = self._solved(name)
+        ends = np.minimum(rows["steps"], rows["trained"])
+        half = float((ends - rows["before"]).mean()) / 2
+        found = mean((ends + rows["before"]) / 2, self.scale(name))
+        seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
+        return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
+
+    def times_as_long(self, one: str, other: str) -> Finding:
+        """Return how many times as many steps to an error of `SOLVED` one network takes as another, which has learned.
+
+        A training that never came so far counts as if it had at its end. When one did is known up to the spacing of its
+        records, which the interval covers.
+        """
+        if refused := self.refusal(one, other, learned=(other,)):
+            return refused
+        if one == other:
+            return unable("trained at one of these lengths alone", self.scale(one))
+        sides, middles, spacing = [self._solved(name) for name in (one, other)], [], 0.0
+        if all(np.isinf(rows["steps"]).all() for rows in sides):
+            return unable(f"neither {one} nor {other} solves the problem", self.scale(one, other))
+        for rows in sides:
+            ends = (np.minimum(rows["steps"], rows["trained"]), np.maximum(rows["before"], 1))
+            late, early = (np.log(end.to_numpy(float)) for end in ends)
+            middles.append((late + early) / 2)
+            spacing += float(np.mean(late - early)) / 2
+        found = difference(*middles, self.scale(one, other))
+        found = replace(found, low=found.low - spacing, high=found.high + spacing)
+        return exponential(replace(found, reservation=_too_few(*sides)))
+
+    def _solved(self, name: str) -> pd.DataFrame:
+        runs = self.of(name)["run"].unique()
+        return steps_to(self.ds.sel(run=runs), SOLVED)
+
+    def trend(self, name: str, factor: str) -> Finding:
+        """Return the rank correlation of the score with a coordinate."""
+        if refused := self.refusal(name):
+            return refused
+        rows = self.of(name)
+        return correlation(rows[factor], rows["score"], self.scale(name))
+
+    def _compared(self, one: str, other: str, *, logs: bool) -> Finding:
+        """Return the difference of two networks' scores, the larger the better, or of the logarithms of their errors."""
+        names, scale = (one, other), self.scale(one, other)
+        scores = [self.scores(name) for name in names]
+        sides = [np.log(side) if logs else side * (1 if self.higher else -1) for side in scores]
+        found = difference(*sides, scale)
+        each = [self._by_sequence(name, logs=logs) for name in names]
+        paired = all(one is not None for one in each)
+        if paired and min(map(len, sides)) < 2:
+            value = sides[0].mean() - sides[1].mean()
+            found = Finding(value, value, value, scale, note="of single trainings")
+        error = 0.0
+        if paired:
+            apart = each[0] - each[1]
+            error = apart.std(ddof=1) / math.sqrt(len(apart))
+        elif self.higher and scale.test_size:
+            error = math.hypot(*(self._binomial(name) for name in names))
+        rows = [self.of(name) for name in names]
+        behind = int(np.argmin([(-1 if logs else 1) * side.mean() for side in sides]))
+        late = any(side["improving"].mean() > 0.5 for side in rows)
+        reservations = [
+            "" if paired else _too_few(*rows),
+            self._at_the_guess(names[behind]),
+            self._catches_up(names[behind], names[1 - behind]),
+        ]
+        return replace(
+            _wider(found, error),
+            note=found.note or UNSETTLED * late,
+            reservation="; ".join(filter(None, reservations)),
+        )
+
+    def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
+        """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
+        if "sequence_score" not in self.ds or self.measure in ("perplexity", "bits"):
+            return None
+        rows = self.of(name)
+        of_run = self.ds["sequence_score"].sel(run=rows["run"].iloc[0])
+        each = of_run.sel(replicate=rows["replicate"].tolist()).mean("replicate").values
+        each = each[np.isfinite(each)].astype(float)
+        if len(each) < 2:
+            return None
+        middle = each.mean()
+        slope = self.unit  # of the score in the mean over sequences
+        if not self.higher:
+            slope = -1.0 if self.measure == "squared error" else -0.5 / math.sqrt(middle)
+        if logs:
+            slope = 1 / middle if self.measure == "squared error" else 0.5 / middle
+        return slope * (each - middle)
+
+    def _binomial(self, name: str) -> float:
+        score, size = self.scores(name).mean(), self.scale(name).test_size
+        return math.sqrt(score * (self.unit - score) / size)
+
+    def _widened(self, found: Finding, name: str) -> Finding:
+        """Return the finding of one network with an interval that also covers which test sequences there are."""
+        each = self._by_sequence(name, logs=False)
+        if each is not None:
+            return _wider(found, each.std(ddof=1) / math.sqrt(len(each)))
+        return (
+            _wider(found, self._binomial(name)) if self.higher and found.scale.test_size else found
+        )
+
+    def _at_the_guess(self, name: str) -> str:
+        row = self.of(name).iloc[0]
+        if self.learned(name) or self.rates[row["label"], row["task"]] > 1:
+            return ""
+        return f"{name} is at the guess at the only learning rate tried"
+
+    def _catches_up(self, behind: str, ahead: str) -> str:
+        """Return whether a network that still improves would be level after as long again, at the pace of its last third."""
+        rows, others = self.of(behind), self.of(ahead)
+        sign = 1 if self.higher else -1
+        gap = sign * (others["score"].mean() - rows["score"].mean())
+        before = sign * self.unit * (others["then"].mean() - rows["then"].mean())
+        enough = self.ds["steps"].sel(run=rows["run"].unique()).max() >= self.steps
+        settled = rows["improving"].mean() <= 0.5 or enough or 3 * (before - gap) < gap
+        return "" if settled else f"{behind} still comes nearer to {ahead} when trainings end"
+
+
+def _too_few(*sides: pd.DataFrame) -> str:
+    seeds = min(map(len, sides))
+    return f"{seeds} trainings on a side where {SEEDS} are asked for" if seeds < SEEDS else ""
+
+
+def _wider(found: Finding, error: float) -> Finding:
+    """Return the finding with an interval that also covers a further standard error."""
+    below, above = (
+        math.hypot(side, Z * error) for side in (found.value - found.low, found.high - found.value)
+    )
+    return replace(found, low=found.value - below, high=found.value + above)
+
+
+def _learnable(held: Networks, other: str) -> Finding | None:
+    """Return why one at the guess says nothing: another network, or ``any``, has not learned either; None without another."""
+    if other == "any":
+        nobody = held.poor() == held.labels()
+        return unable(f"no network learns {held.task}") if nobody else None
+    return held.refusal(other) if other else None
+
+
+def _gain(held: Networks, name: str, quantity: str) -> Finding | np.ndarray:
+    """Return a norm's log10 of each training, mean over its records: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
+    if refused := held.refusal(name, learned=()):
+        return refused
+    if "gain_first" not in held.ds:
+        return unable("no gradients were recorded")
+    part = held.ds.sel(run=held.of(name)["run"].iloc[0])
+    found = part["gain_first"] if quantity == "first" else part["gain_first"] - part["gain_last"]
+    found = found.mean("record").dropna("replicate").values
+    # a Jacobian that is the identity differs from it by rounding, which is no effect
+    return found if quantity == "first" else np.abs(found).round(9)
+
+
+def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
+    sides = [_gain(held, name, quantity) for name in names]
+    if refused := [side for side in sides if isinstance(side, Finding)]:
+        return refused[0]
+    scale = held.scale(*names)
+    if len(sides) == 1:
+        return mean(sides[0], scale)
+    return replace(difference(*sides, scale), reservation=_too_few(*sides))
+
+
+def _memoryless(held: Networks, name: str) -> Finding:
+    """Return the cross entropy of copying at the end over that of the best answer without memory, 10 ln 8 / (T + 20)."""
+    if refused := held.refusal(name, learned=()):
+        return refused
+    rows = held.of(name)
+    run = held.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())
+    best = 10 * math.log(8) / int(run["time_steps"])
+    last = run["test_loss"].isel(record=run["records"] - 1)
+    done = xr.DataArray(rows["completed"].to_numpy(), dims="replicate")
+    return geometric_mean(last.where(done.values, best).values / best, held.scale(name))
+
+
+def _of_time_steps(
+    estimate: Callable[..., Finding], held: Networks, name: str, other: str, _: object
+) -> Finding:
+    """Return an estimate on the time steps of a network that has learned."""
+    if refused := held.refusal(name):
+        return refused
+    return estimate(held.ds.sel(run=held.of(name)["run"].iloc[0]), held.scale(name), other)
+
+
+VERBS: dict[str, Callable[..., Finding]] = {
+    "lead": lambda held, one, other, learned: held.lead(one, other, learned),
+    "ratio": lambda held, one, other, learned: held.ratio(one, other, learned),
+    "apart": lambda held, one, other, learned: magnitude(held.lead(one, other, learned)),
+    "over_guess": lambda held, one, other, _: _learnable(held, other) or held.over_guess(one),
+    "share_of_guess": lambda held, one, other, _: (
+        _learnable(held, other) or held.share_of_guess(one)
+    ),
+    "deviation": lambda held, one, *_: held.deviation(one),
+    "trend": lambda held, one, factor, _: held.trend(one, factor),
+    "steps": lambda held, one, *_: held.steps_until_solved(one),
+    "longer": lambda held, one, other, _: held.times_as_long(one, other),
+    "gain": lambda held, one, *_: _gains(held, (one,), "first"),
+    "decay": lambda held, one, other, _: _gains(held, (one, other) if other else (one,), "decay"),
+    "memoryless": lambda held, one, *_: _memoryless(held, one),
+    **{name: partial(_of_time_steps, estimate) for name, estimate in scales.ESTIMATES.items()},
+}
+"""By name: of the networks held, the names of a pair (the second may be empty, or say what the verb needs), and who must have learned."""
+
+
+def find(ds: xr.Dataset, claim: pd.Series) -> Finding:
+    """Return what a group of rows says of a claim, a line of `lib.results.claims.claims` with a verb."""
+    if claim["verb"] not in VERBS:
+        raise ClaimError(
+            f"the verb of {claim['id']} is {claim['verb']!r}; expected one of {', '.join(VERBS)}"
+        )
+    judge, region = VERBS[claim["verb"]], Region.parse(claim["region"])
+    held = Networks(ds, "", claim["measure"], claim["steps"])
+    one, others = ([name.strip() for name in claim[key].split(";")] for key in ("one", "others"))
+    found = []
+    for task in _tasks(held, claim["task"], one, others):
+        here = held.at(task)
+        rest = others if others != ["all others"] else [n for n in here.labels() if n not in one]
+        side_by_side = len(one) == len(rest) > 1
+        pairs = zip(one, rest, strict=True) if side_by_side else product(one, rest)
+        found += [judge(here, *pair, _learners(claim["verb"], pair, region)) for pair in pairs]
+    upper = claim["verb"] == "apart" or math.isinf(region.low)
+    if len(found) > 1 and not upper and not math.isinf(region.high):
+        raise ClaimError(
+            f"{claim['id']} asks several pairs for a region with two ends; judge each as a claim"
+        )
+    return largest(found) if upper else smallest(found)
+
+
+def _tasks(held: Networks, task: str, *sides: list[str]) -> list[str]:
+    """Return the tasks that a claim is about: those named, or those that meet its condition and were trained on."""
+    if not any(sign in task for sign in ("<", ">", "==")):
+        return [name.strip() for name in task.split(";")]
+    rows = held.everywhere.query(task).sort_values("time_steps", kind="stable")
+    there = list(dict.fromkeys(rows["task"]))
+    if not there:
+        return ["a task of the text's length"]
+    for names in sides:
+        for word, at in (("@ longest", there[-1]), ("@ shortest", there[0])):
+            names[:] = [name.replace(word, f"@ {at}") for name in names]
+    if any(" @ " in name for names in sides for name in names):
+        return there[:1]
+
+    def trained(names: list[str], at: str) -> bool:
+        labels = set(rows.loc[rows["task"] == at, "label"])
+        return names == [""] or bool(labels & set(names))
+
+    compared = [at for at in there if all(trained(names, at) for names in sides)]
+    return compared or there[:1]
+
+
+def _learners(verb: str, pair: tuple[str, str], region: Region) -> tuple[str, ...]:
+    """Return who must have learned: the one that is said to be ahead, both where they are said to be alike."""
+    if verb == "apart":
+        return pair if math.isinf(region.low) else pair[:1]
+    if not math.isinf(region.low) and not math.isinf(region.high):
+        return pair
+    first = math.isinf(region.high) == (verb == "lead")
+    return pair[:1] if first else pair[1:]
+
+
+def judged(ds: xr.Dataset, group: str) -> pd.DataFrame:
+    """Return what the results of a group say of each claim that has a verb on it, in the order of the list (`judged_row`)."""
+    listed = claims()
+    asked = listed[(listed["group"] == group) & (listed["verb"] != "")]
+    if asked.empty:
+        groups = ", ".join(sorted(set(listed.loc[listed["verb"] != "", "group"])))
+        raise ClaimError(f"no claim is about the group {group!r}; expected one of {groups}")
+    return judged_table(
+        ds, {row["id"]: lambda ds, row=row: find(ds, row) for _, row in asked.iterrows()}
+    )

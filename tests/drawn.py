@@ -1,0 +1,279 @@
+"""Groups of rows drawn at random: with given scores, or such that a claim is false, or true, by its own region."""
+
+import math
+from collections.abc import Mapping
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from lib.analysis.scales import CLASS
+from lib.results.claims import Region
+from lib.results.schema import COMPLETED
+
+KEPT = {  # loss and metric, as they are recorded
+    "accuracy": lambda x: (np.ones_like(x), x / 100),
+    "share": lambda x: (np.ones_like(x), x),
+    "error": lambda x: (x**2, x),
+    "squared error": lambda x: (x, np.sqrt(x)),
+    "perplexity": lambda x: (np.log(x), np.zeros_like(x)),
+    "bits": lambda x: (x * math.log(2), np.zeros_like(x)),
+}
+ABSOLUTE = ("accuracy", "share")
+RECORD = ("run", "replicate", "record")
+
+
+def drawn(
+    scores: Mapping[str | tuple[str, str], float],
+    *,
+    spread: float,
+    measure: str = "accuracy",
+    guess: float = 10.0,
+    test_sequences: int = 4000,
+    time_steps: Mapping[str, int] | None = None,
+    **factors: list,
+):
+    """Return how to draw a group in which networks have these mean scores, by label or by label and task.
+
+    `spread` is the standard deviation over trainings: of accuracies in points, of errors in units of the error. `factors` are
+    coordinates along run.
+    """
+    keys = [key if isinstance(key, tuple) else (key, "made up") for key in scores]
+    means = np.array(list(scores.values()), float)[:, None]
+
+    def draw(rng: np.random.Generator, replicates: int = 6) -> xr.Dataset:
+        noise = spread * rng.uniform(0.5, 1.5) * rng.standard_normal((len(keys), replicates))
+        values = means + noise if measure in ABSOLUTE else means * np.exp(noise)
+        limit = {"accuracy": 100, "share": 1}.get(measure, np.inf)
+        loss, metric = KEPT[measure](np.clip(values, 0, limit))
+        guess_loss, guess_metric = (float(x) for x in KEPT[measure](np.array(float(guess))))
+        same = {
+            "architecture": "lem",
+            "width": 16,
+            "learning_rate": 0.001,
+            "task_settings": '{"task": "made up"}',
+            "parameters": 1,
+            "sequences": 100,
+            "test_sequences": test_sequences,
+            "substitute": "",
+            "metric": "error" if measure in ("error", "squared error") else "accuracy",
+            "guess_loss": guess_loss,
+            "guess_metric": guess_metric,
+        }
+        once = np.ones(loss.shape, int)
+        lengths = [(time_steps or {}).get(task, 10) for _, task in keys]
+        return xr.Dataset(
+            {name: ("run", [value] * len(keys)) for name, value in same.items()}
+            | {
+                "label": ("run", [label for label, _ in keys]),
+                "network": ("run", [label.partition(", ")[0] for label, _ in keys]),
+                "task": ("run", [task for _, task in keys]),
+                "time_steps": ("run", lengths),
+                "status": (RECORD[:2], np.full(loss.shape, COMPLETED)),
+                "records": (RECORD[:2], once),
+                "steps": (RECORD[:2], once),
+                "step": (RECORD, once[..., None]),
+            }
+            | {
+                f"{part}_{name}": (RECORD, values[..., None])
+                for part in ("test", "validation")
+                for name, values in (("loss", loss), ("metric", metric))
+            },
+            {"run": [", ".join(key) for key in keys], "replicate": range(replicates)}
+            | {name: ("run", levels) for name, levels in factors.items()},
+            {"profile": "drawn"},
+        )
+
+    return draw
+
+
+def with_time_steps(ds: xr.Dataset, rng, law, before=None) -> xr.Dataset:
+    """Return `ds` with time steps of two kinds whose shares in classes of a decade follow a law of the classes' middles."""
+    decade = np.round(np.arange(-6, 1, CLASS), 1)
+    middles = 10 ** (decade + CLASS / 2)
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 1, 2, len(decade))
+    stages = [stage(middles) * rng.uniform(0.9, 1.1, shape) for stage in (before or law, law)]
+    shares = np.concatenate(stages, axis=2)
+    dims = ("run", "replicate", "stage", "scale", "decade")
+    shares = (dims, shares / shares.sum(-1, keepdims=True))
+    levels = {"stage": ["untrained", "trained"], "scale": [0, 1], "decade": decade}
+    return ds.assign(time_step_share=shares).assign_coords(levels)
+
+
+def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6) -> xr.Dataset:
+    """Draw a group in which a claim with a verb is true, well inside its region, or false, on its border or beyond."""
+    verb, measure, region = claim["verb"], claim["measure"], Region.parse(claim["region"])
+    tasks, lengths = _tasks(claim["task"])
+    one, others = ([name.strip() for name in claim[key].split(";")] for key in ("one", "others"))
+    others = ["other", "another"] if others == ["all others"] else others
+    value = _quantity(region, verb, rng, true)
+    if not measure:
+        errors = verb in ("ratio", "steps", "longer", "share_of_guess", "memoryless")
+        measure = "error" if errors else "accuracy"
+    middle, guess = {
+        "accuracy": (50.0, 10.0),
+        "share": (0.5, 0.1),
+        "error": (1.0, 20.0),
+        "squared error": (0.05, 1 / 6),
+        "perplexity": (200.0, 700.0),
+        "bits": (2.0, 4.3),
+    }[measure]
+    spread = {"accuracy": 0.2, "share": 0.002}.get(measure, 0.01) * (1 if true else 4)
+    if verb in ("trend", "peak", "span", "decades", "power_law"):
+        level = dict.fromkeys(one, middle)
+    elif verb == "deviation":
+        level, spread = dict.fromkeys(one, middle), value
+    elif verb in ("over_guess", "share_of_guess", "memoryless"):
+        level = dict.fromkeys({*others, "another"} - {"", "any"}, middle)
+        level |= dict.fromkeys(one, guess + value if verb == "over_guess" else guess * value)
+    else:
+        unit = {"squared error": 0.004, "perplexity": 5.0, "bits": 0.05, "share": 0.01}.get(
+            measure, 1
+        )
+        sign = 1 if measure in ABSOLUTE else -1
+        ratio = verb in ("ratio", "longer")
+        level = _levels(one, others, middle, value if ratio else sign * unit * value, ratio)
+    if verb in ("steps", "longer", "gain", "decay"):
+        special, level = level, dict.fromkeys(level, middle)
+    scores, factors = {}, {}
+    for name, score in level.items():
+        for part in name.split(" & "):
+            label, _, at = part.partition(" @ ")
+            for task in [at] if at and at not in ("longest", "shortest") else tasks:
+                network, best, factor = label.partition(", best ")
+                if best:  # two levels, of which the first is no good
+                    both = {f"{network}, {factor}={level}": float(level) for level in (1, 2)}
+                    factors.setdefault(factor, {}).update(both)
+                    worse = score - 20 if measure in ABSOLUTE else 2 * score
+                    scores |= {(f"{network}, {factor}=1", task): worse}
+                scores[f"{network}, {factor}=2" if best else label, task] = score
+    lengths |= {
+        task: 100 * (place + 1)
+        for place, task in enumerate(dict.fromkeys(task for _, task in scores))
+        if task not in lengths
+    }
+    coordinates = {f: [of.get(label, np.nan) for label, _ in scores] for f, of in factors.items()}
+    make = drawn(
+        scores,
+        spread=spread,
+        measure=measure,
+        guess=guess,
+        test_sequences=10**6 if true else 4000,
+        time_steps=lengths,
+        dt=coordinates.pop("dt", [0.19] * len(scores)),
+        **coordinates,
+    )
+    ds = make(rng, replicates)
+    if verb in ("steps", "longer"):
+        return _solving(ds, special, verb, value, rng)
+    if verb in ("gain", "decay"):
+        return _gains(ds, special, one, others, verb, value, rng)
+    if verb == "memoryless":
+        loss = value * 10 * math.log(8) / ds["time_steps"] * (1 + 0 * ds["test_loss"])
+        return ds.assign(test_loss=loss * rng.uniform(0.97, 1.03, loss.shape))
+    if verb == "trend":
+        slope = ds["time_steps"] / ds["time_steps"].max() * (30 if true else 0)
+        noisy = (
+            ds["test_metric"] + slope / 100 + 0.02 * rng.standard_normal(ds["test_metric"].shape)
+        )
+        return ds.assign(test_metric=noisy.transpose(*RECORD))
+    if verb in ("peak", "span", "decades", "power_law"):
+        return _stepping(ds, verb, value, true, rng)
+    return ds
+
+
+def _tasks(task: str) -> tuple[list[str], dict[str, int]]:
+    if "time_steps" in task:
+        lengths = [2000, 5000] if "250" not in task else [250, 500, 2000]
+        return [f"N={n}" for n in lengths], {f"N={n}": n for n in lengths}
+    return [name.strip() for name in task.split(";")], {}
+
+
+def _quantity(region: Region, verb: str, rng, true: bool) -> float:
+    ratio = verb in (
+        "ratio",
+        "longer",
+        "share_of_guess",
+        "memoryless",
+        "deviation",
+        "steps",
+        "span",
+    )
+    if true and math.isfinite(region.low) and math.isfinite(region.high):
+        return math.sqrt(region.low * region.high) if ratio else (region.low + region.high) / 2
+    border, sign = (region.low, 1) if math.isfinite(region.low) else (region.high, -1)
+    if not true:
+        if math.isfinite(region.low) and math.isfinite(region.high) and rng.uniform() < 0.5:
+            border, sign = region.high, -1
+        sign = -sign
+    if verb == "deviation":
+        return border * (0.15 if true else rng.uniform(2, 4))
+    if ratio:
+        return border * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
+    if verb == "apart" and sign < 0:
+        return 0.02 * border if true else border - rng.uniform(0, 0.5 * border)
+    size = {"over_guess": 5.0, "gain": 1.0, "decay": 0.25, "decades": 1.0}.get(verb, 8.0)
+    return border + sign * size * (1 if true else rng.uniform(0, 1))
+
+
+def _levels(one, others, middle, value, ratio) -> dict[str, float]:
+    """Return scores such that each of a pair is `value` times, or so much above, the other."""
+    pairs = zip(one, others, strict=True) if len(one) == len(others) > 1 else product(one, others)
+    level = {}
+    for first, second in list(pairs):
+        if first in level and second not in level:
+            level[second] = level[first] / value if ratio else level[first] - value
+        level.setdefault(second, middle)
+        level.setdefault(first, level[second] * value if ratio else level[second] + value)
+    level.pop("", None)
+    return level
+
+
+def _solving(ds, special, verb, value, rng) -> xr.Dataset:
+    """Return `ds` with 200 records in whose course each network solves the adding problem, `special` times 100 steps in."""
+    at = np.array([value if verb == "steps" else 100.0] * ds.sizes["run"])
+    if verb == "longer":
+        base = min(special.values())
+        for run, label in enumerate(ds["label"].values):
+            longest = max(ds["time_steps"].values) == ds["time_steps"].values[run]
+            names = [label, f"{label} @ {'longest' if longest else 'shortest'}"]
+            found = [special[name] for name in names if name in special]
+            at[run] = 100 * (found[0] if found else base) / base
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 200)
+    step = np.broadcast_to(np.arange(1, 201) * max(at.max() / 100, 1.0), shape)
+    first = at[:, None, None] * np.exp(0.03 * rng.standard_normal((*shape[:2], 1)))
+    loss = np.where(step < first, 0.1, 0.002)
+    records = {f"{part}_loss": (RECORD, loss) for part in ("test", "validation")}
+    records |= {f"{part}_metric": (RECORD, np.sqrt(loss)) for part in ("test", "validation")}
+    kept = ds.drop_dims("record").assign(records | {"step": (RECORD, step)})
+    return kept.assign(
+        records=(RECORD[:2], np.full(shape[:2], 200)), guess_metric=("run", [1.0] * shape[0])
+    )
+
+
+def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
+    beside = 0.5 if others != [""] else 0.0
+    of = dict.fromkeys(others, beside) | dict.fromkeys(one, beside + value)
+    first = np.array([of.get(label, 0.0) for label in ds["label"].values])[:, None, None]
+    noise = rng.normal(0, 0.02, (2, *ds["test_loss"].shape))
+    return ds.assign(
+        gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, 0 * first + noise[1])
+    )
+
+
+def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
+    low, high = -3.0, 0.3
+    if verb == "span":
+        low, high = np.log10(0.19 / value), np.log10(0.19)
+    if verb == "decades":
+        low, high = -value, 0.0
+
+    def law(at):
+        inside = (np.log10(at) > low) & (np.log10(at) < high)
+        if verb == "peak":
+            return inside * (0.1 * at + true * np.exp(-(np.log10(at / 0.02) ** 2) / 0.02))
+        if verb == "power_law":
+            return inside * at * (at**-1.5 if true else np.exp(-5 * at))
+        return inside
+
+    return with_time_steps(ds, rng, law, before=lambda at: (at > 0.07) & (at < 0.11))
