@@ -281,7 +281,7 @@ def _said(claim, *, true, draws, seed):
 
 @pytest.mark.parametrize("claim", WITH_VERB["id"])
 def test_a_verb_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
-    draws = DRAWS if claim in FIRST_OF_VERB else 10  # the rest says that each row means its region
+    draws = DRAWS if claim in FIRST_OF_VERB else 5  # the rest says that each row means its region
     said = _said(claim, true=False, draws=draws, seed=20)
     assert said.count(claims.AGREES) <= max(1, 0.05 * draws)
     assert said.count(claims.UNTESTABLE) < draws / 2
@@ -289,7 +289,7 @@ def test_a_verb_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
 
 @pytest.mark.parametrize("claim", WITH_VERB["id"])
 def test_a_verb_is_persuaded_by_data_in_which_its_claim_is_true(claim):
-    assert _said(claim, true=True, draws=4, seed=21).count(claims.AGREES) >= 3
+    assert _said(claim, true=True, draws=2, seed=21) == [claims.AGREES] * 2
 
 
 def test_three_trainings_a_side_decide_nothing():

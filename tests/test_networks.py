@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import drawn
 
 from lib.analysis import networks
-from lib.experiments.supervised import SCHEMA
+from lib.analysis.opened import close_results, open_results
 from lib.results.learned import networks_learned, stands_in
-from lib.results.schema import COMPLETED, DIVERGED
+from lib.results.schema import DIVERGED, ResultsError
 
 TASK = '{"task": "made up"}'
 
@@ -15,44 +16,47 @@ TASK = '{"task": "made up"}'
 @pytest.fixture
 def ds():
     """Three networks, of which one differs in its learning rate alone, trained twice; one training diverged."""
-    runs = ["LEM, lem, d=4, 0.1", "LEM, lem, d=4, 0.01", "LSTM, lstm, d=4, 0.01"]
-    levels = {
-        "run": runs,
-        "replicate": [0, 1],
-        "record": [0, 1, 2],
-        "stage": ["untrained", "trained"],
+    scores = dict.fromkeys([("LEM", "first"), ("LEM", "made up"), ("LSTM", "made up")], 50.0)
+    rng = np.random.default_rng(0)
+    ds = drawn(scores, spread=1, guess=25.0, test_sequences=400, dt=[0.5, 0.5, 0.5])(rng, 2)
+    ds = ds.assign_coords(run=["fast", "slow", "lstm"]).drop_dims("record")
+    ds = ds.assign(
+        architecture=("run", ["lem", "lem", "lstm"]),
+        learning_rate=("run", [0.1, 0.01, 0.01]),
+        task=("run", ["made up"] * 3),
+        task_settings=("run", [TASK] * 3),
+        substitute=("run", ["a stand-in"] * 3),
+        parameters=("run", [90] * 3),
+        sequences=("run", [0] * 3),
+        records=2 * ds["records"] + 1,
+        steps=30 * ds["steps"],
+    )
+    shape = (3, 2, 3)
+    curves = {
+        "step": np.broadcast_to([10, 20, 30], shape).copy(),
+        "test_metric": np.broadcast_to([0.3, 0.6, 0.5], shape).copy(),
+        "validation_metric": np.broadcast_to([0.3, 0.5, 0.4], shape).copy(),
+        "test_loss": np.broadcast_to([1.2, 0.8, 0.9], shape).copy(),
     }
-    ds = SCHEMA.empty(levels | {"scale": [0], "decade": [0.0]}, profile="quick", settings={})
-    ds["label"][:] = ["LEM", "LEM", "LSTM"]
-    ds["architecture"][:] = ["lem", "lem", "lstm"]
-    ds["learning_rate"][:] = [0.1, 0.01, 0.01]
-    ds["task_label"][:], ds["task"][:], ds["metric"][:] = "made up", TASK, "accuracy"
-    ds["hyper_parameters"][:], ds["substitute"][:] = '{"dt": 0.5}', "a stand-in"
-    ds["parameters"][:], ds["width"][:], ds["test_sequences"][:] = 90, 4, 400
-    ds["guess_metric"][:], ds["guess_loss"][:] = 0.25, 1.4
-    ds["status"][:], ds["records"][:], ds["steps"][:] = COMPLETED, 3, 30
-    ds["step"][:] = [10, 20, 30]
-    ds["test_metric"][:] = [0.3, 0.6, 0.5]
-    ds["validation_metric"][:] = [0.3, 0.5, 0.4]
-    ds["validation_metric"][1] += 0.1
-    ds["test_metric"][1, 1] += 0.2
-    ds["test_loss"][:] = ds["train_loss"][:] = [1.2, 0.8, 0.9]
+    curves["validation_metric"][1] += 0.1
+    curves["test_metric"][1, 1] += 0.2
+    for name, values in curves.items():
+        values[2, 1, 1:] = 0 if name == "step" else np.nan
+    ds = ds.assign({name: (("run", "replicate", "record"), v) for name, v in curves.items()})
     ds["status"][2, 1], ds["records"][2, 1] = DIVERGED, 1
-    for name in ("step", "test_loss", "train_loss", "test_metric", "validation_metric"):
-        ds[name][2, 1, 1:] = 0 if name == "step" else np.nan
-    return SCHEMA.validate(ds)
+    return ds.assign_attrs(schema="rows/1", profile="real")
 
 
 def test_the_best_validated_record_counts(ds):
     rows = networks.trainings(ds)
-    first = rows[rows["run"] == "LEM, lem, d=4, 0.1"].iloc[0]
+    first = rows[rows["run"] == "fast"].iloc[0]
     assert (first["test"], first["last"], first["step"]) == (0.6, 0.5, 20)
     lstm = rows[rows["label"] == "LSTM"]
     assert lstm["test"].tolist() == [0.6, 0.3] and lstm["completed"].tolist() == [True, False]
 
 
 def test_an_error_is_better_where_it_is_smaller(ds):
-    ds["metric"][:] = "rmse"
+    ds["metric"] = ("run", ["rmse"] * 3)
     assert networks.trainings(ds)["step"].tolist()[:2] == [10, 10]
 
 
@@ -88,14 +92,13 @@ def test_the_first_record_below_a_threshold_counts(ds):
     assert found["trained"].tolist() == [30, 30, 30, 30, 30, 10]
 
 
-def test_hyper_parameters_are_read(ds):
-    assert set(networks.hyper_parameter(ds, "dt")) == {0.5}
-    assert set(networks.hyper_parameter(ds, "alpha")) == {None}
+def test_factors_stand_beside_what_became_of_a_network(ds):
+    assert set(networks.outcomes(ds)["dt"]) == set(networks.trainings(ds)["dt"]) == {0.5}
 
 
 def test_the_scale_is_said(ds):
     said = networks.scale_sentence(ds)
-    assert said == "profile quick, 6 trainings, drawn sequences, 30 steps; a stand-in"
+    assert said == "profile real, 6 trainings, drawn sequences, 30 steps; a stand-in"
 
 
 @pytest.mark.parametrize(("best", "learned"), [(0.28, False), (0.4, True)])
@@ -106,7 +109,7 @@ def test_a_group_has_learned_where_its_best_network_is_above_guessing(ds, best, 
 
 @pytest.mark.parametrize(("error", "learned"), [(0.24, False), (0.2, True)])
 def test_values_must_be_a_tenth_below_the_error_of_guessing(ds, error, learned):
-    ds["metric"][:] = "rmse"
+    ds["metric"] = ("run", ["rmse"] * 3)
     ds["test_metric"][:] = error
     assert networks_learned(ds) is learned
 
@@ -120,5 +123,38 @@ def test_values_must_be_a_tenth_below_the_error_of_guessing(ds, error, learned):
     ],
 )
 def test_stand_ins_are_seen(ds, substitute, task, expected):
-    ds["substitute"][:], ds["task"][:] = substitute, task
-    assert stands_in(ds) is expected
+    said = {"substitute": substitute, "task_settings": task}
+    assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "word"),
+    [
+        ("none.nc", {}, "its folder holds group.nc"),
+        ("group.nc", {"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
+        ("group.nc", {"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
+    ],
+)
+def test_results_of_something_else_are_refused(ds, tmp_path, name, asked, word):
+    ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
+    with pytest.raises(ResultsError, match=word):
+        open_results(
+            tmp_path / name, tmp_path, notebook="57_lem_adding", result_set="interactive", **asked
+        )
+
+
+def test_results_say_how_their_trainings_ended(ds, tmp_path, capsys):
+    ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
+    ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
+    opened, made = open_results(
+        tmp_path / "group.nc",
+        tmp_path,
+        notebook="57_lem_adding",
+        result_set="interactive",
+        published_scale={"time_steps": 10},
+    )
+    close_results(opened)
+    assert "5 completed, 1 diverged, 0 missing" in capsys.readouterr().out
+    assert made.published_scale
+    with pytest.raises(ResultsError, match="1 trainings of the design did not run"):
+        close_results(opened.assign(status=opened["status"].where(opened["status"] != 1, 2)))

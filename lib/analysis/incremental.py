@@ -14,7 +14,7 @@ from lib.plotting import colour
 from lib.results.published import load_published
 
 READINGS = {
-    "": "other networks",
+    "others": "other networks",
     "adopted": "adopted: from the last state",
     "minus": "minus: the remark's sign",
     "printed": "printed: from zero",
@@ -32,7 +32,7 @@ def with_readings(ds: xr.Dataset) -> xr.Dataset:
     start, sign = known.get("inner_start", empty), known.get("sign", empty)
     kind = np.where(sign == -1, "minus", np.where(start == "previous", "adopted", "printed"))
     irnn = known["architecture"] == "irnn"
-    return ds.assign_coords(reading=("run", np.where(irnn, kind, "").astype(object)))
+    return ds.assign_coords(reading=("run", np.where(irnn, kind, "others").astype(object)))
 
 
 def plot_readings(
@@ -110,13 +110,13 @@ def numbers_an_inner_step(artefact: str) -> pd.Series:
 def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.DataFrame:
     """Return a published table with our networks (`beside_published`) and their ``reading``, each reading a row of its own.
 
-    Shown are the text's tasks, and of ours these although the text has none of the name.
+    Of ours all tasks are shown; where `tasks` names some, these and the text's alone.
     """
     ours, published = outcomes(ds), load_published(artefact)
-    ours = ours[ours["task"].isin([*published["task"], *tasks])]
+    ours = ours[ours["task"].isin([*published["task"], *tasks]) | (not tasks)]
     readings = ours.drop_duplicates("label").set_index("label")["reading"]
     table = beside_published(ours, published)
-    return table.assign(reading=table["network"].map(readings).fillna(""))
+    return table.assign(reading=table["network"].map(readings).replace("others", "").fillna(""))
 
 
 def standings(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> list[str]:
@@ -125,7 +125,8 @@ def standings(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> l
     for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
         order = rows.sort_values("ours", ascending=not higher)
         best = (
-            order.drop_duplicates("reading")
+            order.replace({"reading": {"": "others"}})
+            .drop_duplicates("reading")
             .set_index("reading")
             .reindex(READINGS)
             .dropna(how="all")
