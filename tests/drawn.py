@@ -161,6 +161,7 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         test_sequences=10**6 if true else 4000,
         time_steps=lengths,
         dt=coordinates.pop("dt", [0.19] * len(scores)),
+        padding=[8.0] * len(scores),
         **coordinates,
     )
     ds = make(rng, replicates)
@@ -186,6 +187,8 @@ def _tasks(task: str) -> tuple[list[str], dict[str, int]]:
     if "time_steps" in task:
         lengths = [2000, 5000] if "250" not in task else [250, 500, 2000]
         return [f"N={n}" for n in lengths], {f"N={n}": n for n in lengths}
+    if "padding" in task:
+        return ["Pad8x", "Pad12x"], {}
     return [name.strip() for name in task.split(";")], {}
 
 
