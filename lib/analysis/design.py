@@ -2,7 +2,7 @@ r"""The columns of a linear model, and which of its coefficients the rows at han
 
 A model is a list of terms over the factors of the experiment, written as in R: ``architecture``, ``log_rate``,
 ``architecture:log_rate``. The factors of an attempt do not change from epoch to epoch, so the matrix of a million rows is a
-small one over attempts, made by patsy, and a column or two over rows.
+small one over attempts, and a column or two over rows.
 
 A coefficient :math:`\beta_j` is *estimable* if the unit vector :math:`e_j` lies in the row space of the model matrix: then
 every solution of the normal equations has the same :math:`\hat\beta_j` and the same standard error. A library that meets a
@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from patsy import dmatrix
 
 from lib.analysis.reml import Moments, moments
 
@@ -153,13 +152,16 @@ def design(
                 f"{bad:,} of {len(values):,} values of the {what} are not finite; leave those rows out, and count them"
             )
     absent = absences(terms, table, measured) if absent is None else absent
-    constant, names = _columns([term for term in terms if term not in measured], table)
-    planned = _in_order(terms, [*names, *measured])
+    columns = _columns([term for term in terms if term not in measured], table)
+    constant = {INTERCEPT: np.ones(len(table))}
+    for part in columns.values():
+        constant |= part
+    planned = (INTERCEPT, *(name for term in terms for name in columns.get(term, [term])))
     made = Design(
         names=planned,
         planned=planned,
-        constant=constant,
-        constant_names=tuple(names),
+        constant=np.column_stack([*constant.values()]),
+        constant_names=tuple(constant),
         varying=np.column_stack([*measured.values()]) if measured else np.empty((len(response), 0)),
         varying_names=tuple(measured),
         attempt=np.arange(len(table)) if attempt is None else attempt,
@@ -205,30 +207,26 @@ def _too_few(covariate: Covariate, values: pd.Series, start: str) -> str:
     return f"{start} {len(levels)} levels of {factor}, {covariate.label} needs {covariate.levels}"
 
 
-def _columns(terms: list[str], table: pd.DataFrame) -> tuple[np.ndarray, list[str]]:
-    """Return the columns that patsy makes of the terms over attempts, and their names."""
-    used = list(dict.fromkeys(part for term in terms for part in term.split(":")))
-    if not used:
-        return np.ones((len(table), 1)), [INTERCEPT]
-    # Replicates repeat a treatment.
-    line = table.groupby(used, observed=True, sort=False).ngroup().to_numpy()
-    made = dmatrix(" + ".join(terms), table[used].iloc[np.unique(line, return_index=True)[1]])
-    names = [
-        name.replace("Intercept", INTERCEPT).replace("[T.", "[")
-        for name in made.design_info.column_names
-    ]
-    return np.asarray(made)[line], names
+def _columns(terms: Sequence[str], table: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
+    """Return for each term its columns over attempts by name: a category's levels against its first, numbers as they are, products of both for an interaction."""
 
+    def coded(name: str) -> dict[str, np.ndarray]:
+        column = table[name]
+        if pd.api.types.is_numeric_dtype(column):
+            return {name: column.to_numpy(float)}
+        column = column.astype("category")
+        return {
+            f"{name}[{level}]": (column == level).to_numpy(float)
+            for level in column.cat.categories[1:]
+        }
 
-def _in_order(terms: Sequence[str], names: list[str]) -> tuple[str, ...]:
-    """Return `names` in the order of the terms, the intercept first."""
-    places = {frozenset(term.split(":")): place for place, term in enumerate(terms, start=1)}
-    # patsy may turn an interaction around, so that its parts are compared as a set.
-    return tuple(
-        sorted(
-            names, key=lambda n: places.get(frozenset(re.sub(r"\[[^]]*\]", "", n).split(":")), 0)
-        )
-    )
+    made = {}
+    for term in terms:
+        first, *others = (coded(part) for part in term.split(":"))
+        for other in others:
+            first = {f"{a}:{b}": x * y for b, y in other.items() for a, x in first.items()}
+        made[term] = first
+    return made
 
 
 def _without(made: Design, causes: Mapping[str, str]) -> Design:

@@ -132,7 +132,7 @@ KNOWN = [
         "test_coadjoint.py::test_deviations_of_early_adjoints_weigh_most",
     ),
     (
-        "lib/analysis/variance.py",
+        "lib/analysis/equality.py",
         '(("low", LEVEL / 2), ("high"',
         '(("high", LEVEL / 2), ("low"',
         "test_task_comparisons.py::test_a_spread_by_hand_lies_in_its_interval",
