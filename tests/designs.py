@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+
 from lib.experiments import EXPERIMENTS, load_profile
 
 

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 from lib.experiments import load_profile
-
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run.notebooks import read_parameters
 

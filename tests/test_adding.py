@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job, train
-from lib.experiments import adding as module
-from lib.experiments import load_profile
-from lib.experiments.adding import EXPERIMENT, SCHEMA, Adding
 from pydantic import ValidationError
 
 from lib.cells.inverse_rnn import SingularMatrixError
+from lib.experiments import adding as module
+from lib.experiments import load_profile
+from lib.experiments.adding import EXPERIMENT, SCHEMA, Adding
 from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED, ResultsError
 from lib.run.params import checked
 from lib.tasks.adding import BASELINE, mean_input

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job
-from lib.experiments import EXPERIMENTS, _experiment, factorial, load_profile
-from lib.experiments.factorial import PLACES, train, train_together
 from toys import toy_task
 
+from lib.experiments import EXPERIMENTS, _experiment, factorial, load_profile
+from lib.experiments.factorial import PLACES, train, train_together
 from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED

@@ -9,8 +9,6 @@ import dataclasses
 import pytest
 import torch
 from designs import one_job
-from lib.experiments import _experiment
-from lib.experiments._experiment import EXPERIMENTS
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -18,6 +16,8 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib import kernels
 from lib.cells import cell_class, cell_names, make_cell
+from lib.experiments import _experiment
+from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
 from lib.training import together
 from lib.training.model import Model

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job, train
+
 from lib.experiments import coadjoint_gaps, load_profile
 from lib.experiments.coadjoint_gaps import SCHEMA, initial_model, run, seeds
-
 from lib.probes import Diverged
 from lib.probes.coadjoint import coadjoint_loss
 from lib.results.schema import COMPLETED, DIVERGED

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job
-from lib.experiments.factorial import AUTHOR, initial_model, train
 from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import Cell, _cell, cell_class, make_cell
+from lib.experiments.factorial import AUTHOR, initial_model, train
 from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS
 from lib.tasks import Part, Task
 from lib.training.measure import measure

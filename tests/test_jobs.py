@@ -25,8 +25,8 @@ import pytest
 import torch
 from dask.distributed import Client, Future, LocalCluster, Security
 from distributed.comm import CommClosedError
-from lib.experiments import EXPERIMENTS, load_profile
 
+from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job, train
+
 from lib.experiments import latching as module
 from lib.experiments import load_profile
 from lib.experiments.latching import SCHEMA, Latching
-
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError

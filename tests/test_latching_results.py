@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from lib.experiments.latching import SCHEMA
 
 from lib.analysis.latching import adjoint_ratios, others_above, trajectories
+from lib.experiments.latching import SCHEMA
 from lib.results.schema import COMPLETED, DIVERGED
 
 RATES = (-0.3, -0.05)

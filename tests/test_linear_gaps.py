@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job, train
-from lib.experiments import load_profile
-from lib.experiments.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 
 from lib.cells import make_cell
+from lib.experiments import load_profile
+from lib.experiments.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import draw_signs
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from designs import train
-from lib.experiments.supervised import Supervised
 
 from lib.cells import make_cell
+from lib.experiments.supervised import Supervised
 from lib.probes.state_gains import log_gain
 from lib.probes.time_steps import DECADES, counted
 from lib.run.params import designs

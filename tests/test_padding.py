@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job
+from torch.nn import functional as F
+
+from lib.cells import make_cell
 from lib.experiments import padding as module
 from lib.experiments.padding import (
     CELLS,
@@ -15,9 +18,6 @@ from lib.experiments.padding import (
     objective,
     train,
 )
-from torch.nn import functional as F
-
-from lib.cells import make_cell
 from lib.probes import Diverged
 from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED

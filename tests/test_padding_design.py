@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from designs import train
-from lib.experiments import load_profile
-from lib.experiments.padding import ATTEMPT, CELLS, EXPERIMENT, MEASURED, SCHEMA, Padding, run
 from pydantic import ValidationError
 
+from lib.experiments import load_profile
+from lib.experiments.padding import ATTEMPT, CELLS, EXPERIMENT, MEASURED, SCHEMA, Padding, run
 from lib.results.schema import COMPLETED, NOT_PLANNED, ResultsError
 from lib.run.params import ParameterError, designs
 from lib.tasks.prepared import prepared_dataset, save_prepared

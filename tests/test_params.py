@@ -4,8 +4,8 @@ import copy
 import functools
 
 import pytest
-from lib.experiments import EXPERIMENTS, load_profile
 
+from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import ROOT
 from lib.run import params
 from lib.run.params import ParameterError, designs, merged, read_params

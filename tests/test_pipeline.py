@@ -9,8 +9,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lib.experiments import load_profile
 
+from lib.experiments import load_profile
 from lib.paths import ROOT
 from lib.results.reference import RESULTS
 from lib.run import fingerprint

@@ -19,9 +19,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from lib.experiments import load_profile
 from PIL import Image
 
+from lib.experiments import load_profile
 from lib.paths import ROOT
 from lib.results.names import label
 from lib.run.params import read_params

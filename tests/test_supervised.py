@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from designs import train
+
 from lib.experiments import load_profile
 from lib.experiments.__main__ import main
 from lib.experiments._hours import hours
 from lib.experiments.supervised import SCHEMA, Supervised
-
 from lib.results.schema import COMPLETED, load
 from lib.run.params import designs
 from lib.tasks.sources import prepare

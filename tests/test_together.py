@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from lib.experiments.factorial import AUTHOR, Start
 from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import make_cell
+from lib.experiments.factorial import AUTHOR, Start
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.training import together
 from lib.training.batches import Epochs

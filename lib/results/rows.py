@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from lib.results.schema import COMPLETED, ResultsError, Schema
-from lib.results.schema import load as load_any
+from lib.results.schema import COMPLETED, ResultsError, Schema, load as load_any
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")

@@ -6,9 +6,9 @@ import math
 import re
 
 import pytest
-from lib.experiments import EXPERIMENTS, load_profile
 from trials.nested import places
 
+from lib.experiments import EXPERIMENTS, load_profile
 from lib.run import params
 from lib.run.params import ParameterError, merged, read_params
 
