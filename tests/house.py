@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from lib.experiments import load_profile
+from lib.training.profile import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run.notebooks import read_parameters
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from designs import one_job, train
 
-from lib.experiments import latching as module
-from lib.experiments import load_profile
-from lib.experiments.latching import SCHEMA, Latching
+from lib.training import latching as module
+from lib.training.profile import load_profile
+from lib.training.latching import SCHEMA, Latching
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError

@@ -14,7 +14,7 @@ from lib.analysis.latching import (
     trainings,
     trajectories,
 )
-from lib.experiments.latching import SCHEMA
+from lib.training.latching import SCHEMA
 from lib.results.schema import COMPLETED, DIVERGED
 
 RATES = (-0.3, -0.05)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from house import ALL
 
-from lib.experiments import load_profile
+from lib.training.profile import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.results import schema
 from lib.run.notebooks import check_notebook, is_stripped

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib.experiments import load_profile
+from lib.training.profile import load_profile
 from lib.paths import ROOT
 from lib.results.reference import RESULTS
 from lib.run import fingerprint

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib.experiments import load_profile
+from lib.training.profile import load_profile
 from lib.paths import PUBLISHED
 from lib.results.published import PublishedError, artefacts, beside, layout, load_published, sources
 

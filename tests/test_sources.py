@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.experiments import load_profile
+from lib.training.profile import load_profile
 from lib.paths import ROOT
 from lib.results.names import label
 from lib.run.params import read_params

@@ -75,11 +75,11 @@ def rows(
     found = [list(table.rows()) for table in read.values()]
     for at, part in zip(read, found, strict=True):
         _check_once(at, part)
+    if not (all_rows := [row for part in found for row in part]):
+        raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
     idle = sorted(set(shared) & set.intersection(*(table.unused for table in read.values())))
     if idle:
         raise ParameterError(f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it")
-    if not (all_rows := [row for part in found for row in part]):
-        raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
     return _with_names(all_rows)
 
 

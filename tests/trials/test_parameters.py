@@ -8,7 +8,7 @@ import re
 import pytest
 from trials.nested import places
 
-from lib.experiments import EXPERIMENTS, load_profile
+from lib.training.profile import DESIGNS, load_profile
 from lib.run import params
 from lib.run.params import ParameterError, merged, read_params
 
