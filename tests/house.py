@@ -7,9 +7,9 @@ import sys
 import threading
 from pathlib import Path
 
-from lib.training.profile import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run.notebooks import read_parameters
+from lib.training.profile import load_profile
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 TRAINS = "10_train"
@@ -65,7 +65,9 @@ class House:
             needed.append(ALL[0])
         if "results" in parameters:
             results = self._results(name)
-            trained = results.parent.name == "results" and results.stem in load_profile("smoke").designs
+            trained = (
+                results.parent.name == "results" and results.stem in load_profile("smoke").designs
+            )
             needed += [TRAINS] if trained else []
             needed += [other for other in ALL if self.written(other) == results]
         if "data_dir" in parameters:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
 
 from lib.analysis.adding import (
     adjoint_curves,
@@ -14,7 +15,6 @@ from lib.analysis.adding import (
     plot_scaled,
 )
 from lib.analysis.claims_adding import final_errors
-from lib.experiments.adding import ENDS, POSITIONS, SCHEMA, STAGES
 from lib.probes import scaled
 from lib.probes.scaled import scaled_adjoints
 from lib.results.schema import COMPLETED, DIVERGED, MISSING

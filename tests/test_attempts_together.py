@@ -10,20 +10,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from designs import one_job
+from designs import one_job, train_on
 from toys import toy_task
 
-from lib.training import experiment, factorial
-from lib.training.profile import DESIGNS, load_profile
-from lib.training.factorial import PLACES, train, train_together
 from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Jobs, ParameterError, checked
 from lib.tasks.sources import prepare
+from lib.training import experiment, factorial
+from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
+from lib.training.profile import DESIGNS, load_profile
 
 EXPERIMENT = DESIGNS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]

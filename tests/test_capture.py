@@ -4,8 +4,6 @@ PyTorch's `meta` device stands for the GPU: its tensors have shapes and no value
 kernels' engines run on it with their launches left out.
 """
 
-import dataclasses
-
 import pytest
 import torch
 from designs import one_job
@@ -16,14 +14,13 @@ from torch.utils._pytree import tree_leaves
 
 from lib import kernels
 from lib.cells import cell_class, cell_names, make_cell
-from lib.training import experiment
-from lib.training.profile import ROWS
 from lib.kernels import _cuda, _registry
 from lib.kernels._runs import map_tensors, tensors_of
 from lib.probes import fused
 from lib.probes.fused import CELLS, fused_adjoint_norms
-from lib.training import together
+from lib.training import experiment, together
 from lib.training.model import Model
+from lib.training.profile import ROWS
 
 WAITS = {
     "_local_scalar_dense",

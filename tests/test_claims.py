@@ -197,7 +197,9 @@ def test_a_claim_under_two_readings_asks_for_both():
     ours = np.flatnonzero(late["label"].to_series().str.startswith("iRNN"))
     minus = late.isel(run=ours)
     minus = minus.assign(label=minus["label"].astype(object) + claims_irnn.MINUS)
-    both = xr.concat([soon, minus.assign_coords(run=minus["run"].astype(object) + claims_irnn.MINUS)], "run")
+    both = xr.concat(
+        [soon, minus.assign_coords(run=minus["run"].astype(object) + claims_irnn.MINUS)], "run"
+    )
     judge = claims_irnn.memory.judges["irnn-4.2-twice"]
     region = Region.parse(claims.claims().loc["irnn-4.2-twice", "region"])
     assert claims.verdict(judge(soon), region)[0] == claims.AGREES

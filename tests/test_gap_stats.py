@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from lib.experiments import coadjoint_gaps, linear_gaps
 
 from lib.analysis.gaps import (
     compare_with_penalty,
@@ -10,7 +11,6 @@ from lib.analysis.gaps import (
     normalised_adjoints,
     summarise_emphasis,
 )
-from lib.experiments import coadjoint_gaps, linear_gaps
 from lib.results.schema import COMPLETED, DIVERGED
 
 

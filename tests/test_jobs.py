@@ -27,7 +27,6 @@ from dask.distributed import Client, Future, LocalCluster, Security
 from designs import train_on
 from distributed.comm import CommClosedError
 
-from lib.training.profile import DESIGNS, load_profile
 from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -38,6 +37,7 @@ from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.outcome import Fit
+from lib.training.profile import DESIGNS, load_profile
 from lib.training.resume import Resume
 
 EXPERIMENT = DESIGNS["factorial"]

@@ -5,13 +5,13 @@ import pytest
 import torch
 from designs import one_job, train
 
-from lib.training import latching as module
-from lib.training.profile import load_profile
-from lib.training.latching import SCHEMA, Latching
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.run.params import ParameterError, checked
+from lib.training import latching as module
+from lib.training.latching import SCHEMA, Latching
+from lib.training.profile import load_profile
 
 BASE = {
     "width": 4,

@@ -14,8 +14,8 @@ from lib.analysis.latching import (
     trainings,
     trajectories,
 )
-from lib.training.latching import SCHEMA
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.training.latching import SCHEMA
 
 RATES = (-0.3, -0.05)
 """Slopes of the logarithm of the adjoint state in the two trainings that completed."""

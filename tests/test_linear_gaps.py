@@ -6,10 +6,10 @@ import torch
 from designs import one_job, train
 
 from lib.cells import make_cell
-from lib.training.profile import load_profile
-from lib.training.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import draw_signs
+from lib.training.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
+from lib.training.profile import load_profile
 
 SMALL = one_job(
     "linear_gaps",

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from lib.experiments.supervised import SCHEMA
 
 from lib.analysis import networks
-from lib.experiments.supervised import SCHEMA
 from lib.results.learned import networks_learned, stands_in
 from lib.results.schema import COMPLETED, DIVERGED
 

@@ -8,11 +8,11 @@ import pytest
 import xarray as xr
 from house import ALL
 
-from lib.training.profile import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.results import schema
 from lib.run.notebooks import check_notebook, is_stripped
 from lib.tasks import load_prepared
+from lib.training.profile import load_profile
 
 
 @pytest.mark.parametrize("name", ALL)

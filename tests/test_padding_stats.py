@@ -4,6 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from lib.experiments.padding import CELLS as TRAINED
+from lib.experiments.padding import MEASURED, SCHEMA
 
 from lib.analysis.balance import (
     balance,
@@ -25,8 +27,6 @@ from lib.analysis.padding import (
     sweep_attempts,
     table_cells,
 )
-from lib.experiments.padding import CELLS as TRAINED
-from lib.experiments.padding import MEASURED, SCHEMA
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 

@@ -139,7 +139,9 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
          {}, "plans 3,996,001 rows; expected at most 1,000,000"),
     ],
 )  # fmt: skip
-def test_a_table_that_cannot_be_trained_is_refused_when_the_file_is_read(network, shared, complaint):
+def test_a_table_that_cannot_be_trained_is_refused_when_the_file_is_read(
+    network, shared, complaint
+):
     with pytest.raises(ParameterError, match=complaint):
         rows_of({"settings": ONE | shared, "tasks": ["N=10"], "networks": network})
 
@@ -171,7 +173,9 @@ def test_a_name_made_for_people_identifies_nothing():
 def test_a_profile_stands_over_the_base(content):
     content["profiles"]["quick"] = {
         "factorial": {"width": 5},
-        "trainings": {"noisy_images": {"width": 7, "networks": {"UnICORNN": {"batch_size": 9}, "GRU": None}}},
+        "trainings": {
+            "noisy_images": {"width": 7, "networks": {"UnICORNN": {"batch_size": 9}, "GRU": None}}
+        },
     }
     profile = _load(content)
     (changed,) = profile.designs["factorial"]
@@ -249,10 +253,14 @@ def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_pa
     with pytest.raises(ParameterError, match=r"no parameters at .*; restore the file from Git"):
         read_params(tmp_path / "params.yaml")
     for name in ("fast", ["quick"], {"a": 1}, "x" * 5000):
-        with pytest.raises(ParameterError, match="unknown profile .*; choose one of smoke, quick") as caught:
+        with pytest.raises(
+            ParameterError, match="unknown profile .*; choose one of smoke, quick"
+        ) as caught:
             load_profile(name)
         assert len(str(caught.value)) < 300
-    with pytest.raises(ParameterError, match="profile smoke trains no 'pixles'; it trains activity"):
+    with pytest.raises(
+        ParameterError, match="profile smoke trains no 'pixles'; it trains activity"
+    ):
         loaded("smoke").trainings("pixles")
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib.training.profile import load_profile
 from lib.paths import ROOT
 from lib.results.reference import RESULTS
 from lib.run import fingerprint
 from lib.run.code import notebooks, prune, write_code
 from lib.run.notebooks import read_parameters
 from lib.run.params import ParameterError
+from lib.training.profile import load_profile
 
 REFERENCE = "data/reference/real"
 _READ_BY = {

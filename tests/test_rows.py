@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from designs import one_job, rows_of, train
 
 from lib.results.rows import load, schema_of
@@ -76,7 +75,9 @@ def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepa
 
 
 def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
-    task = {"digits": {"task": "pixels", "dataset": "digits", "train_size": 64, "validation_size": 16}}
+    task = {
+        "digits": {"task": "pixels", "dataset": "digits", "train_size": 64, "validation_size": 16}
+    }
     shared = {"width": 8, "learning_rate": 0.02, "batch_size": 8, "records": 3, "epochs": 3}
     table = shared | {"tasks": ["digits"], "networks": {"GRU": {}}}
     ds = train("rows", rows_of(table, tasks=task), prepared).squeeze()
@@ -114,7 +115,13 @@ def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
 
 
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
-    more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200, "validation_draws": 200}
+    more = {
+        "steps": 600,
+        "records": 12,
+        "batch_size": 64,
+        "test_draws": 200,
+        "validation_draws": 200,
+    }
     networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}}
     table = _table("a value at the end", networks, **more)
     short = {"a value at the end": {"task": "adding", "time_steps": 3}}

@@ -212,7 +212,9 @@ def _check_outline(name: str, content: object) -> None:
             )
     if not _is_profile(content["profile"], content):
         known = ", ".join(content["profiles"])
-        raise ParameterError(f"{name}: profile is {shown(content['profile'])}; choose one of {known}")
+        raise ParameterError(
+            f"{name}: profile is {shown(content['profile'])}; choose one of {known}"
+        )
 
 
 def _is_profile(profile: object, content: dict) -> bool:

@@ -8,9 +8,9 @@ import re
 import pytest
 from trials.nested import places
 
-from lib.training.profile import DESIGNS, load_profile
 from lib.run import params
 from lib.run.params import ParameterError, merged, read_params
+from lib.training.profile import DESIGNS, load_profile
 
 pytestmark = pytest.mark.trials
 KIND = "parameters"
