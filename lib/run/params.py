@@ -265,9 +265,9 @@ def merged(profile: str, path: str | Path = PARAMS) -> dict[str, Any]:
 
 def overlaid(base: Any, change: Any) -> Any:
     """Return `base` with a change over it: mappings key by key, over a list of mappings in each of them, all else replaced."""
-    if isinstance(base, list) and base and isinstance(change, dict):
-        if all(isinstance(part, dict) for part in base):
-            return [overlaid(part, change) for part in base]
+    readings = isinstance(base, list) and base and all(isinstance(part, dict) for part in base)
+    if readings and isinstance(change, dict):
+        return [overlaid(part, change) for part in base]
     if isinstance(base, dict) and isinstance(change, dict):
         return {
             key: overlaid(base[key], change[key])
