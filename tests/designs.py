@@ -1,16 +1,27 @@
-"""Designs and jobs of the smoke profile, changed as a test needs them."""
+"""Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
 from types import SimpleNamespace
 
 import numpy as np
 
-from lib.experiments import EXPERIMENTS, load_profile
+from lib.run.params import merged
+from lib.training import grammar
+from lib.training.experiment import settings_of
+from lib.training.jobs import run_jobs
+from lib.training.profile import DESIGNS, ROWS, load_profile
 
 
 def one_job(name, *, replicate=0, **changes):
-    """Return the first job of the smoke profile's experiment `name`, with these fields."""
+    """Return the first job of the smoke profile's dataset `name`, with these fields."""
     design = load_profile("smoke").designs[name][0]
     return next(design.jobs()).at(**changes, replicate=replicate)
+
+
+def rows_of(table, networks=None, tasks=None):
+    """Return the rows of a table, with the networks and tasks of `params.yaml` and further ones."""
+    base = merged("smoke")
+    known = base["networks"] | (networks or {}), base["tasks"] | (tasks or {})
+    return grammar.rows("table", table, *known)
 
 
 def in_turn(groups, cache, where):
@@ -26,10 +37,18 @@ def in_turn(groups, cache, where):
     }
 
 
-def train(name, designs, monkeypatch, prepared=None):
-    """Return the dataset of an experiment's designs, trained in this process."""
-    monkeypatch.setattr("lib.experiments._experiment.run_jobs", in_turn)
-    where = load_profile("smoke").jobs
-    return EXPERIMENTS[name].train(
-        name, "smoke", designs, where, cache="not used", prepared=prepared
-    )
+def train(name, designs, prepared=None):
+    """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
+    experiment = DESIGNS.get(name, ROWS)
+    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
+    results = in_turn({name: jobs}, None, None)[name].results
+    ds = experiment.dataset("smoke", settings_of(designs), designs, results)
+    return experiment.schema(ds).validate(ds)
+
+
+def train_on(where, name, designs, *, cache, prepared):
+    """Return the dataset of an experiment's designs, trained on a cluster."""
+    experiment = DESIGNS[name]
+    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
+    results = run_jobs({name: jobs}, cache, where)[name].results
+    return experiment.dataset("smoke", settings_of(designs), designs, results)

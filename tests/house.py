@@ -2,19 +2,18 @@
 
 import contextlib
 import os
-import re
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-from lib.experiments import load_profile
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run.notebooks import read_parameters
+from lib.training.profile import load_profile
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
-ANY_GROUP = "01_train_supervised"
-"""Trains the group of networks that it is told."""
+TRAINS = "10_train"
+"""Trains everything, a dataset for each group."""
 
 
 class House:
@@ -56,17 +55,8 @@ class House:
             if name not in self._done:
                 for earlier in self._needs(name):
                     self.run(earlier)
-                self._train_group(name)
                 self._done[name] = self._execute(name)
         return self._done[name]
-
-    def _train_group(self, name: str) -> None:
-        """Train the group of networks that a notebook reads, unless one of the notebooks does by default."""
-        results, known = self._results(name), read_parameters(NOTEBOOKS / f"{name}.ipynb")
-        groups = load_profile("smoke").designs
-        if "results" in known and results.stem in groups and not results.exists():
-            self.run(ALL[0])
-            self._execute(ANY_GROUP, group=results.stem, out=str(results))
 
     def _needs(self, name: str) -> list[str]:
         parameters = read_parameters(NOTEBOOKS / f"{name}.ipynb")
@@ -74,14 +64,19 @@ class House:
         if "prepared" in parameters:
             needed.append(ALL[0])
         if "results" in parameters:
-            needed += [other for other in ALL if self.written(other) == self._results(name)]
+            results = self._results(name)
+            trained = (
+                results.parent.name == "results" and results.stem in load_profile("smoke").designs
+            )
+            needed += [TRAINS] if trained else []
+            needed += [other for other in ALL if self.written(other) == results]
         if "data_dir" in parameters:
             needed += [other for other in ALL if "2" <= other < "8"]
         return needed
 
     def written(self, name: str) -> Path | None:
-        """Return the dataset that an experiment's notebook writes, None for other notebooks."""
-        if not re.match(r"0[1-9]|1", name):
+        """Return the dataset, or folder of datasets, that a training or a simulation writes, None for other notebooks."""
+        if not name.startswith("1"):
             return None
         # By hand they write where the pipeline does, below data/interactive.
         out = str(read_parameters(NOTEBOOKS / f"{name}.ipynb")["out"]).replace("interactive/", "")
@@ -95,7 +90,7 @@ class House:
     def _values(self, name: str) -> dict[str, str]:
         """Return a value for every parameter that says where something lies."""
         outs = {
-            "0": self.written(name) or self.prepared,
+            "0": self.prepared,
             "1": self.written(name),
             "8": self.data / "tables" / f"{name}.csv",
             "9": self.data / "coverage.csv",
@@ -112,11 +107,10 @@ class House:
         known = read_parameters(NOTEBOOKS / f"{name}.ipynb")
         return {key: str(value) for key, value in values.items() if key in known}
 
-    def _execute(self, name: str, **changed: str) -> Path:
-        stem = "_".join([name, *filter(None, [changed.get("group")])])
-        folder = self.data / (f"made/{stem}/rebuilt" if "2" <= name < "8" else "executed")
-        executed = folder / f"{stem}.ipynb"
-        values = self._values(name) | changed
+    def _execute(self, name: str) -> Path:
+        folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")
+        executed = folder / f"{name}.ipynb"
+        values = self._values(name)
         given = [text for pair in values.items() for text in ("-p", *pair)]
         command = [
             sys.executable,

@@ -10,21 +10,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from designs import one_job
+from designs import one_job, train_on
 from toys import toy_task
 
-from lib.experiments import EXPERIMENTS, _experiment, factorial, load_profile
-from lib.experiments.factorial import PLACES, train, train_together
 from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Jobs, ParameterError, checked
 from lib.tasks.sources import prepare
+from lib.training import experiment, factorial
+from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
+from lib.training.profile import DESIGNS, load_profile
 
-EXPERIMENT = EXPERIMENTS["factorial"]
+EXPERIMENT = DESIGNS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]
 CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
 LEVELS = {
@@ -112,7 +113,7 @@ def design(**changes):
 
 def trained(where, prepared, cache, **changes):
     designs = (design(**changes),)
-    return EXPERIMENT.train("factorial", "smoke", designs, where, cache=cache, prepared=prepared)
+    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
 
 
 def shards(cache):
@@ -174,7 +175,7 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
     job = next(design(together=0).jobs())
     alone = next(design(together=1).jobs())
     assert EXPERIMENT.work(job, prepared).name() == EXPERIMENT.work(alone, prepared).name()
-    for module in (_experiment, factorial):
+    for module in (experiment, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
     made = EXPERIMENT.work(job, prepared)
     assert made.batch_size == PLACES and made.run is factorial.run_together
@@ -189,7 +190,7 @@ def test_what_cannot_be_trained_so_is_told_before_anything_is(prepared, tmp_path
     section = load_profile("smoke").designs["linear_gaps"][0].values() | {"together": 2}
     del section["replicate"]
     with pytest.raises(ParameterError, match="unknown parameter linear_gaps.together"):
-        checked(EXPERIMENTS["linear_gaps"].design, section, "linear_gaps")
+        checked(DESIGNS["linear_gaps"].design, section, "linear_gaps")
 
 
 def test_data_that_do_not_fit_the_memory_are_told_before_any_is_varied(monkeypatch):

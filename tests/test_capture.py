@@ -4,8 +4,6 @@ PyTorch's `meta` device stands for the GPU: its tensors have shapes and no value
 kernels' engines run on it with their launches left out.
 """
 
-import dataclasses
-
 import pytest
 import torch
 from designs import one_job
@@ -16,11 +14,10 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib import kernels
 from lib.cells import cell_class, cell_names, make_cell
-from lib.experiments import _experiment
-from lib.experiments._experiment import EXPERIMENTS
 from lib.kernels import _cuda, _registry
-from lib.training import together
+from lib.training import experiment, together
 from lib.training.model import Model
+from lib.training.profile import ROWS
 
 WAITS = {
     "_local_scalar_dense",
@@ -178,12 +175,11 @@ def job():
 
 @pytest.mark.parametrize("name", cell_names())
 def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, job, monkeypatch):
-    monkeypatch.setitem(EXPERIMENTS, "adding", EXPERIMENTS["adding"])  # a replaced one registers
-    experiment = dataclasses.replace(EXPERIMENTS["adding"], cells=lambda job: (name,))
+    job = job.at(cell=name)
     works = {}
     for device in ("cpu", "cuda"):
-        monkeypatch.setattr(_experiment, "pick_device", lambda _, on=device: torch.device(on))
-        works[device] = experiment.work(job, None)
+        monkeypatch.setattr(experiment, "pick_device", lambda _, on=device: torch.device(on))
+        works[device] = ROWS.work(job, None)
     on_cpu, on_gpu = (work.identity for work in works.values())
     assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
     assert on_cpu["engines"][name] != on_gpu["engines"][name]

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import Cell, _cell, cell_class, make_cell
-from lib.experiments.factorial import AUTHOR, initial_model, train
 from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS
 from lib.tasks import Part, Task
+from lib.training.factorial import AUTHOR, initial_model, train
 from lib.training.measure import measure
 from lib.training.model import Model, pick_device
 from lib.training.seeds import seeds_of

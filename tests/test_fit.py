@@ -359,10 +359,11 @@ import sys
 import numpy as np
 sys.path.insert(0, "tests")
 from designs import one_job
-from lib.experiments import adding
+from lib.training import rows
 from lib.training.resume import Resume
-levels = {"architecture": "lstm", "time_steps": 40, "training_steps": 400, "width": 8, "checkpoints": 4}
-found = adding.run(one_job("adding", **levels), None, Resume(sys.argv[1], every=0.0))
+task = {"task": "adding", "time_steps": 40}
+levels = {"cell": "lstm", "task": task, "steps": 400, "width": 8, "records": 4, "hyper_parameters": {}}
+found = rows.run(one_job("adding", **levels), None, Resume(sys.argv[1], every=0.0))
 np.savez(sys.argv[2], **found)
 """
 

@@ -24,9 +24,9 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import Client, Future, LocalCluster, Security
+from designs import train_on
 from distributed.comm import CommClosedError
 
-from lib.experiments import EXPERIMENTS, load_profile
 from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -37,9 +37,10 @@ from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.outcome import Fit
+from lib.training.profile import DESIGNS, load_profile
 from lib.training.resume import Resume
 
-EXPERIMENT = EXPERIMENTS["factorial"]
+EXPERIMENT = DESIGNS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]
 
 
@@ -66,7 +67,7 @@ def _design(**changes):
 def run_study(scheduler, prepared, cache, **changes):
     where = Jobs(scheduler=scheduler, workers=1)
     designs = (_design(**changes),)
-    return EXPERIMENT.train("factorial", "smoke", designs, where, cache=cache, prepared=prepared)
+    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
 
 
 @pytest.fixture(scope="session")
@@ -560,15 +561,17 @@ def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path,
 
 _DRIVER = """
 import sys
-from lib.experiments import EXPERIMENTS, load_profile
+from pathlib import Path
+from lib.training.profile import DESIGNS, load_profile
 from lib.run.params import Jobs
 if __name__ == "__main__":
     (design,) = load_profile("smoke").designs["factorial"]
     design = design.at(architecture=("rnn", "gru"))
     where = Jobs(scheduler="local", workers=2)
-    experiment = EXPERIMENTS["factorial"]
-    ds = experiment.train("factorial", "smoke", (design,), where, prepared=sys.argv[1], cache=sys.argv[2])
-    experiment.schema.save(ds, sys.argv[3])
+    sys.path.insert(0, "tests")
+    from designs import train_on
+    ds = train_on(where, "factorial", (design,), prepared=Path(sys.argv[1]), cache=sys.argv[2])
+    DESIGNS["factorial"].schema(ds).save(ds, sys.argv[3])
 """
 
 

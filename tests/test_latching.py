@@ -5,13 +5,13 @@ import pytest
 import torch
 from designs import one_job, train
 
-from lib.experiments import latching as module
-from lib.experiments import load_profile
-from lib.experiments.latching import SCHEMA, Latching
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.run.params import ParameterError, checked
+from lib.training import latching as module
+from lib.training.latching import SCHEMA, Latching
+from lib.training.profile import load_profile
 
 BASE = {
     "width": 4,
@@ -155,7 +155,7 @@ def designs():
 
 
 def test_every_training_is_kept_and_the_best_is_shown(designs, monkeypatch, tmp_path):
-    ds = train("latching", designs, monkeypatch)
+    ds = train("latching", designs)
     assert ds.sizes["training"] == designs[0].replicates
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
@@ -181,7 +181,7 @@ def test_diverged_trainings_stay_in_the_dataset(designs, monkeypatch):
         return model
 
     monkeypatch.setattr(module, "start", spoilt)
-    ds = train("latching", designs, monkeypatch)
+    ds = train("latching", designs)
     assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (designs[0].replicates - 1)
     assert bool(ds["error"].isel(training=0).isnull().all())
     assert int(ds["example"]) != 0

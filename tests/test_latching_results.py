@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lib.analysis.latching import adjoint_ratios, others_above, trajectories
-from lib.experiments.latching import SCHEMA
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.training.latching import SCHEMA
 
 RATES = (-0.3, -0.05)
 """Slopes of the logarithm of the adjoint state in the two trainings that completed."""

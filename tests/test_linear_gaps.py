@@ -6,10 +6,10 @@ import torch
 from designs import one_job, train
 
 from lib.cells import make_cell
-from lib.experiments import load_profile
-from lib.experiments.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import draw_signs
+from lib.training.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
+from lib.training.profile import load_profile
 
 SMALL = one_job(
     "linear_gaps",
@@ -82,25 +82,18 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
         return networks
 
     expected = run_job(SMALL)
-    monkeypatch.setattr("lib.experiments.linear_gaps.initial_networks", with_one_overflow)
+    monkeypatch.setattr("lib.training.linear_gaps.initial_networks", with_one_overflow)
     arrays = run_job(SMALL)
     assert arrays["status"].tolist() == [COMPLETED, DIVERGED, COMPLETED]
     assert np.isnan(arrays["emphasis"][1]).all() and np.isnan(arrays["loss"][1])
     np.testing.assert_allclose(arrays["emphasis"][[0, 2]], expected["emphasis"][[0, 2]], rtol=1e-9)
 
 
-def test_the_profile_s_dataset_is_whole(tmp_path, monkeypatch):
+def test_the_profile_s_dataset_is_whole(tmp_path):
     (design,) = designs = load_profile("smoke").designs["linear_gaps"]
-    ds = train("linear_gaps", designs, monkeypatch)
+    ds = train("linear_gaps", designs)
     assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
     SCHEMA.load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc"))
     one = list(design.jobs())[1]
     at = {"place": one.place, "orthogonality": one.orthogonality}
     np.testing.assert_array_equal(ds["emphasis"].sel(at), run_job(one)["emphasis"])
-
-
-def test_the_text_s_case_is_in_every_profile():
-    for name in ("smoke", "quick", "real", "paper"):
-        (design,) = load_profile(name).designs["linear_gaps"]
-        assert (design.width, design.time_steps) == (4, 75)
-        assert 50 in design.place and 0 in design.orthogonality

@@ -5,13 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
-from designs import train
+from designs import rows_of, train
 
 from lib.cells import make_cell
-from lib.experiments.supervised import Supervised
 from lib.probes.state_gains import log_gain
 from lib.probes.time_steps import DECADES, counted
-from lib.run.params import designs
 
 T, BATCH, FEATURES, WIDTH = 12, 3, 2, 5
 
@@ -75,15 +73,12 @@ def test_a_cell_without_time_steps_is_named(u):
         counted(make_cell("gru", FEATURES, WIDTH), u.float())
 
 
-def test_rows_ask_for_measures(monkeypatch):
+def test_rows_ask_for_measures():
     shared = {"width": 4, "learning_rate": 0.01, "batch_size": 4, "records": 2, "steps": 4}
-    rows = [
-        {"label": "LEM", "task_label": "short", "cell": "lem", "measures": ["time_steps", "gains"]},
-        {"label": "RNN", "task_label": "short", "cell": "rnn"},
-    ]
-    section = shared | {"task": {"task": "adding", "time_steps": 5}, "test_size": 8, "grids": rows}
-    ds = train("supervised", designs(Supervised, section, "rows"), monkeypatch)
-    assert ds["run"].values[0] == "LEM, short, lem, d=4, 0.01"
+    networks = {"LEM": {"measures": ["time_steps", "gains"]}, "RNN": {}}
+    table = shared | {"tasks": ["short"], "test_draws": 8, "networks": networks}
+    ds = train("rows", rows_of(table, tasks={"short": {"task": "adding", "time_steps": 5}}))
+    assert ds["run"].values[0] == "LEM, short"
     assert np.isfinite(ds["gain_first"][0]).all() and np.isnan(ds["gain_first"][1]).all()
     shares = ds["time_step_share"].isel(run=0, replicate=0)
     assert shares.sum("decade").values[:, :2] == pytest.approx(1)

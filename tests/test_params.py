@@ -4,11 +4,15 @@ import copy
 import functools
 
 import pytest
+from designs import rows_of
 
-from lib.experiments import EXPERIMENTS, load_profile
-from lib.paths import ROOT
+from lib.cells import cell_class, cell_names
 from lib.run import params
-from lib.run.params import ParameterError, designs, merged, read_params
+from lib.run.code import _datasets
+from lib.run.params import ParameterError, checked, merged, read_params
+from lib.tasks import task_settings
+from lib.training.profile import DESIGNS, load_profile
+from lib.training.row import Row
 
 PROFILES = ("smoke", "quick", "real", "paper")
 loaded = functools.cache(load_profile)
@@ -35,17 +39,25 @@ def _load(content, profile="quick"):
 @pytest.mark.parametrize("name", PROFILES)
 def test_the_repository_s_own_parameters_are_valid(name):
     profile = loaded(name)
-    for dataset in profile.designs:
-        assert profile.jobs_of(dataset)
+    assert all(profile.trainings(dataset) for dataset in profile.designs)
+    assert set(profile.datasets) == _datasets(merged(name)), "what the stages of data depend on"
+    for rows in profile.designs.values():
+        names = [getattr(row, "run", row) for row in rows]
+        assert len(set(map(str, names))) == len(names)
 
 
-def test_there_is_one_base_and_small_differences():
-    assert tuple(read_params()["profiles"]) == PROFILES
+def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
+    keywords = {key for name in cell_names() for key in cell_class(name).hyper_parameters}
+    starts = {k for n in cell_names() for s in cell_class(n).starts.values() for k in s.settings}
+    makers = {task["task"] for task in whole["base"]["tasks"].values()}
+    settings = {key for maker in makers for key in task_settings(maker)} - {"steps"}
+    kinds = (Row.fields(), keywords, starts, settings)
+    assert sum(map(len, kinds)) == len(set().union(*kinds))
 
 
 def test_paper_states_the_design_of_table_1_2():
     (design,) = loaded("paper").designs["factorial"]
-    assert len(loaded("paper").jobs_of("factorial")) == 42000
+    assert design.planned == len(loaded("paper").trainings("factorial")) == 42000
     assert design.replicates == 10
     assert design.width == (128, 256)
     assert design.learning_rate == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -55,12 +67,19 @@ def test_paper_states_the_design_of_table_1_2():
     assert set(design.dataset) == {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
 
 
-def test_real_covers_all_tasks_and_cells():
-    (real,), (paper,) = (loaded(name).designs["factorial"] for name in ("real", "paper"))
-    assert set(real.dataset) == set(paper.dataset)
-    assert set(real.architecture) == set(paper.architecture)
-    assert len(real.dataset) * len(real.order) * len(real.noise) == 30
-    assert len(real.learning_rate) >= 2
+def test_the_texts_cells_and_cases_are_in_every_profile():
+    for name in PROFILES:
+        designs = loaded(name).designs
+        for group in ("fast_slow", "pixels"):
+            assert {"lem", "exponential"} <= {row.cell for row in designs[group]}
+        assert len({row.architecture for row in designs["factorial"]} | set()) == 1
+        assert len(designs["factorial"][0].architecture) == 7
+        (linear,) = designs["linear_gaps"]
+        assert (linear.width, linear.time_steps) == (4, 75)
+        assert 50 in linear.place and 0 in linear.orthogonality
+        gaps = designs["coadjoint_gaps"]
+        assert {row.task["time_steps"] for row in gaps} == {40}
+        assert {row.objective for row in gaps} == {"plain", "coadjoint"}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +89,7 @@ def test_real_covers_all_tasks_and_cells():
         ({"replicates": 0}, r"factorial.replicates is 0; .*greater than 0"),
         ({"replicates": True}, r"factorial.replicates is True; .*valid integer"),
         ({"replicates": "2"}, r"factorial.replicates is '2'; .*valid integer"),
+        ({"replicates": 10**8}, "factorial plans 8,400,000,000 trainings; expected at most"),
         ({"learning_rate": [2.0]}, r"learning_rate.0 is 2.0; .*less than or equal to 1"),
         ({"learning_rate": ["1e-3x"]}, "learning_rate.0 is '1e-3x'; .*valid number"),
         ({"noise": ["pre"]}, "noise.0 is 'pre'; .*'none', 'post' or 'uniform'"),
@@ -77,121 +97,100 @@ def test_real_covers_all_tasks_and_cells():
         ({"width": 10**12}, "width.0 is 1000000000000; .*less than or equal"),
         ({"architecture": []}, "architecture is .*at least 1 item"),
         ({"architecture": "lstn"}, "unknown architecture 'lstn'"),
-        ({"dataset": "mnits"}, "factorial reads the data set 'mnits', which data.datasets does"),
+        ({"architecture": "x" * 5000}, "factorial.architecture.0 is 'x{40,90}"),
+        ({"dataset": "mnits"}, "there is no data set 'mnits'; known: "),
         ({"start": "friend"}, "start is 'friend'; .*'text' or 'author'"),
     ],
 )
 def test_a_wrong_setting_is_named(content, change, complaint):
     content["base"]["factorial"].update(change)
-    with pytest.raises(ParameterError, match=complaint):
+    with pytest.raises(ParameterError, match=complaint) as caught:
         _load(content)
+    assert len(str(caught.value)) < 2000
+
+
+ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps": 2, "test_draws": 2}
 
 
 @pytest.mark.parametrize(
-    "change, complaint",
+    "network, shared, complaint",
     [
-        (
-            {"cell": "lem", "hyper_parameters": {"dtt": 1}},
-            "lem: expected hyper-parameters among dt",
-        ),
-        ({"task": {"task": "pixles"}}, "unknown task 'pixles'; known: adding"),
-        ({"task": {"pol": 2}}, "task 'pixels' has no setting 'pol'; it has dataset"),
-        ({"epochs": 0}, "expected either epochs or steps, got 0 and 0"),
-        ({"head": "cold"}, "head is 'cold'"),
-        (
-            {"cell": "lem", "start": "cold"},
-            "lem: expected initial weights among text, .*got 'cold'",
-        ),
-        ({"dropout": {"input": 1.0}}, "dropout.input is 1.0; .*less than 1"),
+        ({"LEM": {"dtt": 1}}, {}, "unknown parameter .*networks.LEM.dtt; expected .*lem's keywords"),
+        ({"LEM": {"dt": "fast"}}, {}, "lem: expected dt to be a number"),
+        ({"LEM": {"dt": -1.0}}, {}, "lem: expected dt to be a number"),
+        ({"LSMT": {}}, {}, "networks has 'LSMT', which is none of networks: RNN"),
+        ({"LEM": {"tasks": ["N=11"]}}, {}, "tasks has 'N=11', which is none of tasks"),
+        ({"LEM": {"start": "cold"}}, {}, "lem: expected initial weights among text"),
+        ({"LEM": {"width": [4, 4]}}, {}, "width is .*; levels must differ from each other"),
+        ({"LEM": {"label": "LEM {dtt}"}}, {}, "the label 'LEM {dtt}' of .* names 'dtt', which is none"),
+        ({"LEM": [{}, {}]}, {}, "plans one training twice, as 'LEM' and as 'LEM'"),
+        ({"LEM": [{}, {"label": "L"}]}, {}, "plans one training twice, as 'LEM' and as 'L'"),
+        ({"LEM": 7}, {}, "networks.LEM is 7; expected keys and values"),
+        ({"LEM": {}}, {"dtt": 1}, "unknown parameter .*table.dtt"),
+        ({"LEM": {}}, {"inner_steps": 1}, "no network or task of .*table knows 'inner_steps'"),
+        ({"LEM": {}}, {"steps": 0}, "expected either epochs or steps, got 0 and 0"),
+        ({"RNN": {}}, {"head": "cold"}, "head is 'cold'"),
+        ({"LEM": {}}, {"input_dropout": 1.0}, "input_dropout is 1.0; .*less than 1"),
+        ({"LEM": {}}, {"test_draws": 0}, "adding draws its sequences; give test_draws"),
+        ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
+        ({"RNN": {}}, {"measures": ["everything"]}, "measures.0 is 'everything'"),
+        ({}, {}, "trainings.table has no rows"),
+        ({"LEM": {"learning_rate": [k / 1e7 for k in range(1, 2000)], "width": list(range(1, 2000))}},
+         {}, "plans 3,996,001 rows; expected at most 1,000,000"),
     ],
-)
-def test_a_row_that_cannot_be_trained_is_refused_when_the_file_is_read(content, change, complaint):
-    group = content["base"]["supervised"]["pixels"]
-    for key, value in change.items():
-        if isinstance(value, dict) and isinstance(group.get(key), dict):
-            group[key].update(value)
-        else:
-            group[key] = value
-    if "cell" in change:
-        group["grids"] = [{"label": "one", "width": 4, "learning_rate": 0.1}]
+)  # fmt: skip
+def test_a_table_that_cannot_be_trained_is_refused_when_the_file_is_read(
+    network, shared, complaint
+):
     with pytest.raises(ParameterError, match=complaint):
-        _load(content)
+        rows_of({"settings": ONE | shared, "tasks": ["N=10"], "networks": network})
 
 
-def test_what_grids_share_and_add_to_is_a_mapping(content):
-    group = content["base"]["supervised"]["activity"]
-    assert all("task" in grid for grid in group["grids"])
-    for wrong in ([None], None, "", 0):
-        group["task"] = wrong
-        with pytest.raises(
-            ParameterError, match=r"activity.task is .*activity.grids\[0\] adds to it"
-        ):
-            _load(content)
-
-
-def test_changes_stand_over_the_grids_that_they_name(content):
-    group = content["base"]["supervised"]["pixels"]
-    group["changes"] = {
-        "chrono-LSTM": {"width": 7, "hyper_parameters": {"chrono": 5}},
-        "chrono-LSTM, psMNIST": {"width": 9},
+def test_levels_readings_and_tasks():
+    networks = {
+        "LEM": [{"dt": {"N=10": 0.3, "N=20": [0.1, 0.2]}}, {"clip": {"i=0": 1.0, "i=1": 0.5}}],
+        "LSTM": {"tasks": ["N=20"], "learning_rate": [0.00123456, 0.001234561]},
+        "UnICORNN": {"tasks": ["N=10"], "layers": 2, "dt": [[0.1, 0.2]]},
     }
-    found = {(d.label, d.task_label): d for d in _load(content).designs["pixels"]}
-    here, there = (found[("chrono-LSTM",), (task,)] for task in ("sMNIST", "psMNIST"))
-    assert (here.width, there.width) == ((7,), (9,))
-    assert here.hyper_parameters == there.hyper_parameters == {"chrono": 5}
-    assert found[("GRU",), ("sMNIST",)].width == (group["width"],)
+    table = {"settings": ONE | {"width": {"N=10": 4, "N=20": 5}}, "tasks": ["N=10", "N=20"]}
+    rows = rows_of(table | {"networks": networks})
+    assert [(row.label, row.task_label, row.width) for row in rows] == [
+        ("LEM", "N=10", 4), ("LEM, dt=0.1", "N=20", 5), ("LEM, dt=0.2", "N=20", 5),
+        ("LEM, i=0", "N=10", 4), ("LEM, i=1", "N=10", 4), ("LEM, i=0", "N=20", 5),
+        ("LEM, i=1", "N=20", 5), ("LSTM", "N=20", 5), ("LSTM", "N=20", 5), ("UnICORNN", "N=10", 4),
+    ]  # fmt: skip
+    assert len({row.run for row in rows}) == 10, "a run is its factors, not its label"
+    assert rows[-1].hyper_parameters["dt"] == [0.1, 0.2]
 
 
-def test_changes_know_a_task_that_all_grids_share(content):
-    content["base"]["supervised"]["noisy_images"]["changes"] = {"UnICORNN, nCIFAR-10": {"width": 9}}
-    found = {(d.label, d.task_label): d.width for d in _load(content).designs["noisy_images"]}
-    assert found[("UnICORNN",), ("nCIFAR-10",)] == (9,) != found[("UnICORNN",), ("fresh noise",)]
+def test_a_name_made_for_people_identifies_nothing():
+    tasks = {name: {"task": "adding", "time_steps": n} for n, name in enumerate(("c", "b, c"), 5)}
+    networks = {"LEM": {"label": "a, b", "tasks": ["c"]}, "LSTM": {"label": "a", "tasks": ["b, c"]}}
+    rows = rows_of({"settings": ONE, "tasks": list(tasks), "networks": networks}, tasks=tasks)
+    assert len({row.run for row in rows}) == 2 and all(r.run.startswith("a, b, c") for r in rows)
 
 
-@pytest.mark.parametrize(
-    ("changes", "complaint"),
-    [
-        ({"LSMT": {"width": 7}}, "pixels.changes: no grid is called 'LSMT'; known: GRU; .*LSTM"),
-        ({"LSTM, psMINST": {}}, "no grid is called 'LSTM, psMINST'; known: .*; LSTM, psMNIST;"),
-        ({"LSTM": 7}, "pixels.changes is .*; expected keys and values by label"),
-        (None, "pixels.changes is None; expected keys and values by label"),
-        ({"LSTM": {"label": "GRU"}}, "changes.LSTM has label; change the grid itself to rename it"),
-        (
-            {"LSTM": {"widht": 7}},
-            r"unknown parameter supervised.pixels.changes.LSTM.widht; remove it",
-        ),
-    ],
-)
-def test_wrong_changes_are_refused(content, changes, complaint):
-    content["base"]["supervised"]["pixels"]["changes"] = changes
-    with pytest.raises(ParameterError, match=complaint):
-        _load(content)
-
-
-@pytest.mark.parametrize("name", ["None", "['LU', 'basic']"])
-def test_grids_without_a_label_cannot_be_changed(content, name):
-    content["base"]["adding"]["changes"] = {name: {}}
-    with pytest.raises(ParameterError, match="adding.changes: no grid is called .*; known: none"):
-        _load(content)
-
-
-def test_what_two_grids_plan_alike_is_refused(content):
-    grids = content["base"]["adding"]["grids"]
-    grids.append(grids[0] | {"training_steps": 20})
-    with pytest.raises(
-        ParameterError, match=r"adding.grids\[\d\] plans what grids\[0\] has planned"
-    ):
-        _load(content)
+def test_a_profile_stands_over_the_base(content):
+    content["profiles"]["quick"] = {
+        "factorial": {"width": 5},
+        "trainings": {
+            "noisy_images": {"width": 7, "networks": {"UnICORNN": {"batch_size": 9}, "GRU": None}}
+        },
+    }
+    profile = _load(content)
+    (changed,) = profile.designs["factorial"]
+    assert changed.width == (5,)
+    assert changed.batch_size == content["base"]["factorial"]["batch_size"]
+    rows = profile.designs["noisy_images"]
+    assert {row.width for row in rows} == {7} and "GRU" not in {row.network for row in rows}
+    assert {row.batch_size for row in rows if row.network == "UnICORNN"} == {9}
 
 
 @pytest.mark.parametrize(
     "change, complaint",
     [
         *(
-            (
-                {"scheduler": address},
-                "jobs.scheduler is '.*'; expected 'local', or a scheduler such",
-            )
+            ({"scheduler": address}, "jobs.scheduler is '.*'; expected 'local', or a scheduler")
             for address in ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
         ),
         ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
@@ -206,29 +205,29 @@ def test_a_wrong_place_for_jobs_is_named(content, change, complaint):
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        (lambda c: c["base"]["data"].update(datasets=["mnits"]), "unknown data set 'mnits'; known"),
-        (
-            lambda c: c["base"].update(studdy={}),
-            "no experiment is called 'studdy'; expected one of",
-        ),
-        (lambda c: c["base"].pop("adding"), "profile quick has no section adding; add it to base"),
+        (lambda c: c["base"].update(studdy={}), "no experiment is called 'studdy'; expected one of"),
+        (lambda c: c["base"].pop("latching"), "profile quick has no section latching; add it"),
+        (lambda c: c["base"].update(tasks=7), "tasks is 7; expected names and what they hold"),
+        (lambda c: c["base"]["trainings"].update(factorial={}), "two datasets are called 'factorial'"),
         (lambda c: c.update(profile="fast"), "profile is 'fast'; choose one of smoke, quick"),
+        (lambda c: c.update(profile=["quick"]), r"profile is \['quick'\]; choose one of smoke"),
+        (lambda c: c.update(profile={"a": 1}), "profile is {'a': 1}; choose one of smoke"),
         (lambda c: c.update(more=1), "expected the keys profile, base and profiles, got"),
-        (
-            lambda c: c["profiles"].update({"a; b": {}}),
-            "a profile is called 'a; b'; expected letters",
-        ),
-        (
-            lambda c: c["base"]["jobs"].update(workers=float("inf")),
-            "workers is inf; expected a fin",
-        ),
+        (lambda c: c["profiles"].update({"a; b": {}}), "a profile is called 'a; b'; expected letters"),
+        (lambda c: c["base"]["jobs"].update(workers=float("inf")), "workers is inf; expected a fin"),
         (lambda c: c["base"].update({1: {}}), "base has the key 1; expected text"),
+        (lambda c: c["base"]["networks"].update({"a\x00": {"cell": "rnn"}}), "expected printable"),
+        (lambda c: c["base"]["networks"]["RNN"].update(label="\ud800"), "expected printable text"),
+        (lambda c: c["base"]["tasks"].update(x=[1]), r"tasks.x is \[1\]; expected keys and values"),
+        (lambda c: c["base"]["tasks"].update(x={"task": ["adding"]}), "expected a task's name"),
+        (lambda c: c["base"]["tasks"]["sMNIST"].update(dataset=["x"]), "no data set 'x'; known"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_outline_is_named(content, change, complaint):
     change(content)
-    with pytest.raises(ParameterError, match=complaint):
+    with pytest.raises(ParameterError, match=complaint) as caught:
         _load(content)
+    assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize(
@@ -250,44 +249,26 @@ def test_what_is_no_yaml_is_one_sentence(tmp_path, text, complaint):
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_path):
     with pytest.raises(ParameterError, match=r"no parameters at .*; restore the file from Git"):
         read_params(tmp_path / "params.yaml")
-
-
-def test_an_unknown_profile_lists_the_known_ones():
-    with pytest.raises(ParameterError, match="unknown profile 'fast'; choose one of smoke, quick"):
-        load_profile("fast")
-
-
-def test_a_profile_stands_over_the_base(content):
-    content["profiles"]["quick"] = {"factorial": {"width": 5}}
-    (changed,) = _load(content).designs["factorial"]
-    assert changed.width == (5,)
-    assert changed.batch_size == content["base"]["factorial"]["batch_size"]
-
-
-def test_numbers_are_read_as_yaml_1_2(tmp_path):
-    text = (
-        (ROOT / "params.yaml")
-        .read_text()
-        .replace("learning_rate: 0.001\n", "learning_rate: 1e-3\n")
-    )
-    assert "1e-3\n" in text
-    path = tmp_path / "params.yaml"
-    path.write_text(text)
-    assert merged("quick", path) == merged("quick")
+    for name in ("fast", ["quick"], {"a": 1}, "x" * 5000):
+        with pytest.raises(
+            ParameterError, match="unknown profile .*; choose one of smoke, quick"
+        ) as caught:
+            load_profile(name)
+        assert len(str(caught.value)) < 300
+    with pytest.raises(
+        ParameterError, match="profile smoke trains no 'pixles'; it trains activity"
+    ):
+        loaded("smoke").trainings("pixles")
 
 
 def test_a_job_has_one_level_of_every_factor():
-    kind = EXPERIMENTS["linear_gaps"].design
     section = {**merged("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
-    (design,) = designs(kind, section, "linear_gaps")
+    design = checked(DESIGNS["linear_gaps"].design, section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]
-
-
-def test_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
-        loaded("quick").designs["factorial"][0].replicates = 5
+        design.replicates = 5

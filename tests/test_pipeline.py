@@ -10,13 +10,13 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib.experiments import load_profile
 from lib.paths import ROOT
 from lib.results.reference import RESULTS
 from lib.run import fingerprint
 from lib.run.code import notebooks, prune, write_code
 from lib.run.notebooks import read_parameters
 from lib.run.params import ParameterError
+from lib.training.profile import load_profile
 
 REFERENCE = "data/reference/real"
 _READ_BY = {
@@ -72,7 +72,7 @@ def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, run
     assert {stages[name].cmd for name in set(stages) - set(runs)} == {
         "python -m lib.run code",
         "python -m lib.report",
-        "python -m lib.experiments",
+        "python -m lib.training",
     }
 
 
@@ -126,12 +126,14 @@ def test_the_report_is_built_again_when_a_template_a_style_or_a_page_changes(sta
     assert {"lib/report/conf.py", "lib/report/static"} <= _deps(stages["report"])
 
 
-def test_training_depends_on_its_settings_alone(runs):
+def test_training_depends_on_the_settings_and_makes_a_dataset_for_each_group(runs, stages):
     for name, (notebook, stage) in runs.items():
-        settings = {path for path in _deps(stage) if path.startswith("data/code/settings/")}
         if "profile" in read_parameters(ROOT / notebook):
-            assert settings, f"{name} takes a profile"
-        assert len(settings) <= 2, name
+            assert any(path.startswith("data/code/settings") for path in _deps(stage)), name
+    outs = {path for path in stages["train"]["outs"] if path.startswith("data/results/")}
+    for profile in ("smoke", "quick", "real", "paper"):
+        groups = load_profile(profile).designs
+        assert outs == {f"data/results/{group}.nc" for group in groups}, profile
 
 
 def test_every_stored_reference_is_analysed(runs):
@@ -177,14 +179,14 @@ def _edit(path, before, after):
 
 def test_files_are_written_only_when_they_change(small):
     code = small / "data" / "code"
-    assert set(write_code(code, small)) >= {"10_train_factorial", "report", "settings/data"}
+    assert set(write_code(code, small)) >= {"10_train", "report", "settings/data"}
     assert write_code(code, small) == []
     gru = small / "lib" / "cells" / "gru.py"
     _edit(gru, '"""', '"""Said anew. ')
     assert write_code(code, small) == []
     _edit(gru, "return ", "return 0.999 * ")
     changed = write_code(code, small)
-    assert "10_train_factorial" in changed
+    assert "10_train" in changed
     assert "22_numerical_errors" not in changed
     (small / "notebooks" / "22_numerical_errors.ipynb").unlink()
     write_code(code, small)
@@ -193,8 +195,8 @@ def test_files_are_written_only_when_they_change(small):
 
 def test_a_plot_does_not_train_again_and_a_cell_does(small):
     read = {path.stem: set(fingerprint.notebook_reached(path)) for path in notebooks()}
-    assert {"lib/cells/gru.py", "lib/probes/adjoint.py"} <= read["10_train_factorial"]
-    assert "lib/plotting/__init__.py" not in read["10_train_factorial"]
+    assert {"lib/cells/gru.py", "lib/probes/adjoint.py"} <= read["10_train"]
+    assert "lib/plotting/__init__.py" not in read["10_train"]
     assert "lib/plotting/__init__.py" in read["22_numerical_errors"]
 
 
@@ -211,7 +213,7 @@ def test_a_misspelled_parameter_is_told_before_anything_runs(stages, small):
     """The stage `check` stands before all that trains, and runs when the settings have changed."""
     names = list(stages)
     assert names.index("check") < min(i for i, name in enumerate(names) if name.startswith("train"))
-    assert _deps(stages["check"]) == {"data/code/experiments", "data/code/settings"}
+    assert _deps(stages["check"]) == {"data/code/training", "data/code/settings"}
     _edit(small / "params.yaml", "replicates:", "replicate:")
     with pytest.raises(
         ParameterError, match=r"unknown parameter .*replicate; remove it or correct"

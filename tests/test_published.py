@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from lib.experiments import load_profile
 from lib.paths import PUBLISHED
 from lib.results.published import PublishedError, artefacts, beside, layout, load_published, sources
+from lib.training.profile import load_profile
 
 TASK = ["dataset", "order", "noise"]
 ARCHITECTURES = {"rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn"}

@@ -5,10 +5,10 @@ import json
 import shutil
 
 import pytest
+from lib.experiments.padding import SCHEMA
 from ruamel.yaml import YAML
 from synthetic_results import make_results
 
-from lib.experiments.padding import SCHEMA
 from lib.paths import NOTEBOOKS
 from lib.results import factorial as results
 from lib.results import reference

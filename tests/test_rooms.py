@@ -20,7 +20,6 @@ ROOMS = {
     "tasks": _BASE,
     "probes": (*_BASE, "kernels", "cells"),
     "training": (*_BASE, "kernels", "cells", "tasks", "probes"),
-    "experiments": (*_BASE, "kernels", "cells", "tasks", "probes", "training"),
     "plotting": ("paths", "run", "results"),
     "analysis": ("paths", "run", "results", "plotting"),
     "report": ("paths", "run", "results", "analysis", "plotting"),

@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.experiments import load_profile
 from lib.paths import ROOT
 from lib.results.names import label
 from lib.run.params import read_params
@@ -31,6 +30,7 @@ from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, images, prepare, source_names, texts
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
+from lib.training.profile import load_profile
 
 
 def _sha256(content):

@@ -12,7 +12,7 @@ from lib.tasks.sources import prepare
 _DRIVER = """
 import contextlib, sys
 from dask.distributed import Client
-from lib.experiments import EXPERIMENTS, load_profile
+from lib.training.profile import DESIGNS, load_profile
 from lib.run.params import Jobs
 from lib.training.jobs import run
 
@@ -28,7 +28,10 @@ design = design.at(
     noise=("none",), training_length=(1,),
 )
 where = Jobs(scheduler="local", workers=1)
-EXPERIMENTS["factorial"].train("factorial", "smoke", (design,), where, cache="cache", prepared="prepared")
+from pathlib import Path
+experiment = DESIGNS["factorial"]
+jobs = [experiment.work(job, Path("prepared")) for job in design.jobs()]
+run.run_jobs({"factorial": jobs}, "cache", where)
 """
 
 

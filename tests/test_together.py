@@ -10,10 +10,10 @@ from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import make_cell
-from lib.experiments.factorial import AUTHOR, Start
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.training import together
 from lib.training.batches import Epochs
+from lib.training.factorial import AUTHOR, Start
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
 from lib.training.model import Dropout, Model, build
 from lib.training.resume import Resume

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from lib.results.schema import COMPLETED, ResultsError, Schema, load as load_any
+from lib.results.schema import COMPLETED, ResultsError, Schema
+from lib.results.schema import load as load_any
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
@@ -45,7 +46,12 @@ _DIMS = {
 
 ABOUT = {
     "network": (_RUN, "str", "name in params.yaml", "1"),
-    "label": (_RUN, "str", "what tables print: the network and the levels that distinguish it", "1"),
+    "label": (
+        _RUN,
+        "str",
+        "what tables print: the network and the levels that distinguish it",
+        "1",
+    ),
     "task": (_RUN, "str", "what the task is called in tables", "1"),
     "task_settings": (_RUN, "str", "task and its settings, as JSON", "1"),
     "substitute": (_RUN, "str", "what stands in for the publisher's data", "1"),

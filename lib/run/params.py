@@ -32,6 +32,8 @@ PARAMS = ROOT / "params.yaml"
 _FACTOR = "factor"
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
 _DEPTH = 12
+_LONGEST = 500
+"""Characters of what a check says that a sentence holds."""
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 
@@ -208,9 +210,15 @@ def _check_outline(name: str, content: object) -> None:
             raise ParameterError(
                 f"{name}: profile {profile} is {sections!r}; expected sections by name"
             )
-    if content["profile"] not in content["profiles"]:
+    if not _is_profile(content["profile"], content):
         known = ", ".join(content["profiles"])
-        raise ParameterError(f"{name}: profile is {content['profile']!r}; choose one of {known}")
+        raise ParameterError(
+            f"{name}: profile is {shown(content['profile'])}; choose one of {known}"
+        )
+
+
+def _is_profile(profile: object, content: dict) -> bool:
+    return isinstance(profile, str) and profile in content["profiles"]
 
 
 def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
@@ -221,11 +229,14 @@ def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
     if isinstance(value, dict):
         for key, part in value.items():
             if not isinstance(key, str):
-                raise ParameterError(f"{name}: {where} has the key {key!r}; expected text")
+                raise ParameterError(f"{name}: {where} has the key {shown(key)}; expected text")
+            _check_plain(name, key, (*at, "(key)"))
             _check_plain(name, part, (*at, key))
     elif isinstance(value, list):
         for part in value:
             _check_plain(name, part, (*at, "-"))
+    elif isinstance(value, str) and not value.isprintable():
+        raise ParameterError(f"{name}: {where} is {shown(value)}; expected printable text")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ParameterError(f"{name}: {where} is {value}; expected a finite number")
     elif value is not None and not isinstance(value, str | int | float | bool):
@@ -245,18 +256,18 @@ def merged(profile: str, path: str | Path = PARAMS) -> dict[str, Any]:
         There is no such profile, or as in `read_params`.
     """
     content = read_params(path)
-    if profile not in content["profiles"]:
+    if not _is_profile(profile, content):
         raise ParameterError(
-            f"unknown profile {profile!r}; choose one of {', '.join(content['profiles'])}"
+            f"unknown profile {shown(profile)}; choose one of {', '.join(content['profiles'])}"
         )
     return overlaid(content["base"], content["profiles"][profile] or {})
 
 
 def overlaid(base: Any, change: Any) -> Any:
     """Return `base` with a change over it: mappings key by key, over a list of mappings in each of them, all else replaced."""
-    if isinstance(base, list) and base and isinstance(change, dict):
-        if all(isinstance(part, dict) for part in base):
-            return [overlaid(part, change) for part in base]
+    readings = isinstance(base, list) and base and all(isinstance(part, dict) for part in base)
+    if readings and isinstance(change, dict):
+        return [overlaid(part, change) for part in base]
     if isinstance(base, dict) and isinstance(change, dict):
         return {
             key: overlaid(base[key], change[key])
@@ -298,6 +309,7 @@ def _explain(where: str, error: ValidationError) -> str:
             lines.append(f"params.yaml: {key} is missing")
         else:
             message = problem["msg"].removeprefix("Value error, ")
+            message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
             lines.append(
                 f"params.yaml: {key} is {shown(problem['input'])}; {message[0].lower()}{message[1:]}"
             )

@@ -16,7 +16,9 @@ from lib.training.profile import ROWS, load_profile
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each dataset, with its number of jobs, or for each task of a group; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lib.training", description=main.__doc__)
-    parser.add_argument("profile", nargs="?", help="name of a profile; that of params.yaml by default")
+    parser.add_argument(
+        "profile", nargs="?", help="name of a profile; that of params.yaml by default"
+    )
     parser.add_argument("--hours", action="store_true", help="time a pass of each network")
     parser.add_argument(
         "--prepared", type=Path, default="data/prepared", help="folder of the prepared data sets"

@@ -50,7 +50,9 @@ class Experiment:
     dataset: Callable[[str, dict, Sequence[Any], Sequence[Arrays]], xr.Dataset]
     schema: Callable[[xr.Dataset], Schema]
     design: type[Job] | None = None
-    run_together: Callable[[Sequence[tuple], Sequence[Resume]], Sequence[Arrays | Exception]] | None = None
+    run_together: (
+        Callable[[Sequence[tuple], Sequence[Resume]], Sequence[Arrays | Exception]] | None
+    ) = None
 
     def work(self, job: Job, prepared: Path | None) -> Work:
         """Return a job as `lib.training.jobs` runs it."""
@@ -112,7 +114,9 @@ def join(
         Two jobs have the same levels.
     """
     levels = {
-        dim: levels[dim] if dim in levels else list(dict.fromkeys(getattr(job, dim) for job in jobs))
+        dim: levels[dim]
+        if dim in levels
+        else list(dict.fromkeys(getattr(job, dim) for job in jobs))
         for dim in schema.coordinates
     }
     ds = schema.empty(levels, profile=profile, settings=settings)

@@ -65,7 +65,9 @@ def rows(
         One sentence: where, what came, what was expected.
     """
     where, tasks = f"trainings.{group}", _each_named(tasks)
-    shared = _flat({key: v for key, v in _mapping(content, where).items() if key != "tables"}, where)
+    shared = _flat(
+        {key: v for key, v in _mapping(content, where).items() if key != "tables"}, where
+    )
     parts = {where: shared}
     if "tables" in content:
         tables = _mapping(content["tables"], f"{where}.tables")
@@ -75,11 +77,13 @@ def rows(
     found = [list(table.rows()) for table in read.values()]
     for at, part in zip(read, found, strict=True):
         _check_once(at, part)
-    idle = sorted(set(shared) & set.intersection(*(table.unused for table in read.values())))
-    if idle:
-        raise ParameterError(f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it")
     if not (all_rows := [row for part in found for row in part]):
         raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
+    idle = sorted(set(shared) & set.intersection(*(table.unused for table in read.values())))
+    if idle:
+        raise ParameterError(
+            f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it"
+        )
     return _with_names(all_rows)
 
 
@@ -103,7 +107,7 @@ class _Table:
         self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
         chosen = content.get("tasks", {})
         if isinstance(chosen, list):
-            chosen = dict.fromkeys(map(str, chosen), {})
+            chosen = {str(name): {} for name in chosen}
         chosen = _mapping(chosen, f"{where}.tasks")
         self.tasks = {name: said for name, said in chosen.items() if said is not None}
         entries = _mapping(content.get("networks", {}), f"{where}.networks")
@@ -217,7 +221,10 @@ class _Table:
             varied = [
                 picked[key].text if picked[key].named else f"{key}={picked[key].text}"
                 for key, one in said.items()
-                if picked[key].text and one.of_network and key not in _COLUMNS and self._varies(key, one)
+                if picked[key].text
+                and one.of_network
+                and key not in _COLUMNS
+                and self._varies(key, one)
             ]
             template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
         task_template = self.known_tasks[task].get("label", task)
@@ -277,7 +284,13 @@ def _keywords(cell: object, where: str) -> tuple[str, ...]:
 
 def _of_start(cell: str, start: object) -> tuple[str, ...]:
     starts = cell_class(cell).starts
-    names = start if isinstance(start, list) else start.values() if isinstance(start, Mapping) else [start]
+    names = (
+        start
+        if isinstance(start, list)
+        else start.values()
+        if isinstance(start, Mapping)
+        else [start]
+    )
     return tuple(key for name in names if name in starts for key in starts[name].settings)
 
 

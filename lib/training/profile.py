@@ -50,7 +50,9 @@ class Profile:
     @property
     def datasets(self) -> tuple[str, ...]:
         """The prepared data sets that any training reads."""
-        return tuple(sorted({d for name in self.designs for j in self.trainings(name) for d in j.datasets}))
+        return tuple(
+            sorted({d for name in self.designs for j in self.trainings(name) for d in j.datasets})
+        )
 
     def trainings(self, name: str) -> list[Job]:
         """Return the jobs behind the dataset `name`, a replicate each."""
@@ -110,7 +112,9 @@ class Profile:
             ]
         else:
             lines = [design.values() | {"replicates": design.replicates} for design in designs]
-        return pd.DataFrame([{key: _text(value) for key, value in line.items()} for line in lines]).fillna("")
+        return pd.DataFrame(
+            [{key: _text(value) for key, value in line.items()} for line in lines]
+        ).fillna("")
 
 
 def _text(value: Any) -> str:
@@ -132,11 +136,15 @@ def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
             f"params.yaml: no experiment is called {shown(strange[0])}; expected one of {', '.join(known)}"
         )
     if missing := [section for section in known if section not in sections]:
-        raise ParameterError(f"params.yaml: profile {name} has no section {missing[0]}; add it to base")
+        raise ParameterError(
+            f"params.yaml: profile {name} has no section {missing[0]}; add it to base"
+        )
     parts = {key: sections[key] for key in ("networks", "tasks", "trainings")}
     for key, content in parts.items():
         if not isinstance(content, dict):
-            raise ParameterError(f"params.yaml: {key} is {shown(content)}; expected names and what they hold")
+            raise ParameterError(
+                f"params.yaml: {key} is {shown(content)}; expected names and what they hold"
+            )
     designs: dict[str, tuple[Job, ...]] = {}
     for key, experiment in DESIGNS.items():
         designs[key] = (checked(experiment.design, sections[key], key),)

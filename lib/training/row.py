@@ -33,12 +33,20 @@ LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
 NAMED = ("options",)
 """Fields whose value has keys; in all others they name levels or tasks."""
-_ALWAYS = ("width", "learning_rate")
-_WHERE_SAID = ("objective", "kappa", "orthogonality", "start") + tuple(
-    f"{of}_dropout" for of in ("input", "embedding", "output")
+_WHERE_SAID = (
+    *("objective", "kappa", "orthogonality", "start"),
+    *("input_dropout", "embedding_dropout", "output_dropout"),
 )
 """Fields that are coordinates of a dataset in which any row says something of them."""
-_IF_VARIED = ("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser")
+_IF_VARIED = (
+    "gradient_clip",
+    "head",
+    "read",
+    "batch_size",
+    "epochs",
+    "embedding_width",
+    "optimiser",
+)
 """Fields that are coordinates of a dataset in which they vary."""
 _VARIABLES = ("time_steps",)
 """Settings of tasks that are variables of every dataset."""
@@ -139,7 +147,9 @@ class Row(Job):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        return (self.cell, f"{self.cell}/adjoints") if self.objective == "coadjoint" else (self.cell,)
+        return (
+            (self.cell, f"{self.cell}/adjoints") if self.objective == "coadjoint" else (self.cell,)
+        )
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -161,7 +171,11 @@ class Row(Job):
 def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return for each row of a dataset what it says of every factor that is a coordinate there: keywords, settings, and fields that tell rows apart."""
     fields = [
-        *(f for f in _WHERE_SAID if any(getattr(r, f) != Row.model_fields[f].default for r in rows)),
+        *(
+            f
+            for f in _WHERE_SAID
+            if any(getattr(r, f) != Row.model_fields[f].default for r in rows)
+        ),
         *(f for f in _IF_VARIED if len({getattr(row, f) for row in rows}) > 1),
     ]
     found = []

@@ -56,7 +56,9 @@ def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray
         batches = source(row, task, seen["train"], np.random.default_rng(order), device)
         recipe = recipe_of(row)
         total = recipe.total(batches.epoch)
-        at = [total * k // row.records for k in range(0 if row.first_record else 1, row.records + 1)]
+        at = [
+            total * k // row.records for k in range(0 if row.first_record else 1, row.records + 1)
+        ]
         probe = Probe(row, task, model, parts["train"], test, device)
         before, _ = _measured(probe)
 
@@ -146,7 +148,9 @@ def initial_model(row: Row, task: Task) -> Model:
     for pattern in row.frozen:
         matched = [name for name in named if fnmatchcase(name, pattern)]
         if not matched:
-            raise ValueError(f"no parameter is called {pattern!r}; the model has {', '.join(named)}")
+            raise ValueError(
+                f"no parameter is called {pattern!r}; the model has {', '.join(named)}"
+            )
         for name in matched:
             named[name].requires_grad_(False)
     return model
@@ -323,7 +327,9 @@ class Probe:
         }
 
     def _gains(self, inputs: Tensor, targets: Tensor) -> dict[str, float]:
-        return state_gains(self._model.cell, driven(self._model, inputs), self._summed_loss(targets))
+        return state_gains(
+            self._model.cell, driven(self._model, inputs), self._summed_loss(targets)
+        )
 
     def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
         output = copy.deepcopy(self._model.output).double().requires_grad_(False)

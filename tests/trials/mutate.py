@@ -139,7 +139,7 @@ KNOWN = [
         "test_lyapunov.py::test_every_step_has_a_jacobian_the_first_one_too",
     ),
     (
-        "lib/experiments/_experiment.py",
+        "lib/training/experiment.py",
         "data_hash(prepared, name) for name in",
         "0 for name in",
         "test_jobs.py::test_shard_names_follow_the_bytes_of_the_data",

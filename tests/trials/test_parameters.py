@@ -8,9 +8,9 @@ import re
 import pytest
 from trials.nested import places
 
-from lib.experiments import EXPERIMENTS, load_profile
 from lib.run import params
 from lib.run.params import ParameterError, merged, read_params
+from lib.training.profile import DESIGNS, load_profile
 
 pytestmark = pytest.mark.trials
 KIND = "parameters"
@@ -217,20 +217,16 @@ def _wrong(path, value, factors):
 
 def _faults(content):
     """Yield (path, wrong value) of everything in the sections of a profile."""
-    for key, experiment in EXPERIMENTS.items():
-        groups = content[key] if experiment.grouped else {"": content[key]}
+    for key, experiment in DESIGNS.items():
         factors = experiment.design.factors()
-        for group, section in groups.items():
-            at = (key, group) if group else (key,)
-            for path, value in places(section):
-                if path and not any(part in FREE for part in path[:-1]):
-                    yield from ((*at, *path, wrong) for wrong in _wrong(path, value, factors))
+        for path, value in places(content[key]):
+            if path and not any(part in FREE for part in path[:-1]):
+                yield from ((key, *path, wrong) for wrong in _wrong(path, value, factors))
     for path, value in places(content["jobs"]):
         if path:
             yield from (("jobs", *path, wrong) for wrong in _wrong(path, value, ()))
-    for path, value in places(content["data"]):
-        if path:
-            yield from (("data", *path, wrong) for wrong in _wrong(path, value, ("datasets",)))
+    for key in ("networks", "tasks", "trainings"):
+        yield from ((key, wrong) for wrong in (None, 0, "", True, [content[key]]))
 
 
 def _load(content, monkeypatch):
@@ -280,13 +276,11 @@ def test_wrong_values_are_refused_when_the_file_is_read(trials, draw, sections, 
 
 
 def test_misspelt_keys_are_refused(trials, draw, sections, monkeypatch):
-    groups = {
-        (key, group) for key in EXPERIMENTS if EXPERIMENTS[key].grouped for group in sections[key]
-    }
+    named = ("networks", "tasks", "trainings")  # what stands there are names of people's choice
     keys = [
         path
         for path, _ in places(sections)
-        if path and isinstance(path[-1], str) and path not in groups and "options" not in path[:-1]
+        if path and isinstance(path[-1], str) and (path[0] not in named or path[:-1] == ())
     ]
     for path in draw.sample(keys, min(len(trials.some(400)), len(keys))):
         base, place = _copied(sections, path[:-1])
@@ -295,17 +289,3 @@ def test_misspelt_keys_are_refused(trials, draw, sections, monkeypatch):
         )
         place[name] = place[path[-1]] if draw.random() < 0.5 else place.pop(path[-1])
         _refused(trials, (path, name), base, monkeypatch)
-
-
-def test_designs_that_plan_a_job_twice_are_refused(trials, draw, sections, monkeypatch):
-    grids = [path for path, value in places(sections) if path and path[-1] == "grids"]
-    for _ in trials.some(100):
-        path = draw.choice(grids)
-        base = copy.deepcopy(sections)
-        place = base
-        for key in path:
-            place = place[key]
-        place.insert(draw.randrange(len(place) + 1), copy.deepcopy(draw.choice(place)))
-        trials.refuse(
-            path, lambda base=base: _load(_profile(base), monkeypatch), ParameterError, lines=LINES
-        )

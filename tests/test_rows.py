@@ -1,0 +1,242 @@
+"""A row of params.yaml is all that a further network takes; what varies comes back as coordinates."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from designs import one_job, rows_of, train
+
+from lib.results.rows import load, schema_of
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError
+from lib.tasks.sources import prepare
+from lib.training import rows as module
+from lib.training.__main__ import main
+from lib.training.hours import hours
+from lib.training.profile import load_profile
+from lib.training.seeds import torch_seed
+
+FOUR = {
+    "LEM": {"dt": 0.3},
+    "UnICORNN": {"layers": 2, "dt": [[0.2, 0.4]], "alpha": 3.0, "dropout": 0.1},
+    "chrono-LSTM": {"chrono": 20},
+    "expRNN": {"start": "author"},
+}
+TASKS = {
+    "a class at the end": {"task": "pixels", "dataset": "digits", "order": "lem", "train_size": 64},
+    "a value at every step": {
+        "task": "fast_slow", "time_steps": 15, "train_size": 8, "validation_size": 4, "test_size": 4
+    },
+    "a class at every step": {"task": "copying", "delay": 5},
+    "a value at the end": {"task": "adding", "time_steps": 6},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare("digits", folder)
+    return folder
+
+
+def _table(task, networks, **more):
+    drawn = TASKS[task]["task"] in ("adding", "copying")
+    length = {"steps": 6, "test_draws": 16} if drawn else {"epochs": 2}
+    shared = {"width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2}
+    return {"settings": shared | length | more, "tasks": [task], "networks": networks}
+
+
+def _train(prepared, task, networks, **more):
+    return train("rows", rows_of(_table(task, networks, **more), tasks=TASKS), prepared)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
+    ds = _train(prepared, task, FOUR)
+    assert ds["label"].values.tolist() == list(FOUR)
+    assert (ds["status"] == COMPLETED).all()
+    for name in ("train_loss", "test_loss", "test_metric", "guess_loss", "guess_metric"):
+        assert np.isfinite(ds[name]).all(), name
+    assert len(set(ds["test_loss"].isel(record=0, replicate=0).values.tolist())) == 4
+    assert ds["alpha"].values[1] == 3.0 and np.isnan(ds["alpha"].values[0])
+    assert ds["start"].values.tolist() == ["text"] * 3 + ["author"]
+    assert json.loads(ds["dt_range"].values[1]) == [0.2, 0.4] and ds["dt"].values[0] == 0.3
+    path = schema_of(ds).save(ds, tmp_path / "rows.nc")
+    assert load(path)["metric"].values.tolist() == ds["metric"].values.tolist()
+
+
+def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepared):
+    levels = {"dt": [0.1, 0.2, 0.3], "learning_rate": [0.01, 0.02, 0.03]}
+    ds = _train(prepared, "a value at the end", {"LEM": levels})
+    assert ds.sizes["run"] == 9 and (ds["status"] == COMPLETED).all()
+    frame = ds[["dt", "learning_rate", "label"]].to_dataframe()
+    assert frame.groupby(["dt", "learning_rate"]).size().tolist() == [1] * 9
+    assert sorted(set(frame["label"])) == ["LEM, dt=0.1", "LEM, dt=0.2", "LEM, dt=0.3"]
+
+
+def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
+    task = {
+        "digits": {"task": "pixels", "dataset": "digits", "train_size": 64, "validation_size": 16}
+    }
+    shared = {"width": 8, "learning_rate": 0.02, "batch_size": 8, "records": 3, "epochs": 3}
+    table = shared | {"tasks": ["digits"], "networks": {"GRU": {}}}
+    ds = train("rows", rows_of(table, tasks=task), prepared).squeeze()
+    best = int(ds["validation_metric"].argmax("record"))
+    assert float(ds["sequence_score"].mean()) == pytest.approx(float(ds["test_metric"][best]))
+    values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
+    assert float(values["sequence_score"].mean()) == pytest.approx(
+        float(values["test_loss"][-1]), rel=1e-2
+    )
+
+
+def test_hyper_parameters_reach_the_cell(prepared):
+    ds = _train(prepared, "a class at the end", {"LEM": {"dt": [0.3, 1.0]}})
+    assert not np.array_equal(ds["test_loss"][0], ds["test_loss"][1])
+
+
+def test_networks_of_one_task_see_the_same(prepared):
+    twice = {"GRU": [{}, {"probe_size": 63}]}
+    ds = _train(prepared, "a class at the end", twice)
+    np.testing.assert_array_equal(ds["test_loss"][0], ds["test_loss"][1])
+    again = _train(prepared, "a class at the end", {"GRU": {}}, replicates=2)
+    np.testing.assert_array_equal(again["test_loss"][:, 0], ds["test_loss"][:1, 0])
+    assert not np.array_equal(again["test_loss"][:, 0], again["test_loss"][:, 1])
+
+
+@pytest.mark.parametrize("measures", [["time_steps"], ["gains"]])
+def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
+    """Dropout draws from the same generator."""
+    lem = {"dt": 0.3, "input_dropout": 0.3}
+    losses = [
+        _train(prepared, "a class at the end", {"LEM": lem | more})["test_loss"]
+        for more in ({}, {"measures": measures})
+    ]
+    assert np.array_equal(*losses)
+
+
+def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
+    more = {
+        "steps": 600,
+        "records": 12,
+        "batch_size": 64,
+        "test_draws": 200,
+        "validation_draws": 200,
+    }
+    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}}
+    table = _table("a value at the end", networks, **more)
+    short = {"a value at the end": {"task": "adding", "time_steps": 3}}
+    ds = train("rows", rows_of(table, tasks=short), prepared).squeeze()
+    last = int(ds["records"]) - 1
+    assert int(ds["status"]) == COMPLETED and int(ds["steps"]) < 600 and last < 11
+    assert float(ds["validation_loss"][last]) < 0.03 < float(ds["validation_loss"][last - 1])
+    assert float(ds["test_loss"][last]) < float(ds["guess_loss"]) / 5
+
+
+def test_what_is_frozen_stays_and_a_name_that_no_parameter_has_is_refused():
+    row = one_job("padding").at(frozen=("cell.W",))
+    task, _ = module.row_task(row.at(task=TASKS["a value at the end"], test_draws=4), None)
+    with torch_seed(np.random.SeedSequence(0)):
+        model = module.initial_model(row.at(task=TASKS["a value at the end"]), task)
+    moving = {name for name, one in model.named_parameters() if one.requires_grad}
+    assert "cell.W" not in moving and {"cell.R", "output.weight"} <= moving
+    with pytest.raises(ValueError, match="no parameter is called 'cell.Q'; the model has cell.W"):
+        module.initial_model(row.at(frozen=("cell.Q",)), task)
+
+
+@pytest.fixture(scope="module")
+def padded(prepared):
+    return train("padding", load_profile("smoke").designs["padding"], prepared)
+
+
+def test_ways_of_training_are_rows_of_one_dataset(padded):
+    one = padded.isel(replicate=0)
+    methods = one.isel(run=(one["task"] == "digits Pad1x") & (one["label"] == one["network"]))
+    assert set(methods["network"].values) == {
+        "adjoint", "coadjoint", "constrained", "reservoir", "fixed_w", "lstm", "linear"
+    }  # fmt: skip
+    assert (padded["status"].isin([COMPLETED, 3])).all()
+    losses = methods["test_loss"].isel(record=-1).values
+    assert np.isfinite(losses).all() and len(set(losses.tolist())) == len(losses)
+    norms = methods["adjoint_norm_first"].sel(stage="trained")
+    assert np.isfinite(norms).all()
+    at = methods["objective"].to_series().to_numpy()
+    assert dict(zip(methods["network"].values, at, strict=True))["constrained"] == "orthogonal"
+    assert np.isnan(methods["kappa"].values[methods["network"].values == "adjoint"]).all()
+
+
+def test_a_sweep_without_weight_is_backpropagation(padded):
+    def loss(label):
+        found = padded.isel(run=(padded["label"] == label) & (padded["padding"] == 1))
+        return found["test_loss"].isel(replicate=0).values
+
+    assert np.array_equal(loss("sweep, initialisation=orthogonal, kappa=0"), loss("adjoint"))
+    assert not np.array_equal(loss("sweep, initialisation=orthogonal, kappa=1"), loss("adjoint"))
+
+
+def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
+    changes = {
+        "width": 8, "task": {"task": "long_time_gap", "place": 3, "time_steps": 6}, "steps": 300,
+        "records": 6, "batch_size": 50, "learning_rate": 0.01, "measure_size": 5, "test_draws": 200,
+        "validation_draws": 200,
+    }  # fmt: skip
+    plain, bound = (
+        module.run(one_job("coadjoint_gaps", **changes, **weight), None, None)
+        for weight in ({"kappa": 0.0}, {"kappa": 3.0, "objective": "coadjoint"})
+    )
+    for found in (plain, bound):
+        assert found["status"] == COMPLETED and found["validation_metric"].max() == 1
+        assert found["state_norm"].shape == found["adjoint_norm"].shape == (5, 6)
+    spread = [found["adjoint_norm"].std(axis=1).mean() for found in (plain, bound)]
+    assert spread[1] < 0.8 * spread[0] and len(bound["penalty"]) == 7
+
+
+def test_records_begin_before_training_and_both_ends_are_measured():
+    found = module.run(one_job("adding"), None, None)
+    assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
+    assert found["adjoint_curve"].shape == (2, 51) and np.isfinite(found["adjoint_curve"]).all()
+    assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
+    assert str(found["metric"]) == "squared error"
+    np.testing.assert_array_equal(found["test_metric"], found["test_loss"])
+
+
+def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
+    calls = iter(range(1000))
+    plain = module.task_loss
+
+    def failing(task):
+        loss = plain(task)
+        return lambda *given: loss(*given) * (float("nan") if next(calls) >= 2 else 1)
+
+    monkeypatch.setattr(module, "task_loss", failing)
+    found = module.run(one_job("adding").at(measures=()), None, None)
+    assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
+    assert found["records"] == len(found["test_loss"]) == 2
+
+
+def test_a_dataset_with_a_hole_is_refused(padded):
+    ds = padded.copy(deep=True)
+    ds["test_loss"][0, 0, 0] = np.nan
+    with pytest.raises(ResultsError, match="test_loss: expected values for exactly what was"):
+        schema_of(ds).validate(ds)
+
+
+def test_hours_are_counted_and_nothing_is_trained(prepared):
+    rows = [r for r in load_profile("smoke").designs["fast_slow"] if r.task_label != "exact solver"]
+    jobs = [job for row in rows[:2] for job in row.jobs()]
+    (line,) = hours(jobs, prepared).itertuples(index=False)
+    task = jobs[0].task
+    assert (line.task, line.jobs) == ("author's solver", len(jobs))
+    steps = len(jobs) * jobs[0].epochs * task["train_size"] * task["time_steps"]
+    assert line.sequence_steps == steps and line.hours > 0
+
+
+def test_a_missing_data_set_hides_no_other_groups_hours(monkeypatch, capsys, tmp_path):
+    profile = load_profile("smoke")
+    few = {name: profile.designs[name][:1] for name in ("vitals", "long_memory")}
+    monkeypatch.setattr(
+        "lib.training.__main__.load_profile", lambda name: replace(profile, designs=few)
+    )
+    assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert "run notebook 00 or `make repro`" in told.err
+    assert " 1 jobs" in told.out and "sequence steps" in told.out
