@@ -289,7 +289,9 @@ def run(job: Adding, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
         done = fit(
             model,
             Fresh(partial(draw_sums, T), job.batch_size, np.random.default_rng(train_seed)),
-            Recipe(learning_rate=job.learning_rate, steps=job.training_steps, clip=job.clip),
+            Recipe(
+                learning_rate=job.learning_rate, steps=job.training_steps, gradient_clip=job.clip
+            ),
             lambda model, inputs, sums: F.mse_loss(model(inputs), sums),
             Record(
                 lambda model: {

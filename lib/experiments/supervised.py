@@ -118,14 +118,6 @@ class DropoutShares(Section):
     output: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-class ParameterGroup(Section):
-    """Parameters with a step of their own, see `lib.training.fit.Group`."""
-
-    names: str
-    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
-
-
 def _known_task(spec: dict) -> dict:
     check_task(spec)
     return spec
@@ -162,7 +154,7 @@ class Supervised(Design):
     drops: tuple[Positive, ...] = ()
     drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
     clip: Weight = 0.0
-    groups: tuple[ParameterGroup, ...] = ()
+    groups: tuple[Group, ...] = ()
     probe_size: Size = 0
     test_size: Size = 0
     measures: tuple[Literal["gains", "time_steps"], ...] = ()
@@ -295,7 +287,7 @@ def initial_model(job: Supervised, task: Task) -> Model:
         read=job.read,
         embedding_width=job.embedding_width,
         train_initial_state=job.train_initial_state,
-        dropout=Dropout(**dict(job.dropout)),
+        dropout=Dropout(**{f"{name}_dropout": share for name, share in job.dropout}),
     )
 
 
@@ -308,11 +300,19 @@ def source(job: Supervised, task: Task, rng: np.random.Generator, device: torch.
 
 def recipe_of(job: Supervised) -> Recipe:
     """Return how a row is trained."""
-    same = ("learning_rate", "optimiser", "epochs", "steps", "drops", "drop_factor", "clip")
+    same = (
+        "learning_rate",
+        "optimiser",
+        "options",
+        "epochs",
+        "steps",
+        "drops",
+        "drop_factor",
+        "groups",
+    )
     return Recipe(
         **{name: getattr(job, name) for name in same},
-        options=job.options,
-        groups=tuple(Group(**dict(group)) for group in job.groups),
+        gradient_clip=job.clip,
     )
 
 

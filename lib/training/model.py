@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
+from lib.run.params import Section
 from lib.tasks import Part, Task
 from lib.training.limits import check_embedding
 
@@ -26,17 +28,22 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
-@dataclass(frozen=True)
-class Dropout:
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Dropout(Section):
     """Shares of numbers set to zero in training: of the inputs, of an embedding's words, of what the head sees.
 
     One mask serves all time steps of a sequence (variational dropout), but for the inputs. Dropout between the layers of
     a stack is the cell's own hyper-parameter.
     """
 
-    input: float = 0.0
-    embedding: float = 0.0
-    output: float = 0.0
+    input_dropout: Share = 0.0
+    embedding_dropout: Share = 0.0
+    output_dropout: Share = 0.0
+
+
+NO_DROPOUT = Dropout()
 
 
 class Model(nn.Module):
@@ -55,7 +62,7 @@ class Model(nn.Module):
     head
         One of `HEADS`.
     dropout
-        Applied in training alone.
+        Applied in training alone; anything that has its fields, such as a row.
 
     Raises
     ------
@@ -71,7 +78,7 @@ class Model(nn.Module):
         read: str = "last",
         vocabulary_size: int = 0,
         head: str = "library",
-        dropout: Dropout = Dropout(),
+        dropout: Dropout = NO_DROPOUT,
     ) -> None:
         super().__init__()
         if read not in READS:
@@ -83,7 +90,7 @@ class Model(nn.Module):
         self.read = read
         seen = cell.hidden_size * (cell.states if read == "all" else 1)
         self.output = nn.Linear(seen, outputs)
-        self.dropout = dropout
+        self.dropout = Dropout(**{name: getattr(dropout, name) for name in Dropout.model_fields})
         if head != "library":
             HEADS[head](self.output.weight)
             nn.init.zeros_(self.output.bias)
@@ -97,17 +104,19 @@ class Model(nn.Module):
             Numbers, or int64 tokens where there is an embedding.
         """
         if self.embedding is not None:
-            inputs = _same_mask(self.embedding(inputs), self.dropout.embedding, self.training)
-        inputs = F.dropout(inputs, self.dropout.input, self.training)
+            inputs = _same_mask(
+                self.embedding(inputs), self.dropout.embedding_dropout, self.training
+            )
+        inputs = F.dropout(inputs, self.dropout.input_dropout, self.training)
         return inputs.transpose(0, 1).contiguous()
 
     def forward(self, inputs: Tensor, *, engine: str = "auto") -> Tensor:
         """Return the predictions, (batch, outputs), or (batch, time, outputs) of a head that reads every state."""
         outputs, state = self.cell(self.drive(inputs), engine=engine)
         if self.read == "every":
-            seen = _same_mask(outputs.transpose(0, 1), self.dropout.output, self.training)
+            seen = _same_mask(outputs.transpose(0, 1), self.dropout.output_dropout, self.training)
         else:  # the final state, not the last of the outputs: its gradient needs no array over all times
-            seen = F.dropout(self.seen(state), self.dropout.output, self.training)
+            seen = F.dropout(self.seen(state), self.dropout.output_dropout, self.training)
         return self.output(seen)
 
     def seen(self, state: tuple[Tensor, ...]) -> Tensor:
@@ -133,7 +142,7 @@ def build(
     head: str = "library",
     embedding_width: int = 0,
     train_initial_state: bool = False,
-    dropout: Dropout = Dropout(),
+    dropout: Dropout = NO_DROPOUT,
 ) -> Model:
     """Return a new model for a task, its weights drawn from torch's generator.
 
