@@ -157,12 +157,6 @@ def fit(
     ----------
     model
         Its parameters that require a gradient are trained.
-    batches
-        Where inputs and targets come from.
-    recipe
-        Optimiser, length, clipping.
-    objective
-        What is minimised.
     record
         What is measured, and when; the last step need not be among them.
     finite
@@ -171,10 +165,6 @@ def fit(
     resume
         Where the state is kept every few minutes, and found again by the next call; with it the training ends with the
         same bits as without.
-
-    Returns
-    -------
-    Fit
 
     Notes
     -----

@@ -55,19 +55,12 @@ class Model(nn.Module):
         Any cell; its input size is the number of features, or the width of the embedding.
     outputs
         Numbers the head returns: classes K, or values.
-    read
-        One of `READS`.
+    read, head
+        One of `READS`, and one of `HEADS`.
     vocabulary_size
         Number of tokens; 0 where the inputs are numbers and need no embedding.
-    head
-        One of `HEADS`.
     dropout
         Applied in training alone; anything that has its fields, such as a row.
-
-    Raises
-    ------
-    ValueError
-        There is no such `read` or `head`.
     """
 
     def __init__(
@@ -96,13 +89,7 @@ class Model(nn.Module):
             nn.init.zeros_(self.output.bias)
 
     def drive(self, inputs: Tensor) -> Tensor:
-        """Return what the cell reads, (time, batch, input).
-
-        Parameters
-        ----------
-        inputs : (batch, time, feature) or (batch, time)
-            Numbers, or int64 tokens where there is an embedding.
-        """
+        """Return what the cell reads, (time, batch, input), of inputs (batch, time, feature), or (batch, time) of int64 tokens."""
         if self.embedding is not None:
             inputs = _same_mask(
                 self.embedding(inputs), self.dropout.embedding_dropout, self.training
@@ -250,13 +237,7 @@ def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Ten
 
 
 def pick_device(setting: str) -> torch.device:
-    """Return the device that the setting ``auto``, ``cpu`` or ``cuda`` stands for here.
-
-    Raises
-    ------
-    ValueError
-        ``cuda`` is asked for where PyTorch sees no GPU.
-    """
+    """Return the device that the setting ``auto``, ``cpu`` or ``cuda`` stands for here; raises `ValueError`."""
     if setting == "cuda" and not torch.cuda.is_available():
         raise ValueError("the setting device is 'cuda' but PyTorch sees no GPU here; use 'auto'")
     if setting == "auto":

@@ -33,13 +33,7 @@ Pass = Callable[..., Tensor]
 
 
 def check_width(width: int, device: str) -> None:
-    """Refuse a recurrent dimension whose networks would be rounded by their place among others.
-
-    Raises
-    ------
-    ValueError
-        It is no multiple of `ALIGNED`, on a CPU.
-    """
+    """Refuse a recurrent dimension whose networks a CPU would round by their place among others: no multiple of `ALIGNED`."""
     if device == "cpu" and width % ALIGNED:
         raise ValueError(
             f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {width}; take such a width, or train "
