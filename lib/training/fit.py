@@ -34,7 +34,7 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 
 _OPTIONS = {
-    "adam": ("betas", "eps", "weight_decay", "amsgrad"),
+    "adam": ("betas", "eps", "weight_decay", "amsgrad", "fused"),
     "rmsprop": ("alpha", "eps", "weight_decay", "momentum", "centered"),
     "sgd": ("momentum", "dampening", "weight_decay", "nesterov"),
 }
