@@ -20,6 +20,7 @@ from lib.run.params import Jobs, ParameterError, checked
 from lib.tasks.sources import prepare
 from lib.training import experiment, factorial
 from lib.training.factorial import PLACES, train, train_together
+from lib.training.fit import Recipe
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
@@ -69,7 +70,8 @@ def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
     assert abs(alone[0]["loss"][0, 1] - losses[0]) > 2e-3, "and have learned something"
 
 
-def test_one_that_diverges_leaves_the_others_their_bits():
+def test_one_that_diverges_leaves_the_others_their_bits(monkeypatch):
+    monkeypatch.setattr(factorial, "Recipe", Recipe.model_construct)  # takes a rate of any size
     data, (first, _, third) = toy_task(n=16), attempts("gru")
     wild = first.at(learning_rate=math.inf)
     expected = train_together([first, third], data, [None] * 2)

@@ -19,11 +19,13 @@ from torch.nn import functional as F
 from lib.cells import make_cell
 from lib.paths import ROOT
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, every_epoch, fit
 from lib.training.model import Dropout, Model, build, evaluate, task_loss
+from lib.training.objectives import freeze, last_states, objective, penalised
 from lib.training.resume import Resume
 from lib.training.seeds import torch_seed
 
@@ -96,13 +98,13 @@ def test_a_step_is_that_of_the_optimiser():
 
 def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named():
     model, start = _model(), _weights(_model())
-    group = Group("cell.*", factor=1e-30, optimiser="sgd")
+    group = Group(names="cell.*", factor=1e-30, optimiser="sgd")
     _fit(model, Recipe(learning_rate=0.1, steps=2, groups=(group,)))
     moved = _weights(model) != start
     sizes = sum(p.numel() for p in model.cell.parameters())
     assert not moved[:sizes].any() and moved[sizes:].any()
     with pytest.raises(ValueError, match="no parameter is called 'sell.*'; the model has cell.W"):
-        _fit(_model(), Recipe(learning_rate=0.1, steps=1, groups=(Group("sell.*"),)))
+        _fit(_model(), Recipe(learning_rate=0.1, steps=1, groups=(Group(names="sell.*"),)))
 
 
 def test_the_learning_rate_drops_after_the_epochs_named():
@@ -118,7 +120,7 @@ def test_the_learning_rate_drops_after_the_epochs_named():
 
 def test_a_long_gradient_is_clipped():
     model, start = _model(), _weights(_model())
-    _fit(model, Recipe(learning_rate=1.0, steps=1, optimiser="sgd", clip=1e-3))
+    _fit(model, Recipe(learning_rate=1.0, steps=1, optimiser="sgd", gradient_clip=1e-3))
     assert (_weights(model) - start).norm().item() == pytest.approx(1e-3, rel=1e-3)
 
 
@@ -173,14 +175,30 @@ def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_n
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({}, "either epochs or steps of training, got 0 and 0"),
-        ({"epochs": 1, "steps": 1}, "either epochs or steps of training, got 1 and 1"),
-        ({"epochs": 1, "optimiser": "adamm"}, "an optimiser among adam, rmsprop, sgd, got 'adamm'"),
+        ({}, "expected either epochs or steps, got 0 and 0"),
+        ({"epochs": 1, "steps": 1}, "expected either epochs or steps, got 1 and 1"),
+        ({"epochs": 1, "optimiser": "adamm"}, "optimiser is 'adamm'; .*'adam', 'rmsprop' or 'sgd'"),
+        ({"epochs": 1, "options": {"lr": 5}}, "adam has no option 'lr'; expected betas, eps"),
+        ({"epochs": 1, "options": {"bogus": 1}}, "adam has no option 'bogus'"),
+        ({"epochs": 1, "options": {"betas": [0.9, 2]}}, "adam does not take .*: Invalid beta"),
+        ({"epochs": 1, "options": {"betas": 0.9}}, "adam does not take"),
+        ({"epochs": 1, "optimiser": "sgd", "options": {"nesterov": True}}, "Nesterov momentum"),
+        ({"epochs": 1, "gradient_clip": -1}, "gradient_clip is -1; "),
+        ({"epochs": 1, "groups": [{"names": "a", "factor": 0}]}, "groups.0.factor is 0; "),
+        ({"epochs": 1, "clip": 1}, "unknown parameter recipe.clip"),
+        ({"epochs": 1, "learning_rate": 2}, "learning_rate is 2; .* less than or equal to 1"),
     ],
 )
-def test_a_recipe_that_makes_no_sense_is_refused(settings, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        Recipe(learning_rate=0.1, **settings)
+def test_a_recipe_that_cannot_train_is_refused_when_it_is_read(settings, complaint):
+    with pytest.raises(ParameterError, match=complaint):
+        checked(Recipe, {"learning_rate": 0.1} | settings, "recipe")
+
+
+def test_options_of_an_optimiser_are_read_as_they_are_written():
+    settings = {"learning_rate": 0.1, "steps": 1, "options": {"betas": [0.8, 0.9], "amsgrad": True}}
+    recipe = checked(Recipe, settings, "recipe")
+    assert recipe == Recipe(**settings) and recipe.options["betas"] == (0.8, 0.9)
+    _fit(_model(), recipe)
 
 
 def test_epochs_of_drawn_sequences_are_refused():
@@ -255,7 +273,13 @@ def test_a_class_that_training_never_shows_makes_no_guess_infinitely_bad():
 def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     torch.manual_seed(0)
     task = _task("tokens", "steps")
-    model = build(task, "rnn", 50, embedding_width=40, dropout=Dropout(embedding=0.5, output=0.5))
+    model = build(
+        task,
+        "rnn",
+        50,
+        embedding_width=40,
+        dropout=Dropout(embedding_dropout=0.5, output_dropout=0.5),
+    )
     inputs = torch.from_numpy(task.test.inputs)
     dropped = model.drive(inputs).transpose(0, 1) == 0
     assert 0.3 < dropped.double().mean() < 0.7
@@ -270,13 +294,52 @@ def test_tokens_without_an_embedding_are_refused():
         build(_task("tokens", "class"), "rnn", 4)
 
 
+# ------------------------------------------------------------------------------- objectives
+
+
+def _batch(task):
+    return torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
+
+
+def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
+    torch.manual_seed(0)
+    task = _task("series", "class")
+    model, batch = build(task, "rnn", 4), _batch(task)
+    plain = objective("plain", task)(model, *batch)
+    torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
+    W = model.cell.W.detach()
+    penalty = sum((part - torch.eye(4)).square().sum() for part in (W.T @ W, W @ W.T))
+    G = penalised(model, *batch, 0.0).penalty
+    assert G > 0 and penalty > 0
+    for name, more in (("orthogonal", penalty), ("coadjoint", G)):
+        for weight in (0.0, 0.7):
+            found = objective(name, task, weight)(model, *batch)
+            torch.testing.assert_close(found, plain + weight * more, rtol=1e-4, atol=1e-6)
+
+
+def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
+    task = _task("series", "class")
+    model = build(task, "rnn", 4)
+    freeze(model, ["cell.*"])
+    assert [n for n, p in model.named_parameters() if p.requires_grad] == [
+        "output.weight",
+        "output.bias",
+    ]
+    states = last_states(model, task.train, batch_size=4)
+    torch.testing.assert_close(
+        model.output(torch.from_numpy(states.inputs)), model(_batch(task)[0])
+    )
+    with pytest.raises(ValueError, match="no parameter is called 'cell.Q'; the model has cell.W"):
+        freeze(model, ["cell.W", "cell.Q"])
+
+
 # ------------------------------------------------------------------------------- going on
 
 
 @pytest.mark.parametrize("stop", [1, 4, 7])
 def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, stop, capsys):
     recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
-    dropout = Dropout(output=0.3)  # draws from torch's generator
+    dropout = Dropout(output_dropout=0.3)  # draws from torch's generator
 
     def run(resume=None, fail=0):
         model, calls = _model(dropout=dropout), iter(range(1, 100))
@@ -325,7 +388,7 @@ def test_a_state_that_cannot_be_trusted_is_named_and_the_training_begins_anew(
 ):
     path, other = tmp_path / "one.state", tmp_path / "two.state"
     recipe = Recipe(learning_rate=0.05, epochs=2)
-    model, dropout = _model(), Dropout(output=0.3)  # draws from torch's generator
+    model, dropout = _model(), Dropout(output_dropout=0.3)  # draws from torch's generator
     for kept in (path, other):
         model = _model(dropout=dropout)
         with torch_seed(np.random.SeedSequence(5)):

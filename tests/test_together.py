@@ -45,12 +45,14 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None,
     model = _model(cell, i, **more).to(dtype)
     part = toy_task(more.get("kind", "tokens"), 10).train
     recipe = Recipe(
-        learning_rate=rate or RATES[i % len(RATES)],
+        learning_rate=RATES[i % len(RATES)],
         epochs=epochs,
-        clip=0.5,
+        gradient_clip=0.5,
         drops=(1,),
         groups=AUTHOR.get(cell, Start()).groups,
     )
+    if rate:  # one that no file may say
+        recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i))
     record = Record(_norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
     return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
@@ -77,7 +79,7 @@ def _alone(training, **more):
 
 
 def _together(trainings, places=PLACES, **more):
-    return fit_together(trainings, _objective, places=places, **more)
+    return fit_together(trainings, _objective, pass_size=places, **more)
 
 
 def _weights(training):
@@ -201,7 +203,7 @@ def test_what_cannot_share_a_pass_is_refused():
         _together([one, _training("gru", 1, kind="pixels")])
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 5"):
         _together([_training("gru", 0, width=5)])
-    model = Model(make_cell("gru", 1, 16), 2, dropout=Dropout(output=0.1))
+    model = Model(make_cell("gru", 1, 16), 2, dropout=Dropout(output_dropout=0.1))
     with pytest.raises(ValueError, match="without dropout side by side; train them one by one"):
         _together([Training(**(vars(one) | {"model": model}))])
     bad = _training("gru", 0, kind="pixels")
@@ -346,6 +348,6 @@ def test_an_error_that_all_share_keeps_what_was_done_before():
             raise ArithmeticError("whose?")
         return _objective(model, inputs, labels)
 
-    done, *failed = fit_together(trainings, objective, places=PLACES)
+    done, *failed = fit_together(trainings, objective, pass_size=PLACES)
     assert (done.status, done.steps) == (COMPLETED, 3)
     assert [str(error) for error in failed] == ["whose?"] * 2

@@ -30,20 +30,9 @@ class Batches(Protocol):
 
 
 class Epochs:
-    """The sequences of a part without replacement, in an order of its own each epoch.
+    """The sequences of a part without replacement, `size` in a batch, in an order of its own each epoch, drawn from `rng`.
 
-    Parameters
-    ----------
-    part
-        Inputs and targets.
-    size
-        Sequences in a batch.
-    rng
-        Draws the orders.
-    device
-        Where the batches go.
-    drop_last
-        Whether an epoch leaves out its last batch where that is smaller.
+    With `drop_last` an epoch leaves out its last batch where that is smaller.
     """
 
     def __init__(
@@ -83,15 +72,7 @@ class Epochs:
 
 
 class Fresh:
-    """Sequences that no batch has seen before.
-
-    Parameters
-    ----------
-    draw
-        Draws so many sequences from a generator, see `lib.tasks.data.Task`.
-    size, rng, device
-        As of `Epochs`.
-    """
+    """Sequences that no batch has seen before, `size` of them each time."""
 
     epoch = 0
 

@@ -63,7 +63,7 @@ AUTHOR = MappingProxyType(
         ),
         "exponential": Start(
             train_initial_state=True,
-            groups=(Group("cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),),
+            groups=(Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),),
         ),
         "unicornn": Start({"layers": 2, "dt": 0.03, "alpha": 0.9}, read="all"),
     }
@@ -178,7 +178,7 @@ def train_together(
     longer = time_steps(data, jobs[0].noise) / time_steps(data, "none")
     check_copies(data, len(own) * longer)
     trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
-    found = fit_together(trainings, _objective(data), places=jobs[0].jobs_in_a_call)
+    found = fit_together(trainings, _objective(data), pass_size=jobs[0].jobs_in_a_call)
     return [
         done if isinstance(done, Exception) else _measurements(job, data, done)
         for job, done in zip(jobs, found, strict=True)

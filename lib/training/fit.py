@@ -1,18 +1,20 @@
 """The one way to train: batches, an optimiser, what is recorded and when, and a state to go on from."""
 
 import copy
-import fnmatch
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Self
 
 import torch
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
+from lib.run.params import LearningRate, Positive, Section, Size, Weight
 from lib.training.batches import Batch, Batches
 from lib.training.outcome import Fit
 from lib.training.resume import Resume
@@ -31,27 +33,25 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 }
 
 
-@dataclass(frozen=True)
-class Group:
-    """Parameters with a step of their own.
+_OPTIONS = {
+    "adam": ("betas", "eps", "weight_decay", "amsgrad", "fused"),
+    "rmsprop": ("alpha", "eps", "weight_decay", "momentum", "centered"),
+    "sgd": ("momentum", "dampening", "weight_decay", "nesterov"),
+}
+_Numbers = Annotated[tuple[float, ...], Field(strict=False)]  # or a list of them
+Optimiser = Literal[tuple(OPTIMISERS)]
 
-    Attributes
-    ----------
-    names
-        Pattern of their names in the model, such as ``cell.parametrizations.*``.
-    factor
-        Of the learning rate.
-    optimiser
-        One of `OPTIMISERS`.
-    """
+
+class Group(Section):
+    """Parameters with a step of their own: the pattern of their names in the model, such as ``cell.parametrizations.*``, the
+    factor of the learning rate, and the optimiser."""
 
     names: str
-    factor: float = 1.0
-    optimiser: str = "adam"
+    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    optimiser: Optimiser = "adam"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(Section):
     """How a model is trained.
 
     Attributes
@@ -64,33 +64,37 @@ class Recipe:
         Epochs (or steps, where those count) after which the learning rate is multiplied by the factor.
     cosine
         Whether the learning rate falls to zero along a cosine.
-    clip
+    gradient_clip
         Largest norm of the gradient; 0 for any.
     groups
         Parameters with another step; a parameter belongs to the first group whose pattern it matches.
     """
 
-    learning_rate: float
-    optimiser: str = "adam"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    epochs: int = 0
-    steps: int = 0
-    drops: tuple[int, ...] = ()
-    drop_factor: float = 0.1
+    learning_rate: LearningRate
+    optimiser: Optimiser = "adam"
+    options: dict[str, bool | float | _Numbers] = Field(default_factory=dict)
+    epochs: Size = 0
+    steps: Size = 0
+    drops: tuple[Positive, ...] = ()
+    drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
     cosine: bool = False
-    clip: float = 0.0
+    gradient_clip: Weight = 0.0
     groups: tuple[Group, ...] = ()
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _can_train(self) -> Self:
         if (self.epochs > 0) == (self.steps > 0):
+            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
+        known = _OPTIONS[self.optimiser]
+        if unknown := sorted(set(self.options) - set(known)):
             raise ValueError(
-                f"expected either epochs or steps of training, got {self.epochs} and {self.steps}"
+                f"{self.optimiser} has no option {unknown[0]!r}; expected {', '.join(known)}"
             )
-        for name in {self.optimiser, *(group.optimiser for group in self.groups)}:
-            if name not in OPTIMISERS:
-                raise ValueError(
-                    f"expected an optimiser among {', '.join(OPTIMISERS)}, got {name!r}"
-                )
+        try:
+            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
+        return self
 
     def total(self, epoch: int) -> int:
         """Return the number of steps, for epochs of so many batches each."""
@@ -153,12 +157,6 @@ def fit(
     ----------
     model
         Its parameters that require a gradient are trained.
-    batches
-        Where inputs and targets come from.
-    recipe
-        Optimiser, length, clipping.
-    objective
-        What is minimised.
     record
         What is measured, and when; the last step need not be among them.
     finite
@@ -167,10 +165,6 @@ def fit(
     resume
         Where the state is kept every few minutes, and found again by the next call; with it the training ends with the
         same bits as without.
-
-    Returns
-    -------
-    Fit
 
     Notes
     -----
@@ -184,7 +178,7 @@ def fit(
 
 
 def fit_together(
-    trainings: Sequence[Training], objective: Objective, *, finite: str = "loss", places: int = 0
+    trainings: Sequence[Training], objective: Objective, *, finite: str = "loss", pass_size: int = 0
 ) -> list[Fit | Exception]:
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
@@ -197,7 +191,7 @@ def fit_together(
         Their models are built alike and without dropout, see `lib.training.together`.
     objective, finite
         As of `fit`, for all of them. The objective calls the model and looks at no value.
-    places
+    pass_size
         Networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as long
         as this number stays; those of `fit` differ by rounding.
 
@@ -214,7 +208,7 @@ def fit_together(
         The networks cannot share a pass.
     """
     models = [training.model for training in trainings]
-    return _fit(trainings, Together(models, objective, places or len(models)).losses, finite)
+    return _fit(trainings, Together(models, objective, pass_size or len(models)).losses, finite)
 
 
 def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit | Exception]:
@@ -222,27 +216,27 @@ def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit
         raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
     runs = [_Run(training, finite) for training in trainings]
     for run in runs:
-        with run.answers():
+        with run.ending():
             run.begin()
     while any(run.going for run in runs):
         for run in _going(runs):
-            with run.answers():
-                run.read()
+            with run.ending():
+                run.next_batch()
         if not (going := _going(runs)):
             break
         try:
-            found = losses([run.model for run in going], [run.batch for run in going])
-            for run, loss in zip(going, found, strict=True):
-                with run.answers():
-                    run.look_at(loss)
-            if sound := [loss for run, loss in zip(going, found, strict=True) if run.going]:
+            batch_losses = losses([run.model for run in going], [run.batch for run in going])
+            for run, loss in zip(going, batch_losses, strict=True):
+                with run.ending():
+                    run.check_loss(loss)
+            if sound := [loss for run, loss in zip(going, batch_losses, strict=True) if run.going]:
                 torch.autograd.backward(sound)
         except Exception as error:
             for run in _going(going):  # whose it is cannot be told, but of one alone
-                run.end(error, own=len(runs) == 1)
+                run.end(error, alone=len(runs) == 1)
         for run in _going(going):
-            with run.answers():
-                run.move()
+            with run.ending():
+                run.step()
     return [run.failure or run.done for run in runs]
 
 
@@ -263,23 +257,23 @@ class _Run:
         self._moving = {"optimisers": optimisers, "schedules": schedules}
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         self._on_gpu = self._parameters[0].is_cuda
-        self._seen = torch.zeros((), device=self._parameters[0].device)
+        self._loss_sum = torch.zeros((), device=self._parameters[0].device)
         self.done = Fit(COMPLETED, 0, [])
         self.failure: Exception | None = None
         self.going = True
 
     @contextmanager
-    def answers(self) -> Iterator[None]:
+    def ending(self) -> Iterator[None]:
         """End this training, and no other, where the block raises an error."""
         try:
             yield
         except Exception as error:
             self.end(error)
 
-    def end(self, error: Exception, *, own: bool = True) -> None:
+    def end(self, error: Exception, *, alone: bool = True) -> None:
         """End the training: as diverged by an `ArithmeticError` of its own, else as failed."""
         self.going = False
-        if own and isinstance(error, ArithmeticError):
+        if alone and isinstance(error, ArithmeticError):
             self.done.status = DIVERGED
         else:
             self.failure = error
@@ -291,34 +285,34 @@ class _Run:
         if 0 in self._at and not self.done.rows:
             _row(self.model, self._record, self.done)
 
-    def read(self) -> None:
+    def next_batch(self) -> None:
         self.batch = self._batches.next()
         for optimiser in self._moving["optimisers"]:
             optimiser.zero_grad()
 
-    def look_at(self, loss: Tensor) -> None:
+    def check_loss(self, loss: Tensor) -> None:
         if self._finite == "nothing":
             return
         if self._on_gpu:
-            self._seen += loss.detach()
+            self._loss_sum += loss.detach()
         else:
             _check(loss, "the loss of a batch")
 
-    def move(self) -> None:
+    def step(self) -> None:
         """Take the step that the gradients ask for, and record it."""
         if self._finite == "gradients":
             for parameter in self._parameters:
                 if parameter.grad is not None:
                     _check(parameter.grad, "a gradient")
-        if self._recipe.clip:
-            nn.utils.clip_grad_norm_(self._parameters, self._recipe.clip)
-        for moved in (*self._moving["optimisers"], *self._moving["schedules"]):
-            moved.step()
+        if self._recipe.gradient_clip:
+            nn.utils.clip_grad_norm_(self._parameters, self._recipe.gradient_clip)
+        for part in (*self._moving["optimisers"], *self._moving["schedules"]):
+            part.step()
         self.done.steps += 1
         self.going = self.done.steps < self._total
         if self.done.steps in self._at:
             if self._on_gpu:
-                _check(self._seen, "the sum of the losses")
+                _check(self._loss_sum, "the sum of the losses")
             _row(self.model, self._record, self.done)
             if self._record.stop is not None and self._record.stop(self.done.rows[-1]):
                 self.going = False
@@ -346,29 +340,38 @@ def _check(values: Tensor, what: str) -> None:
         raise Diverged(f"{what} is not finite")
 
 
+def grouped(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]:
+    """Return the parameters to train by group; those of none form the last one.
+
+    Raises
+    ------
+    ValueError
+        A group's pattern fits no parameter.
+    """
+    groups = (*recipe.groups, Group(names="*", optimiser=recipe.optimiser))
+    members: dict[Group, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            group = next(group for group in groups if fnmatchcase(name, group.names))
+            members.setdefault(group, []).append(parameter)
+    if idle := [group.names for group in recipe.groups if group not in members]:
+        names = ", ".join(name for name, _ in model.named_parameters())
+        raise ValueError(f"no parameter is called {idle[0]!r}; the model has {names}")
+    return members
+
+
 def _optimisers(
     model: nn.Module, recipe: Recipe, total: int, epoch: int
 ) -> tuple[list[torch.optim.Optimizer], list[torch.optim.lr_scheduler.LRScheduler]]:
     """Return an optimiser for each kind that the recipe's groups name, and what changes their learning rates."""
-    groups = (*recipe.groups, Group("*", optimiser=recipe.optimiser))
-    members: dict[str, dict[Group, list[nn.Parameter]]] = {}
-    matched = set()
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            group = next(group for group in groups if fnmatch.fnmatchcase(name, group.names))
-            matched.add(group)
-            members.setdefault(group.optimiser, {}).setdefault(group, []).append(parameter)
-    if idle := [group.names for group in recipe.groups if group not in matched]:
-        names = ", ".join(name for name, _ in model.named_parameters())
-        raise ValueError(f"no parameter is called {idle[0]!r}; the model has {names}")
+    kinds: dict[str, list[dict]] = {}
+    for group, parameters in grouped(model, recipe).items():
+        rate = recipe.learning_rate * group.factor
+        kinds.setdefault(group.optimiser, []).append({"params": parameters, "lr": rate})
     optimisers, schedules = [], []
-    for kind, parts in members.items():
-        own = [
-            {"params": chosen, "lr": recipe.learning_rate * group.factor}
-            for group, chosen in parts.items()
-        ]
+    for kind, parts in kinds.items():
         options = recipe.options if kind == recipe.optimiser else {}
-        optimiser = OPTIMISERS[kind](own, lr=recipe.learning_rate, **options)
+        optimiser = OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options)
         optimisers.append(optimiser)
         if recipe.cosine:
             schedules.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total))

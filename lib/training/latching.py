@@ -204,7 +204,7 @@ def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
         Recipe(
             learning_rate=job.learning_rate,
             steps=job.training_steps,
-            clip=job.clip,
+            gradient_clip=job.clip,
             cosine=True,
             options={"fused": True},
         ),

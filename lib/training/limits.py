@@ -13,14 +13,7 @@ _FLOAT = 4
 def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> int:
     """Return about how many bytes a training needs: the task's parts, and a batch's inputs, states, and predictions of every step.
 
-    Parameters
-    ----------
-    task
-        What is trained on; its parts are counted as they are.
-    time_steps, batch_size
-        Length N of a sequence and sequences B of a batch.
-    width
-        Recurrent dimension d, times the layers of a stack.
+    `width` is the recurrent dimension d, times the layers of a stack.
     """
     parts = (part for part in (task.train, task.validation, task.test) if part is not None)
     held = sum(part.nbytes for part in parts)
@@ -38,21 +31,12 @@ def check_memory(
     device: torch.device,
     available: int | None = None,
 ) -> None:
-    """Refuse a training that does not fit the memory.
-
-    Parameters
-    ----------
-    task, time_steps, batch_size, width
-        As for `memory_needed`.
-    device
-        Where it is trained.
-    available
-        Bytes; those that the device has free now where it is not given.
+    """Refuse a training that does not fit the `available` bytes, those that the device has free now by default.
 
     Raises
     ------
     ValueError
-        How much is needed, how much there is, and a batch that would fit.
+        How much is needed (see `memory_needed`), how much there is, and a batch that would fit.
     """
     if available is not None:
         free = available
@@ -77,21 +61,9 @@ def check_memory(
 
 
 def check_copies(task: Task, copies: float, available: int | None = None) -> None:
-    """Refuse trainings side by side that do not fit the memory, each with a copy of a data set of its own.
+    """Refuse trainings side by side that do not fit the `available` bytes, each with a copy of a data set of its own.
 
-    Parameters
-    ----------
-    task
-        The data set as it is held once.
-    copies
-        How many of them there will be, those that are longer counted by their length.
-    available
-        Bytes; those that are free now where it is not given.
-
-    Raises
-    ------
-    ValueError
-        How much is needed, and how much there is.
+    Longer copies count by their length. Raises `ValueError` with how much is needed and how much there is.
     """
     free = psutil.virtual_memory().available if available is None else available
     needed = int(copies * (task.train.nbytes + task.test.nbytes))
@@ -103,13 +75,7 @@ def check_copies(task: Task, copies: float, available: int | None = None) -> Non
 
 
 def check_embedding(task: Task, tokens: int) -> None:
-    """Refuse an embedding that has fewer tokens than the task.
-
-    Raises
-    ------
-    ValueError
-        How many tokens the task has, and how many the embedding.
-    """
+    """Refuse an embedding that has fewer tokens than the task, by a `ValueError` with both numbers."""
     if task.vocabulary_size > tokens:
         raise ValueError(
             f"{task.name} has a vocabulary of {task.vocabulary_size:,} tokens, larger than the embedding's {tokens:,}; "

@@ -16,19 +16,9 @@ from lib.training.model import Model, cross_entropy, likeliest, tensors
 def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure a classifier on sequences: one value for each of `lib.results.factorial.MEASUREMENTS`.
 
-    Parameters
-    ----------
-    model
-        It reads the last state, or all tensors of it, on the CPU or a GPU.
-    part
-        The sequences and their classes.
-    batch_size
-        Sequences measured at once.
-    size
-        Measure the first `size` sequences only; 0, or more than there are, means all.
+    The model reads the last state, or all tensors of it. Of `size` sequences the first are measured; 0, or more than there are,
+    means all.
 
-    Notes
-    -----
     Equation (3.5) of the dissertation: the norms are summed over sequences before the logarithm is taken. Each
     sequence's own loss is differentiated, not the batch's mean. Where the head sees all states, so does the adjoint that the
     text calls lambda.

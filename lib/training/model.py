@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.cells import Cell, make_cell
+from lib.run.params import Section
 from lib.tasks import Part, Task
 from lib.training.limits import check_embedding
 
@@ -26,17 +28,22 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
-@dataclass(frozen=True)
-class Dropout:
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Dropout(Section):
     """Shares of numbers set to zero in training: of the inputs, of an embedding's words, of what the head sees.
 
     One mask serves all time steps of a sequence (variational dropout), but for the inputs. Dropout between the layers of
     a stack is the cell's own hyper-parameter.
     """
 
-    input: float = 0.0
-    embedding: float = 0.0
-    output: float = 0.0
+    input_dropout: Share = 0.0
+    embedding_dropout: Share = 0.0
+    output_dropout: Share = 0.0
+
+
+NO_DROPOUT = Dropout()
 
 
 class Model(nn.Module):
@@ -48,19 +55,12 @@ class Model(nn.Module):
         Any cell; its input size is the number of features, or the width of the embedding.
     outputs
         Numbers the head returns: classes K, or values.
-    read
-        One of `READS`.
+    read, head
+        One of `READS`, and one of `HEADS`.
     vocabulary_size
         Number of tokens; 0 where the inputs are numbers and need no embedding.
-    head
-        One of `HEADS`.
     dropout
-        Applied in training alone.
-
-    Raises
-    ------
-    ValueError
-        There is no such `read` or `head`.
+        Applied in training alone; anything that has its fields, such as a row.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Model(nn.Module):
         read: str = "last",
         vocabulary_size: int = 0,
         head: str = "library",
-        dropout: Dropout = Dropout(),
+        dropout: Dropout = NO_DROPOUT,
     ) -> None:
         super().__init__()
         if read not in READS:
@@ -83,31 +83,27 @@ class Model(nn.Module):
         self.read = read
         seen = cell.hidden_size * (cell.states if read == "all" else 1)
         self.output = nn.Linear(seen, outputs)
-        self.dropout = dropout
+        self.dropout = Dropout(**{name: getattr(dropout, name) for name in Dropout.model_fields})
         if head != "library":
             HEADS[head](self.output.weight)
             nn.init.zeros_(self.output.bias)
 
     def drive(self, inputs: Tensor) -> Tensor:
-        """Return what the cell reads, (time, batch, input).
-
-        Parameters
-        ----------
-        inputs : (batch, time, feature) or (batch, time)
-            Numbers, or int64 tokens where there is an embedding.
-        """
+        """Return what the cell reads, (time, batch, input), of inputs (batch, time, feature), or (batch, time) of int64 tokens."""
         if self.embedding is not None:
-            inputs = _same_mask(self.embedding(inputs), self.dropout.embedding, self.training)
-        inputs = F.dropout(inputs, self.dropout.input, self.training)
+            inputs = _same_mask(
+                self.embedding(inputs), self.dropout.embedding_dropout, self.training
+            )
+        inputs = F.dropout(inputs, self.dropout.input_dropout, self.training)
         return inputs.transpose(0, 1).contiguous()
 
     def forward(self, inputs: Tensor, *, engine: str = "auto") -> Tensor:
         """Return the predictions, (batch, outputs), or (batch, time, outputs) of a head that reads every state."""
         outputs, state = self.cell(self.drive(inputs), engine=engine)
         if self.read == "every":
-            seen = _same_mask(outputs.transpose(0, 1), self.dropout.output, self.training)
+            seen = _same_mask(outputs.transpose(0, 1), self.dropout.output_dropout, self.training)
         else:  # the final state, not the last of the outputs: its gradient needs no array over all times
-            seen = F.dropout(self.seen(state), self.dropout.output, self.training)
+            seen = F.dropout(self.seen(state), self.dropout.output_dropout, self.training)
         return self.output(seen)
 
     def seen(self, state: tuple[Tensor, ...]) -> Tensor:
@@ -134,7 +130,7 @@ def build(
     head: str = "library",
     embedding_width: int = 0,
     train_initial_state: bool = False,
-    dropout: Dropout = Dropout(),
+    dropout: Dropout = NO_DROPOUT,
 ) -> Model:
     """Return a new model for a task, its weights drawn from torch's generator.
 
@@ -254,13 +250,7 @@ def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Ten
 
 
 def pick_device(setting: str) -> torch.device:
-    """Return the device that the setting ``auto``, ``cpu`` or ``cuda`` stands for here.
-
-    Raises
-    ------
-    ValueError
-        ``cuda`` is asked for where PyTorch sees no GPU.
-    """
+    """Return the device that the setting ``auto``, ``cpu`` or ``cuda`` stands for here; raises `ValueError`."""
     if setting == "cuda" and not torch.cuda.is_available():
         raise ValueError("the setting device is 'cuda' but PyTorch sees no GPU here; use 'auto'")
     if setting == "auto":

@@ -1,18 +1,17 @@
 """A row: one network, one task and one recipe, with every level in its place."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from lib.cells import check_hyper_parameters, check_start
-from lib.run.params import LearningRate, Positive, Section, Size, Weight
+from lib.run.params import Positive, Size, Weight
 from lib.tasks import check_task, task_draws, task_module
-from lib.training.fit import OPTIMISERS
+from lib.training.fit import Recipe
 from lib.training.job import Architecture, Job
-from lib.training.model import HEADS, READS
-
-Share = Annotated[float, Field(ge=0, lt=1)]
+from lib.training.model import HEADS, READS, Dropout
+from lib.training.objectives import WEIGHTS
 
 MEASURES = (
     "gains",
@@ -23,9 +22,6 @@ MEASURES = (
     "trajectories",
     "penalty",
 )
-OBJECTIVES = ("plain", "coadjoint", "orthogonal")
-WEIGHTS = {"coadjoint": "kappa", "orthogonal": "orthogonality"}
-"""Fields that weigh what an objective adds to the loss."""
 _NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
 _MADE = ("task", "hyper_parameters", "start_settings")
@@ -52,15 +48,7 @@ _VARIABLES = ("time_steps",)
 """Settings of tasks that are variables of every dataset."""
 
 
-class ParameterGroup(Section):
-    """Parameters with a step of their own, see `lib.training.fit.Group`."""
-
-    names: str
-    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
-
-
-class Row(Job):
+class Row(Job, Recipe, Dropout):
     """What is trained on what, and how.
 
     `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
@@ -78,7 +66,6 @@ class Row(Job):
     task: dict[str, Any]
     cell: Architecture
     width: Positive
-    learning_rate: LearningRate
     hyper_parameters: dict[str, Any] = Field(default_factory=dict)
     start: str = "text"
     start_settings: dict[str, Any] = Field(default_factory=dict)
@@ -86,21 +73,10 @@ class Row(Job):
     read: Literal[("", *READS)] = ""
     embedding_width: Size = 0
     train_initial_state: bool = False
-    input_dropout: Share = 0.0
-    embedding_dropout: Share = 0.0
-    output_dropout: Share = 0.0
-    epochs: Size = 0
-    steps: Size = 0
     records: Positive
     first_record: bool = False
     batch_size: Positive
-    optimiser: Literal[tuple(OPTIMISERS)] = "adam"
-    options: dict[str, Any] = Field(default_factory=dict)
-    drops: tuple[Positive, ...] = ()
-    drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    gradient_clip: Weight = 0.0
-    groups: tuple[ParameterGroup, ...] = ()
-    objective: Literal[OBJECTIVES] = "plain"
+    objective: Literal[tuple(WEIGHTS)] = "plain"
     kappa: Weight | None = None
     orthogonality: Weight | None = None
     frozen: tuple[str, ...] = ()
@@ -124,13 +100,11 @@ class Row(Job):
         check_task(self.task)
         check_hyper_parameters(self.cell, self.hyper_parameters, hidden_size=self.width)
         check_start(self.cell, self.start, self.start_settings)
-        if (self.epochs > 0) == (self.steps > 0):
-            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
         if task_draws(self.task) and not self.test_draws:
             raise ValueError(
                 f"{self.task['task']} draws its sequences; give test_draws, how many to test on"
             )
-        weight = WEIGHTS.get(self.objective)
+        weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self

@@ -3,19 +3,15 @@
 import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lib.cells import cell_class
 from lib.probes.adjoint import adjoint_norms
-from lib.probes.coadjoint import coadjoint_loss, soft_orthogonality
 from lib.probes.lyapunov import singular_values
 from lib.probes.state_gains import state_gains
 from lib.probes.time_steps import DECADES, SCALES, counted
@@ -23,10 +19,11 @@ from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part, Task, make_task
 from lib.training.batches import Batches, Epochs, Fresh
-from lib.training.fit import Group, Objective, Recipe, Record, fit
+from lib.training.fit import Group, Recipe, Record, fit
 from lib.training.limits import check_memory
 from lib.training.measure import measure
-from lib.training.model import Dropout, Model, build, evaluate, pick_device, task_loss, tensors
+from lib.training.model import Model, build, evaluate, pick_device, task_loss, tensors
+from lib.training.objectives import WEIGHTS, class_losses, freeze, last_states, objective, penalised
 from lib.training.resume import Resume
 from lib.training.row import Row, coordinates
 from lib.training.seeds import seeds, torch_seed
@@ -69,7 +66,7 @@ def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray
             trained,
             batches,
             recipe,
-            objective(row, task),
+            objective(row.objective, task, getattr(row, WEIGHTS[row.objective] or "kappa") or 0.0),
             Record(
                 record,
                 at,
@@ -142,17 +139,9 @@ def initial_model(row: Row, task: Task) -> Model:
         read=row.read,
         embedding_width=row.embedding_width,
         train_initial_state=row.train_initial_state,
-        dropout=Dropout(row.input_dropout, row.embedding_dropout, row.output_dropout),
+        dropout=row,
     )
-    named = dict(model.named_parameters())
-    for pattern in row.frozen:
-        matched = [name for name in named if fnmatchcase(name, pattern)]
-        if not matched:
-            raise ValueError(
-                f"no parameter is called {pattern!r}; the model has {', '.join(named)}"
-            )
-        for name in matched:
-            named[name].requires_grad_(False)
+    freeze(model, row.frozen)
     return model
 
 
@@ -166,43 +155,14 @@ def source(
 
 
 def recipe_of(row: Row) -> Recipe:
-    """Return how a row is trained."""
-    same = ("learning_rate", "optimiser", "options", "epochs", "steps", "drops", "drop_factor")
+    """Return how a row is trained, with the step factors of its cell's start."""
+    said = {name: getattr(row, name) for name in Recipe.model_fields}
     factors_of = cell_class(row.cell).starts[row.start].step_factors
-    return Recipe(
-        **{name: getattr(row, name) for name in same},
-        clip=row.gradient_clip,
-        groups=(
-            *(Group(**dict(group)) for group in row.groups),
-            *(Group(f"cell.{name}", factor, row.optimiser) for name, factor in factors_of.items()),
-        ),
+    said["groups"] += tuple(
+        Group(names=f"cell.{name}", factor=factor, optimiser=row.optimiser)
+        for name, factor in factors_of.items()
     )
-
-
-def objective(row: Row, task: Task) -> Objective:
-    """Return what a step minimises: the loss F, F + kappa G (2.20), or F with a penalty on W that is not orthogonal."""
-    loss = task_loss(task)
-
-    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        return loss(model(inputs), targets)
-
-    def coadjoint(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
-        return penalised(model, task, inputs, targets, row.kappa).total
-
-    def orthogonal(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
-        return plain(model, inputs, targets) + row.orthogonality * soft_orthogonality(model.cell.W)
-
-    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[row.objective]
-
-
-def penalised(model: Model, task: Task, inputs: Tensor, targets: Tensor, kappa: float):
-    """Return loss and coadjoint penalty of a classifier, see `lib.probes.coadjoint.coadjoint_loss`."""
-    losses = partial(_losses, model, targets)
-    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
-
-
-def _losses(model: Model, labels: Tensor, x: Tensor) -> Tensor:
-    return F.cross_entropy(model.output(x), labels, reduction="none")
+    return Recipe(**said)
 
 
 def _frozen_states(
@@ -214,14 +174,6 @@ def _frozen_states(
         return model, seen | {"train_probe": parts["train"]}
     states = {name: last_states(model, part) for name, part in seen.items()}
     return model.output, states | {"train_probe": states["train"].take(slice(len(parts["train"])))}
-
-
-@torch.no_grad()
-def last_states(model: Model, part: Part) -> Part:
-    """Return the last states that a network reaches, (n, hidden), in place of the inputs."""
-    pieces = torch.from_numpy(part.inputs).split(500)
-    states = [model.seen(model.cell(model.drive(piece))[1]) for piece in pieces]
-    return Part(torch.cat(states).numpy(), part.targets)
 
 
 def _scores(row: Row, model: nn.Module, task: Task, seen: Mapping[str, Part]) -> dict[str, float]:
@@ -284,7 +236,7 @@ class Probe:
             found |= self._gains(*self._train)
         if self._asks("penalty"):
             all_tested = tensors(self._test, self._tested[0].device)
-            found["penalty"] = penalised(self._model, self._task, *all_tested, 0.0).penalty.item()
+            found["penalty"] = penalised(self._model, *all_tested, 0.0).penalty.item()
         return found
 
     def ends(self) -> dict[str, np.ndarray]:
@@ -320,7 +272,7 @@ class Probe:
         model = copy.deepcopy(self._model).double().requires_grad_(False)
         u = model.drive(inputs.double())
         states, _ = model.cell(u)
-        adjoints = adjoint_norms(model.cell, u, lambda x: _losses(model, labels, x).sum())
+        adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
         return {
             "state_norm": states.norm(dim=2).T.numpy(),
             "adjoint_norm": adjoints.readout.T.numpy(),

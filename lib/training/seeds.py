@@ -1,4 +1,4 @@
-"""Random numbers that follow from an attempt's own levels, not from where or in which company it runs."""
+"""Random numbers that follow from an attempt's own levels, not from where or beside which others it runs."""
 
 import contextlib
 import hashlib
@@ -12,12 +12,7 @@ import torch
 def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
     """Return independent seeds that depend on the levels alone.
 
-    Parameters
-    ----------
-    levels
-        JSON values by name, in any order; such as `dataclasses.asdict` of an attempt.
-    count
-        Number of seeds; the first ones stay the same when more are asked for.
+    Levels are JSON values by name, in any order; the first seeds stay the same when more are asked for.
     """
     text = json.dumps(levels, sort_keys=True).encode()
     entropy = int.from_bytes(hashlib.sha256(text).digest(), "big")

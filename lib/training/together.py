@@ -33,13 +33,7 @@ Pass = Callable[..., Tensor]
 
 
 def check_width(width: int, device: str) -> None:
-    """Refuse a recurrent dimension whose networks would be rounded by their place among others.
-
-    Raises
-    ------
-    ValueError
-        It is no multiple of `ALIGNED`, on a CPU.
-    """
+    """Refuse a recurrent dimension whose networks a CPU would round by their place among others: no multiple of `ALIGNED`."""
     if device == "cpu" and width % ALIGNED:
         raise ValueError(
             f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {width}; take such a width, or train "
@@ -57,9 +51,9 @@ class Together:
         read anew in every pass.
     objective
         Maps a model, inputs and targets of a batch to a loss. It may call the model and `torch`, but not look at values.
-    places
+    pass_size
         Networks in a pass, at least as many as there are models: places that stay empty are filled with copies of a network that
-        is there. The size of a product decides how a library rounds it; at a fixed number of places a network's bits do not
+        is there. The size of a product decides how a library rounds it; at a fixed size of the pass a network's bits do not
         depend on how many others there are. On a CPU, with one thread, further places take the end of every array (`TAIL`).
     record
         Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
@@ -67,7 +61,7 @@ class Together:
     Raises
     ------
     ValueError
-        The models are not alike, there are more than places, their width on a CPU is no multiple of `ALIGNED`, or one draws
+        The models are not alike, there are more than fit a pass, their width on a CPU is no multiple of `ALIGNED`, or one draws
         random numbers in training: the numbers of a network would depend on which others draw beside it.
     """
 
@@ -75,24 +69,24 @@ class Together:
         self,
         models: Sequence[nn.Module],
         objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
-        places: int,
+        pass_size: int,
         *,
         record: bool = True,
     ) -> None:
-        if not 0 < len(models) <= places:
-            raise ValueError(f"expected between 1 and {places} networks, got {len(models)}")
+        if not 0 < len(models) <= pass_size:
+            raise ValueError(f"expected between 1 and {pass_size} networks, got {len(models)}")
         first = _built(models[0])
         for model in models[1:]:
             if differing := sorted(key for key, _ in first.items() ^ _built(model).items()):
                 raise ValueError(f"expected networks built alike, they differ in {differing[0]}")
-        if any(vars(models[0].dropout).values()) or getattr(models[0].cell, "dropout", 0):
+        if any(value for _, value in models[0].dropout) or getattr(models[0].cell, "dropout", 0):
             raise ValueError(
                 "expected networks without dropout side by side; train them one by one"
             )
         self._objective = objective
         width, device = models[0].cell.hidden_size, next(models[0].parameters()).device.type
         check_width(width, device)
-        self._places = places + (-(-TAIL // width) if device == "cpu" else 0)
+        self._pass_size = pass_size + (-(-TAIL // width) if device == "cpu" else 0)
         # Without weights of their own: they say what is computed. Data are looked at before a pass, since nothing inside can be.
         self._maps = _Maps(copy.deepcopy(models[0]).to("meta"))
         self._pattern = _unmapped(models[0]).to("meta")
@@ -115,7 +109,7 @@ class Together:
         passes: dict[tuple, list[int]] = {}
         for i, batch in enumerate(batches):
             passes.setdefault(tuple(part.shape for part in batch), []).append(i)
-        found: dict[int, Tensor] = {}
+        losses_of: dict[int, Tensor] = {}
         for shapes, members in passes.items():
             weights = self._stacked([models[i] for i in members])
             inputs, targets = (
@@ -124,8 +118,10 @@ class Together:
             if inputs.device.type == "cpu" and not inputs.isfinite().all():
                 raise ValueError("expected finite inputs, got values that are NaN or infinite")
             losses = self._pass(shapes, (*weights, inputs, targets))
-            found |= zip(members, losses.unbind(), strict=False)  # the others' places are copies
-        return [found[i] for i in range(len(models))]
+            losses_of |= zip(
+                members, losses.unbind(), strict=False
+            )  # the others' places are copies
+        return [losses_of[i] for i in range(len(models))]
 
     def _pass(self, shapes: tuple, tensors: tuple[Tensor, ...]) -> Tensor:
         """Return the losses, (run,), by the pass for batches of these shapes."""
@@ -144,7 +140,7 @@ class Together:
             return torch.cuda.make_graphed_callables(self._plain, static, allow_unused_input=True)
         except torch.OutOfMemoryError as error:
             raise torch.OutOfMemoryError(
-                f"a pass of {self._places} networks and batches {tuple(tensors[-2].shape[1:])} does not fit the GPU's memory; "
+                f"a pass of {self._pass_size} networks and batches {tuple(tensors[-2].shape[1:])} does not fit the GPU's memory; "
                 f"train fewer side by side ({error})"
             ) from None
         except RuntimeError as error:
@@ -161,13 +157,15 @@ class Together:
 
     def _stacked(self, models: Sequence[nn.Module]) -> list[Tensor]:
         """Return what a pass calls its weights, each (run, ...), as functions of the models' own parameters."""
-        own = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
-        free = {name: torch.stack(self._filled([part[name] for part in own])) for name in own[0]}
+        tensors = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
+        free = {
+            name: torch.stack(self._filled([part[name] for part in tensors])) for name in tensors[0]
+        }
         weights = free | self._maps.all(free)
         return [weights[name] for name in self._names]
 
     def _filled(self, parts: list[Tensor]) -> list[Tensor]:
-        return parts + [parts[0].detach()] * (self._places - len(parts))
+        return parts + [parts[0].detach()] * (self._pass_size - len(parts))
 
 
 class _Maps(nn.Module):

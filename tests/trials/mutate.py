@@ -87,8 +87,8 @@ EQUIVALENT = {
     "lib/probes/reversal.py gradient_errors: 0 -> (1)": "draws another example",
     "lib/probes/adjoint.py : 1e-250 -> (2e-250)": "a bound as far from the end of the range",
     "lib/probes/reversal.py gradient_errors: True -> (False)": "there are three of each",
-    "lib/training/jobs/cluster.py _tell_if_alone: True -> (False)": "the standard error is flushed at the end of a line",
-    "lib/training/jobs/cluster.py connect: True -> (False)": "the thread ends with the connection",
+    "lib/training/jobs/cluster.py _watch: True -> (False)": "the standard error is flushed at the end of a line",
+    "lib/training/jobs/cluster.py _watched: True -> (False)": "the thread ends with the connection",
 }
 """Errors that change nothing that a test could notice, by file, function and text, and why."""
 

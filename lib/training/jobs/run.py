@@ -314,19 +314,10 @@ def _title(call: Sequence[_Job]) -> str:
 
 
 def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Arrays | None]:
-    """Do a job, or those of a batch, in this process, if code and packages are those that the driver asked for.
+    """Do a job, or those of a batch, in this process, and return their results: None for one that failed while others did not.
 
-    Returns
-    -------
-    list
-        Their results; None for one of a batch that failed while others did not.
-
-    Raises
-    ------
-    JobError
-        Code or packages are others: a result would be kept under another code's name.
-    Exception
-        Whatever ended all of them, of the first.
+    Raises `JobError` where code or packages are not the driver's (a result would be kept under another code's name), and what ended
+    the first where all failed.
     """
     for job, name in zip(call, names, strict=True):
         here = job.name()

@@ -1,0 +1,79 @@
+r"""What a step of training minimises, and what of a network stays as it begins.
+
+=============== ================================================================================================================
+``plain``       F, the loss of the task
+``coadjoint``   :math:`F + \kappa G`, G the scaled variance of the adjoints' norms (2.20), of a classifier
+``orthogonal``  :math:`F + \beta (\|W'W - I\|_2^2 + \|WW' - I\|_2^2)`, the soft orthogonal penalty of Table 2.1
+=============== ================================================================================================================
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, chapter 2.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lib.probes.coadjoint import Penalised, coadjoint_loss, soft_orthogonality
+from lib.tasks import Part, Task
+from lib.training.fit import Objective
+from lib.training.model import Model, task_loss
+
+WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
+"""The weight that each objective needs, by the objective's name."""
+
+
+def objective(name: str, task: Task, weight: float = 0.0) -> Objective:
+    """Return what a step minimises, by its name among `WEIGHTS`; `weight` is its kappa or beta."""
+    loss = task_loss(task)
+
+    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss(model(inputs), targets)
+
+    def coadjoint(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return penalised(model, inputs, targets, weight).total
+
+    def orthogonal(model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
+        return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)
+
+    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[name]
+
+
+def penalised(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> Penalised:
+    """Return loss, penalty G and last states of a classifier that reads its last state."""
+    losses = partial(class_losses, model, classes)
+    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
+
+
+def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
+    """Return the cross entropy of each sequence, (batch,), from what the head sees of it."""
+    return F.cross_entropy(model.output(x), classes, reduction="none")
+
+
+def freeze(model: nn.Module, patterns: Iterable[str]) -> None:
+    """Keep parameters as they are by patterns of their names, such as ``cell.*`` (a reservoir) or ``cell.W``.
+
+    Raises
+    ------
+    ValueError
+        A pattern fits no parameter.
+    """
+    named = dict(model.named_parameters())
+    for pattern in patterns:
+        if not (matched := [name for name in named if fnmatchcase(name, pattern)]):
+            raise ValueError(
+                f"no parameter is called {pattern!r}; the model has {', '.join(named)}"
+            )
+        for name in matched:
+            named[name].requires_grad_(False)
+
+
+@torch.no_grad()
+def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
+    """Return the last states that a network reaches, (n, hidden), in place of the inputs: what a reservoir's head learns from."""
+    batches = torch.from_numpy(part.inputs).split(batch_size)
+    states = [model.seen(model.cell(model.drive(batch))[1]) for batch in batches]
+    return Part(torch.cat(states).numpy(), part.targets)
