@@ -219,7 +219,7 @@ def test_a_misspelled_parameter_is_told_before_anything_runs(stages, small):
     assert _deps(stages["check"]) == {"data/code/training", "data/code/settings"}
     _edit(small / "params.yaml", "replicates:", "replicate:")
     with pytest.raises(
-        ParameterError, match=r"unknown parameter .*replicate; remove it or correct"
+        ParameterError, match=r"unknown parameter .*replicate; expected a field of a row"
     ):
         load_profile("quick", small / "params.yaml")
 
