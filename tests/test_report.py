@@ -224,7 +224,9 @@ def test_simulated_results_are_no_evidence(data, tmp_path):
 
 
 def test_nothing_that_others_wrote_is_run(site):
-    assert "<script>document.title" in Page(site / "figures" / "dissertation.html").text  # to be read
+    assert (
+        "<script>document.title" in Page(site / "figures" / "dissertation.html").text
+    )  # to be read
     for path in site.rglob("*.html"):
         html = path.read_text()
         assert "<script>document.title" not in html, path
@@ -238,7 +240,9 @@ def test_no_page_reads_the_builders_files_or_asks_another_host(site):
         assert "known to the builder alone" not in path.read_text(), path
         assert not [link for link in Page(path).loaded if "//" in link], path
     assert not list(site.rglob("secret*"))
-    assert "secret.txt" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").text  # to be read
+    assert (
+        "secret.txt" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").text
+    )  # to be read
 
 
 def test_pictures_have_sizes(site):
