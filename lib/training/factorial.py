@@ -22,7 +22,16 @@ from lib.cells import make_cell
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
-from lib.tasks.variations import NOISES, ORDERS, smaller, time_steps, vary
+from lib.tasks.variations import (
+    DRAWS,
+    NOISES,
+    ORDERS,
+    SPREADS,
+    one_output,
+    smaller,
+    time_steps,
+    vary,
+)
 from lib.training.batches import Epochs
 from lib.training.experiment import Experiment, join
 from lib.training.fit import (
@@ -77,8 +86,9 @@ class Factorial(Job):
     """The design (Table 1.2), and how its attempts are trained.
 
     Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
-    and `noise_inputs` make the tasks shorter than the text's, see `lib.tasks.variations.dataset`. With `drop_last` the
-    last, smaller batch of an epoch is left out, as the author's program does.
+    and `noise_inputs` make the tasks shorter than the text's; `permutation`, `spread` and `sigmoid` make them as the author's program does
+    where it differs from the text, see `lib.tasks.variations.dataset`. With `drop_last` the last, smaller batch of an epoch is left out, as
+    that program does.
 
     Attempts that differ in learning rate, length, order, kind of noise and replicate alone are trained `together` in one pass, at most so
     many. This changes their last digits, by rounding, and is part of no result but of the engine's name. 0 is `PLACES` on a
@@ -99,6 +109,9 @@ class Factorial(Job):
     pool: Positive = 1
     words: Size = 0
     noise_inputs: Size = 0
+    permutation: Literal[DRAWS] = "attempt"
+    spread: Literal[SPREADS] = "floor"
+    sigmoid: bool = False
     batch_size: Positive
     drop_last: bool = False
     probe_batch_size: Positive
@@ -210,7 +223,8 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
 
 def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
     variation, initial, order = seeds_of(job, ATTEMPT, 3)
-    task = vary(data, job.order, job.noise, np.random.default_rng(variation))
+    rng = np.random.default_rng(variation)
+    task = vary(data, job.order, job.noise, rng, permutation=job.permutation, spread=job.spread)
     device = pick_device(job.device)
     with torch_seed(initial):
         model = initial_model(job, task).to(device)
@@ -266,7 +280,8 @@ def _data(design: Factorial, prepared: Path) -> Task:
     data = load_prepared(path, design.train_size, design.test_size)
     pictures = data.kind == "pixels"
     short = smaller(data, design.pool if pictures else 1, 0 if pictures else design.words)
-    return replace(short, noise_inputs=design.noise_inputs or data.noise_inputs)
+    sized = replace(short, noise_inputs=design.noise_inputs or data.noise_inputs)
+    return one_output(sized) if design.sigmoid else sized
 
 
 def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float]:
@@ -286,7 +301,7 @@ def _about(job: Factorial, data: Task) -> dict[str, Any]:
     features = job.embedding_width if data.kind == "tokens" else data.features
     cell = make_cell(job.architecture, features, job.width, **_start(job).hyper_parameters)
     return {
-        "classes": data.outputs,
+        "classes": max(data.outputs, 2),  # two classes may have one output
         "largest_class": np.bincount(data.test.targets).max() / len(data.test),
         "examples": [
             min(job.probe_size or len(part), len(part)) for part in (data.train, data.test)
