@@ -5,7 +5,6 @@ import json
 import shutil
 
 import pytest
-from lib.experiments.padding import SCHEMA
 from ruamel.yaml import YAML
 from synthetic_results import make_results
 
@@ -13,6 +12,7 @@ from lib.paths import NOTEBOOKS
 from lib.results import factorial as results
 from lib.results import reference
 from lib.results.factorial import ResultsError
+from lib.results.schema import Schema
 
 RESULTS = "data/results/factorial.nc"
 
@@ -108,15 +108,21 @@ def test_a_study_with_missing_attempts_is_refused(root):
 
 
 def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_count():
-    levels = {"dataset": ["mnist"], "padding": [0], "method": ["lstm"], "width": [8, 9]}
-    levels |= {
-        "input_scale": ["1/T"],
-        "replicate": [0, 1],
-        "sweep_padding": [0],
-        "initialisation": ["glorot"],
-    }
-    levels |= {"kappa": [0.0, 1.0], "sweep_replicate": [0], "split": ["train"], "epoch": [1]}
-    ds = SCHEMA.empty(levels, profile="real")
+    schema = Schema(
+        "two/1",
+        coordinates={
+            "width": ("width", "1"),
+            "replicate": ("replicate", "1"),
+            "kappa": ("weight", "1"),
+        },
+        variables={
+            "status": (("width", "replicate"), "int8", "end", "1"),
+            "sweep_status": (("kappa",), "int8", "end", "1"),
+        },
+        unions=("status",),
+    )
+    levels = {"width": [8, 9], "replicate": [0, 1], "kappa": [0.0, 1.0]}
+    ds = schema.empty(levels, profile="real")
     ds["status"].loc[{"width": 8}] = [results.COMPLETED, results.DIVERGED]
     ended = reference._ends(ds)
     assert ended["sweep_attempts"]["missing"] == 2
