@@ -9,9 +9,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
-from lib.report import notebooks, tables
+from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, state, summarise
-from lib.report.explore import Explorer, make_explorer
 from lib.report.inputs import (
     NO_PROFILE,
     RESULT_SETS,
@@ -21,18 +20,8 @@ from lib.report.inputs import (
     Notebook,
     ReportError,
 )
+from lib.report.numbers import counted
 from lib.report.safe import caption_html
-from lib.report.verdicts import COLUMNS as VERDICT_NAMES
-from lib.report.verdicts import (
-    count_verdicts,
-    found_text,
-    judge_claims,
-    note_text,
-    published_text,
-    region_text,
-    scale_text,
-    verdicts_by_notebook,
-)
 from lib.results import published
 from lib.results.names import label
 
@@ -90,24 +79,26 @@ class Group:
 def write_pages(inputs: Inputs, source: Path) -> None:
     """Write every page of the site as a source file for Sphinx below the folder `source`.
 
-    Raises
-    ------
-    ReportError
-        The coverage table does not fit the list of published artefacts or the manifests.
+    A coverage table that does not fit the list of published artefacts or the manifests is refused with a ReportError.
     """
     listed = published.artefacts()
     site = _Site(inputs, source)
     figures = group_artefacts(inputs.artefacts, "figure", listed)
     table_groups = group_artefacts(inputs.artefacts, "table", listed)
-    summary = summarise(inputs.coverage, listed)
-    judged = judge_claims(inputs.artefacts)
+    judged = verdicts.judge_claims(inputs.artefacts)
     labels = dict(zip(listed["id"], listed["label"], strict=True))
     page_of = {item.artefact: _page_of(item, listed) for item in reversed(inputs.artefacts)}
-    asked = questions(
-        inputs,
-        _artefacts_of(inputs.artefacts, labels, page_of),
-        verdicts_by_notebook(judged, inputs.describe),
-    )
+    made = _artefacts_of(inputs.artefacts, labels, page_of)
+    asked = questions(inputs, made, verdicts.verdicts_by_notebook(judged, inputs.describe))
+    common = {
+        "summary": summarise(inputs.coverage, listed),
+        "counts": verdicts.count_verdicts(judged),
+        "verdicts": verdicts.COLUMNS,
+        "page_of": page_of,
+        "found": verdicts.found_text,
+        "size": verdicts.scale_text,
+        "region": lambda row: verdicts.region_text(row["region"]),
+    }
 
     site.write_notebooks()
     by_text: dict[str, list[Group]] = {}
@@ -116,48 +107,30 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write("figures", texts=by_text)
     for text, groups in by_text.items():
         site.write("figures_of", f"figures/{text}", text=text, groups=groups)
-    site.write("tables", groups=table_groups, sources=_sources())
+    site.write("tables", groups=table_groups)
     for group in table_groups:
         site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
     site.write("explore", explorers=_explorers(inputs, table_groups))
     texts = _texts(inputs, listed, page_of)
-    site.write("coverage", texts=texts, summary=summary, states=STATES, show=_summary_html)
-    site.write(
-        "claims",
-        texts=_claims_by_chapter(judged),
-        page_of=page_of,
-        labels=labels,
-        found=found_text,
-        note=note_text,
-        size=scale_text,
-        region=lambda row: region_text(row["region"]),
-        published_value=published_text,
-    )
+    site.write("coverage", texts=texts, states=STATES, show=_summary_html, **common)
+    chapters: dict[tuple[str, str], list[pd.Series]] = {}
+    for _, row in judged.iterrows():
+        chapters.setdefault((row["text"], row["chapter"]), []).append(row)
+    notes = {"note": verdicts.note_text, "published_value": verdicts.published_text}
+    site.write("claims", texts=chapters, labels=labels, **notes, **common)
     site.write("reference")
     for name, record in inputs.provenance.items():
         page = f"reference/{_slug(name)}"
         site.write("reference_of", page, name=name, record=record, render=provenance_html)
-    site.write(
-        "summary",
-        summary=summary,
-        counts=count_verdicts(judged),
-        verdicts=VERDICT_NAMES,
-        core_hours=core_hours,
-    )
+    site.write("summary", core_hours=core_hours, **common)
     site.write(
         "index",
-        summary=summary,
         answers=answers(judged),
-        page_of=page_of,
-        found=found_text,
-        size=scale_text,
-        region=lambda row: region_text(row["region"]),
         strip=_for_the_front(figures),
         groups=table_groups,
-        counts=count_verdicts(judged),
-        verdicts=VERDICT_NAMES,
         questions=[question for question in asked if question.made],
         others=[question for question in asked if not question.made],
+        **common,
     )
 
 
@@ -208,13 +181,6 @@ def questions(
     return found
 
 
-def _claims_by_chapter(judged: pd.DataFrame) -> dict[tuple[str, str], list[pd.Series]]:
-    rows: dict[tuple[str, str], list[pd.Series]] = {}
-    for _, row in judged.iterrows():
-        rows.setdefault((row["text"], row["chapter"]), []).append(row)
-    return rows
-
-
 class _Site:
     """The templates' common ground: links from the page being written to everything else."""
 
@@ -258,6 +224,7 @@ class _Site:
             page_name=notebooks.page_name,
             badge=badge,
             scale=scale,
+            counted=counted,
             table=_table,
             markdown=Markup,
             caption=caption_html,
@@ -335,15 +302,29 @@ def _weight(item: Artefact) -> int:
     return STATES.index(found) if found in STATES else -1
 
 
+@dataclass(frozen=True)
+class Explorer:
+    """One table over all sets of results, which readers sort and filter."""
+
+    id: str
+    title: str
+    items: tuple[Artefact, ...]
+    html: Markup
+
+
 def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:
-    """Return the tables that readers may sort and filter, in the order of `groups`."""
+    """Return the tables whose manifests say ``explore``, the rows of all sets of results below each other."""
     found = []
     for group in groups:
         for part in dict.fromkeys(item.part for item in group.items if item.explore):
-            items = [item for item in group.items if item.explore and item.part == part]
+            items = tuple(item for item in group.items if item.explore and item.part == part)
             title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
-            pairs = [(item, inputs.describe(item.result_set)) for item in items]
-            found.append(make_explorer(items[0].name, title, pairs))
+            frames = [tables.read_table(item.path(".csv")) for item in items]
+            for frame, item in zip(frames, items, strict=True):
+                frame.insert(0, "results", inputs.describe(item.result_set))
+            whole = pd.concat(frames, ignore_index=True)
+            html = tables.explore_html(items[0].name, title, whole)
+            found.append(Explorer(items[0].name, title, items, html))
     return found
 
 
@@ -356,14 +337,13 @@ def badge(item: Artefact) -> Markup:
 
 def scale(item: Artefact) -> str:
     """Return the number of runs in words."""
-    return f"{item.runs:,} runs" if item.runs else "no training needed"
+    return counted(item.runs, "run") if item.runs else "no training needed"
 
 
 def core_hours(provenance: dict[str, dict]) -> float:
     """Return what all stored results cost, as far as it was recorded."""
-    return (
-        sum(record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()) / 3600
-    )
+    costs = [record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()]
+    return sum(costs) / 3600
 
 
 def provenance_html(content: object) -> Markup:
