@@ -8,7 +8,7 @@ import pandas as pd
 from lib.paths import ROOT
 
 TIMINGS = ROOT / "data" / "reference" / "timings"
-COLUMNS = (
+COLUMNS = [
     "workload",
     "time_steps",
     "cell",
@@ -19,23 +19,14 @@ COLUMNS = (
     "ratio",
     "rounds",
     "machine",
-)
+]
 
 
 def load_timings() -> pd.DataFrame:
-    """Return the times of Figure 1's workload of every machine.
+    """Return the times of Figure 1's workload of every machine: `COLUMNS` and ``name``, the file's.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `COLUMNS` and ``name``, the file's. ``ratio`` is the median over rounds of time / baseline's time.
-
-    Raises
-    ------
-    LookupError
-        No times are stored.
-    ValueError
-        A file lacks a column.
+    ``ratio`` is the median over rounds of time / baseline's time. A LookupError says that no times are stored, a ValueError
+    that a file lacks a column.
     """
     tables = []
     for path in sorted(TIMINGS.glob("*.csv")):
