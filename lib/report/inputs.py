@@ -102,10 +102,6 @@ class Inputs:
         """Return the labels of the sets of results, this run first."""
         return sorted({item.result_set for item in self.artefacts}, key=_place)
 
-    def notebook_sets(self) -> list[str]:
-        """Return the sets of results that notebooks belong to, this run first."""
-        return sorted({notebook.belongs_to for notebook in self.notebooks}, key=_place)
-
     def profiles(self, result_set: str) -> str:
         """Return the profile of a set of results, or of several joined by commas."""
         found = {item.profile for item in self.artefacts if item.result_set == result_set}

@@ -67,13 +67,9 @@ class Group:
             found[item.result_set].append(item)
         return found
 
-    def serious(self) -> dict[str, list[Artefact]]:
-        """Return those that are more than proof that the pipeline works."""
-        return {name: items for name, items in self.by_result_set().items() if not items[0].toy}
-
-    def toys(self) -> dict[str, list[Artefact]]:
-        """Return those that are proof that the pipeline works, and no more."""
-        return {name: items for name, items in self.by_result_set().items() if items[0].toy}
+    def split(self, *, toys: bool) -> dict[str, list[Artefact]]:
+        """Return those that are proof that the pipeline works and no more, or the others."""
+        return {name: items for name, items in self.by_result_set().items() if items[0].toy == toys}
 
 
 def write_pages(inputs: Inputs, source: Path) -> None:
@@ -198,15 +194,13 @@ class _Site:
 
     def write_notebooks(self) -> None:
         """Write the pages of all notebooks, each linked to its copies with other results."""
-        for notebook in self.inputs.notebooks:
+        for one in self.inputs.notebooks:
             others = [
                 (self.describe(copy), f"../../{notebooks.page_name(copy)}.ipynb")
                 for copy in self.inputs.notebooks
-                if copy.name == notebook.name and copy is not notebook
+                if copy.name == one.name and copy is not one
             ]
-            notebooks.write_notebook(
-                notebook, self.source, described=self.describe(notebook), others=others
-            )
+            notebooks.write_notebook(one, self.source, described=self.describe(one), others=others)
 
     def write(self, template: str, page: str | None = None, **content: object) -> None:
         page = page or template
@@ -256,32 +250,18 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
     order = [name for name in known.index if name in by_id]
     order += sorted(set(by_id) - set(order))
     return [
-        Group(name, *known.loc[name, ["text", "label", "what"]], items=tuple(by_id[name]))
+        Group(name, *known.loc[name, ["text", "label", "what"]], tuple(by_id[name]))
         if name in known.index
-        else Group(
-            name,
-            "",
-            name.removeprefix("own-").replace("-", " "),
-            "",
-            tuple(by_id[name]),
-        )
+        else Group(name, "", name.removeprefix("own-").replace("-", " "), "", tuple(by_id[name]))
         for name in order
     ]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One of the questions that the texts answer, and the claims that answer it here."""
-
-    question: str
-    claims: tuple[pd.Series, ...]
-
-
-def answers(judged: pd.DataFrame) -> list[Answer]:
-    """Return the questions of `data/published/questions.csv`, each with its judged claims."""
+def answers(judged: pd.DataFrame) -> list[tuple[str, list[pd.Series]]]:
+    """Return the questions of `data/published/questions.csv`, each with the judged claims that answer it."""
     asked, rows = published.questions(), judged.set_index("id", drop=False)
     return [
-        Answer(row.question, tuple(rows.loc[name] for name in row.claims.split()))
+        (row.question, [rows.loc[name] for name in row.claims.split()])
         for row in asked.itertuples()
     ]
 
@@ -302,29 +282,24 @@ def _weight(item: Artefact) -> int:
     return STATES.index(found) if found in STATES else -1
 
 
-@dataclass(frozen=True)
-class Explorer:
-    """One table over all sets of results, which readers sort and filter."""
+def _explorers(
+    inputs: Inputs, groups: Iterable[Group]
+) -> list[tuple[str, str, list[Artefact], Markup]]:
+    """Return name, title, artefacts and HTML of the tables that readers sort and filter.
 
-    id: str
-    title: str
-    items: tuple[Artefact, ...]
-    html: Markup
-
-
-def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:
-    """Return the tables whose manifests say ``explore``, the rows of all sets of results below each other."""
+    Their manifests say ``explore``; the rows of all sets of results stand below each other.
+    """
     found = []
     for group in groups:
         for part in dict.fromkeys(item.part for item in group.items if item.explore):
-            items = tuple(item for item in group.items if item.explore and item.part == part)
+            items = [item for item in group.items if item.explore and item.part == part]
             title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
             frames = [tables.read_table(item.path(".csv")) for item in items]
             for frame, item in zip(frames, items, strict=True):
                 frame.insert(0, "results", inputs.describe(item.result_set))
             whole = pd.concat(frames, ignore_index=True)
-            html = tables.explore_html(items[0].name, title, whole)
-            found.append(Explorer(items[0].name, title, items, html))
+            name = items[0].name
+            found.append((name, title, items, tables.explore_html(name, title, whole)))
     return found
 
 
@@ -362,39 +337,26 @@ def provenance_html(content: object) -> Markup:
     return escape(" ".join(str(content).split()))
 
 
-@dataclass(frozen=True)
-class _Covered:
-    """One published artefact on the coverage page."""
+def _texts(inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]) -> dict[str, list[dict]]:
+    """Return the artefacts of each text, each with what it needs and what it was rebuilt from.
 
-    id: str
-    label: str
-    what: str
-    needs: str
-    results: tuple[tuple[Markup, str, str], ...]
-    """Of each set of results its label, its number of runs in words, and the page to see it."""
-
-
-def _texts(
-    inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]
-) -> dict[str, list[_Covered]]:
-    """Return the artefacts of each text, each with what it was rebuilt from."""
+    That is for each set of results its label, its size and state in words, and the page to see it.
+    """
     by_file = {item.file: item for item in inputs.artefacts}
-    rows = inputs.coverage.groupby("id", sort=False)
-    found: dict[str, list[_Covered]] = {}
+    rows = inputs.coverage[inputs.coverage["file"] != ""]
+    if unknown := sorted(set(rows["file"]) - set(by_file)):
+        raise ReportError(
+            f"{inputs.coverage_file} names {unknown[0]}, which no manifest does; run notebook 90 again"
+        )
+    found: dict[str, list[dict]] = {}
     for entry in listed.itertuples():
         results = []
-        for row in rows.get_group(entry.id).itertuples():
-            if row.file and row.file not in by_file:
-                raise ReportError(
-                    f"{inputs.coverage_file} names {row.file}, which no manifest does; run notebook 90 again"
-                )
-            if row.file:
-                item = by_file[row.file]
-                words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
-                results.append((badge(item), words, page_of[item.artefact]))
-        found.setdefault(entry.text, []).append(
-            _Covered(entry.id, entry.label, entry.what, _needs(entry.data), tuple(results))
-        )
+        for row in rows[rows["id"] == entry.id].itertuples():
+            item = by_file[row.file]
+            words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
+            results.append((badge(item), words, page_of[item.artefact]))
+        covered = {"label": entry.label, "what": entry.what, "needs": _needs(entry.data)}
+        found.setdefault(entry.text, []).append({**covered, "results": results})
     return found
 
 
@@ -443,13 +405,12 @@ def _artefacts_of(
 
 def _sources() -> dict[str, str]:
     """Return where the published numbers of each artefact were taken from."""
-    return {
-        row.file.removesuffix(".csv"): (
-            row.table if row.page == row.table else f"{row.table}, page {row.page}"
-        )
-        + (f" ({row.note})" if row.note else "")
-        for row in published.sources().itertuples()
-    }
+    found = {}
+    for row in published.sources().itertuples():
+        page = "" if row.page == row.table else f", page {row.page}"
+        note = f" ({row.note})" if row.note else ""
+        found[row.file.removesuffix(".csv")] = f"{row.table}{page}{note}"
+    return found
 
 
 def _summary_html(summary: pd.DataFrame) -> Markup:
@@ -461,16 +422,14 @@ def _summary_html(summary: pd.DataFrame) -> Markup:
 def _table(item: Artefact) -> dict:
     """Return one table for the template: its HTML, and how ours and theirs are set in it."""
     frame = tables.read_table(item.path(".csv"))
-    rows = len(frame)
     compact = tables.beside_html(frame)
     pair = tables.pair_columns(frame)
     return {
         "html": compact or tables.to_html(frame.head(LONGEST)),
-        "cut": compact is None and rows > LONGEST,
+        "cut": compact is None and len(frame) > LONGEST,
         "compact": compact is not None,
         "shares": compact is not None and pair[0].endswith("_share"),
         "compared": pair is not None and bool(frame[pair[1]].notna().any()),
-        "compares": pair is not None,
-        "rows": rows,
+        "rows": len(frame),
         "columns": [name.replace("_", " ") for name in frame],
     }

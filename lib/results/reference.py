@@ -28,17 +28,9 @@ from lib.run.notebooks import read_parameters
 RESULTS = "data/results"
 CACHE = "data/cache"
 MADE = "data/made"
-PACKAGES = [
-    "torch",
-    "numba",
-    "numpy",
-    "scipy",
-    "statsmodels",
-    "pandas",
-    "xarray",
-    "netCDF4",
-    "distributed",
-]
+PACKAGES = (
+    "torch", "numba", "numpy", "scipy", "statsmodels", "pandas", "xarray", "netCDF4", "distributed",
+)  # fmt: skip
 
 
 def names(root: Path = ROOT) -> list[str]:

@@ -8,18 +8,9 @@ import pandas as pd
 from lib.paths import ROOT
 
 TIMINGS = ROOT / "data" / "reference" / "timings"
-COLUMNS = [
-    "workload",
-    "time_steps",
-    "cell",
-    "engine",
-    "layers",
-    "baseline",
-    "median_ms",
-    "ratio",
-    "rounds",
-    "machine",
-]
+COLUMNS = (
+    "workload", "time_steps", "cell", "engine", "layers", "baseline", "median_ms", "ratio", "rounds", "machine",
+)  # fmt: skip
 
 
 def load_timings() -> pd.DataFrame:
