@@ -50,7 +50,7 @@ def fabricate(data: Path) -> Path:
             data=error_rates(),
             caption=f"A line, and a < b & c. {HOSTILE}",
         )
-        made.save_claims(judged(runs))
+        made.save_claims(judged(min(runs, 120)))
         write_notebook(
             data / "made" / "22_errors" / result_set / "22_errors.ipynb", result_set=result_set
         )

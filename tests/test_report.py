@@ -128,7 +128,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("notebooks/reference/22_errors", "The same with other results: this run (quick)."),
         ("claims", "differs each of the models of longer horizons"),
         ("claims", "agrees a basic RNN is trained to an error of less than 1 %"),
-        ("claims", "3,456 replicates stored reference (real)"),
+        ("claims", "120 replicates stored reference (real)"),
         ("claims", "0.066, which does not bear the claim out"),
         ("figures/dissertation", "A line, and a < b & c. <script>document.title"),  # to be read
         ("tables/diss-tab-1.7", "Basic RNN 0.125 0.12 0.005"),
