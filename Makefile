@@ -19,8 +19,8 @@ repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what 
 look: $(VENV)/project ## analyse the stored results alone, in two minutes without training, and say where to read of them
 	@python -m lib.report.look
 
-test: $(VENV)/project ## run the tests; ARGS="-k cells" chooses among them
-	pytest $(ARGS)
+test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" chooses among them
+	pytest -n 2 --dist loadgroup $(ARGS)
 
 trials: $(VENV)/project ## hand thousands of pieces of bad input to all that reads input, and count what goes wrong
 	pytest tests/trials -m trials $(ARGS)

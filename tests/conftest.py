@@ -4,6 +4,7 @@ Tests marked ``gpu`` run where there is a GPU; elsewhere they are left out, whic
 """
 
 import os
+import shutil
 
 # Before NumPy, Numba or torch are imported.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -11,34 +12,47 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 
 import pytest
 import torch
-from chromium import NAMES, Chromium, find_chromium
 
 torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """A Chromium for all tests; without one they skip, or fail with ``LTD_NO_SKIP=1`` in the environment."""
-    program = find_chromium()
-    if program is None:
+    """The installed Chromium; without one tests skip, or fail with ``LTD_NO_SKIP=1`` in the environment.
+
+    Whatever a page asks of another host fails, visibly, on any machine.
+    """
+    names = ("chromium", "chromium-browser", "google-chrome")
+    if not (program := next(filter(None, map(shutil.which, names)), None)):
         reason = (
-            f"no Chromium on the PATH (looked for {', '.join(NAMES)}); install Debian's chromium"
+            f"no Chromium on the PATH (looked for {', '.join(names)}); install Debian's chromium"
         )
-        if os.environ.get("LTD_NO_SKIP") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with Chromium(program) as chromium:
+        (pytest.fail if os.environ.get("LTD_NO_SKIP") == "1" else pytest.skip)(reason)
+    from playwright.sync_api import (
+        sync_playwright,
+    )  # here, because the tests on a GPU box do without
+
+    with sync_playwright() as play:
+        rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+        chromium = play.chromium.launch(executable_path=program, args=["--no-sandbox", rules])
         yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")
-def house(request, tmp_path_factory):
-    """A folder in which the notebooks are run."""
-    from house import House  # and with it the experiments, which few tests need
+def site(tmp_path_factory):
+    """The report of fabricated results, beside files of its builder's that no page may show."""
+    from fabricated_report import build_site  # and with it the report, which few tests need
 
-    house = House(tmp_path_factory.mktemp("house") / "data")
-    yield house
-    house.end()
+    return build_site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory):
+    """A folder in which the notebooks are run."""
+    from house import House  # and with it the experiments
+
+    return House(tmp_path_factory.mktemp("house") / "data")
 
 
 @pytest.fixture(scope="session")
@@ -57,32 +71,17 @@ def scheduler():
         yield cluster.scheduler_address
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _notebooks_ahead(request):
-    """Run the notebooks that tests ask for from the first test on, where a second core is idle."""
-    asked = [
-        item.callspec.params["name"]
-        for item in request.session.items
-        if "house" in getattr(item, "fixturenames", ())
-    ]
-    if len(asked) > 1 and len(os.sched_getaffinity(0)) > 1:
-        request.getfixturevalue("house").start(asked)
-
-
-_LEFT_OUT = pytest.StashKey[int]()
-
-
-@pytest.hookimpl(trylast=True)  # what -m and -k leave
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    if torch.cuda.is_available():
-        return
+    for item in items:  # of one file stay in one process, with what they share
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     without = [item for item in items if item.get_closest_marker("gpu")]
-    if without:
+    if without and not torch.cuda.is_available():
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
-    config.stash[_LEFT_OUT] = len(without)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    if count := config.stash.get(_LEFT_OUT, 0):
-        terminalreporter.write_line(f"left out for want of an NVIDIA GPU: {count} tests")
+def pytest_terminal_summary(terminalreporter):
+    if not torch.cuda.is_available():
+        terminalreporter.write_line("tests that need an NVIDIA GPU are left out: there is none")

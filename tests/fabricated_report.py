@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from lib.report.build import build
 from lib.report.coverage import count_coverage, save_coverage
 from lib.report.inputs import load_artefacts
 from lib.results.artefacts import Artefacts
@@ -23,6 +24,13 @@ HOSTILE = (
 """What must be read, and never run."""
 ANSWER = "Hardly ever: **two** of twelve do, with $a < b$."
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
+
+
+def build_site(folder: Path) -> Path:
+    """Build the report of fabricated results in ``report`` of `folder`, and return that; ``data`` has the results."""
+    (folder / "secret.txt").write_text("known,to\nknown to the builder alone,0\n")
+    drawing().savefig(folder / "secret.png")
+    return build(fabricate(folder / "data"), folder / "report").parent
 
 
 def fabricate(data: Path) -> Path:
@@ -42,7 +50,7 @@ def fabricate(data: Path) -> Path:
             data=error_rates(),
             caption=f"A line, and a < b & c. {HOSTILE}",
         )
-        made.save_claims(judged(runs))
+        made.save_claims(judged(min(runs, 120)))
         write_notebook(
             data / "made" / "22_errors" / result_set / "22_errors.ipynb", result_set=result_set
         )

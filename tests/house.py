@@ -1,10 +1,7 @@
 """The notebooks of the pipeline, run with smoke parameters in a folder of the tests."""
 
-import contextlib
-import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from lib.paths import NOTEBOOKS, ROOT
@@ -17,45 +14,19 @@ TRAINS = "10_train"
 
 
 class House:
-    """A folder laid out as `data/`, in which notebooks run in the order of the pipeline, each once.
-
-    A thread may run them ahead (`start`), on the core that the other tests leave idle; whoever asks for one that is running
-    waits for it.
-    """
+    """A folder laid out as `data/`, in which notebooks run in the order of the pipeline, each once."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
         self.prepared = data / "prepared"
         self._done: dict[str, Path] = {}
-        self._one = {name: threading.Lock() for name in ALL}
-        self._environment = dict(os.environ)  # whatever a test changes meanwhile
-        self._ahead, self._ended = None, False
-
-    def start(self, names: list[str]) -> None:
-        """Run the notebooks `names` in a thread."""
-
-        def ahead():
-            for name in names:
-                if not self._ended and not self._one[name].locked():
-                    with contextlib.suppress(AssertionError):  # its own test fails of it
-                        self.run(name)
-
-        self._ahead = threading.Thread(target=ahead, name="notebooks")
-        self._ahead.start()
-
-    def end(self) -> None:
-        """Run no further notebook ahead, and wait for the one that runs."""
-        self._ended = True
-        if self._ahead:
-            self._ahead.join()
 
     def run(self, name: str) -> Path:
         """Run the notebook `name` after those that it needs; return its executed copy."""
-        with self._one[name]:
-            if name not in self._done:
-                for earlier in self._needs(name):
-                    self.run(earlier)
-                self._done[name] = self._execute(name)
+        if name not in self._done:
+            for earlier in self._needs(name):
+                self.run(earlier)
+            self._done[name] = self._execute(name)
         return self._done[name]
 
     def _needs(self, name: str) -> list[str]:
@@ -120,8 +91,6 @@ class House:
             str(executed),
             *given,
         ]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self._environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return executed

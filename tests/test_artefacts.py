@@ -41,7 +41,6 @@ def test_a_table_and_its_manifest(tmp_path, frame):
     manifest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert manifest == {
         "artefact": "diss-tab-1.7",
-        "part": "",
         "kind": "table",
         "profile": "quick",
         "runs": 12,
@@ -50,23 +49,18 @@ def test_a_table_and_its_manifest(tmp_path, frame):
     }
 
 
-def test_files_inside_the_repository_are_named_from_its_root(tmp_path, frame, monkeypatch):
+def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, frame, monkeypatch):
     monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
-    path = make(tmp_path / "data").save_table(frame, "diss-tab-1.7", caption="")
+    made = make(tmp_path / "data")
+    path = made.save_table(frame.set_index("architecture"), "diss-tab-1.7", caption="")
+    assert path.read_text().startswith("architecture,rate\n")
     manifest = json.loads(path.with_suffix(".json").read_text())
     assert manifest["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7.csv"
-
-
-def test_a_part_stands_beside_its_artefact(tmp_path, frame):
-    path = make(tmp_path).save_table(frame, "diss-tab-1.7", part="by-task", caption="")
+    path = made.save_table(frame, "diss-tab-1.7", part="by-task", caption="")
     assert path.name == "diss-tab-1.7-by-task.csv"
     manifest = json.loads(path.with_suffix(".json").read_text())
     assert (manifest["artefact"], manifest["part"]) == ("diss-tab-1.7", "by-task")
-
-
-def test_a_named_index_is_kept(tmp_path, frame):
-    path = make(tmp_path).save_table(frame.set_index("architecture"), "diss-tab-1.7", caption="")
-    assert path.read_text().startswith("architecture,rate\n")
+    assert made.save_table(frame, "own-speed", caption="").exists()
 
 
 def test_equal_figures_are_equal_files(tmp_path, frame):
@@ -88,31 +82,37 @@ def test_a_figure_and_its_manifest(tmp_path, frame):
     assert (manifest["kind"], manifest["file"]) == ("figure", path.as_posix())
 
 
-def test_an_unknown_artefact_is_refused_with_the_nearest_name(tmp_path, frame):
-    with pytest.raises(
-        ValueError, match="unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab-3.4'"
-    ):
-        make(tmp_path).save_table(frame, "diss-tab-3.44", caption="")
-    assert list((tmp_path / "made").rglob("*.*")) == []
+def _named(out, frame, **more):
+    return Artefacts(out, **{"notebook": "n", "result_set": "rebuilt", "profile": "quick", **more})
 
 
-def test_artefacts_of_our_own_are_welcome(tmp_path, frame):
-    assert make(tmp_path).save_table(frame, "own-speed", caption="").exists()
-
-
-def test_nested_columns_are_refused(tmp_path, frame):
-    nested = pd.concat({"ours": frame}, axis="columns")
-    with pytest.raises(ValueError, match="expected one row of column names"):
-        make(tmp_path).save_table(nested, "diss-tab-1.7", caption="")
-
-
-def test_names_that_leave_the_folder_are_refused(tmp_path, frame):
-    with pytest.raises(ValueError, match="result_set is '../up'"):
-        Artefacts(tmp_path, notebook="22_x", result_set="../up", profile="quick", runs=0)
-    with pytest.raises(ValueError, match="is no file name"):
-        make(tmp_path).save_table(frame, "own-x", part="../up", caption="")
-    with pytest.raises(ValueError, match="runs is -1"):
-        Artefacts(tmp_path, notebook="22_x", result_set="rebuilt", profile="quick", runs=-1)
+@pytest.mark.parametrize(
+    ("call", "complaint"),
+    [
+        (
+            lambda out, frame: make(out).save_table(frame, "diss-tab-3.44", caption=""),
+            "unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab-3.4'",
+        ),
+        (
+            lambda out, frame: make(out).save_table(
+                pd.concat({"ours": frame}, axis="columns"), "diss-tab-1.7", caption=""
+            ),
+            "expected one row of column names",
+        ),
+        (
+            lambda out, frame: make(out).save_table(frame, "own-x", part="../up", caption=""),
+            "the file is 'own-x-../up'",
+        ),
+        (lambda out, frame: _named(out, frame, result_set="../up"), "result_set is '../up'"),
+        (lambda out, frame: _named(out, frame, notebook="a\n"), "notebook is 'a"),
+        (lambda out, frame: _named(out, frame, runs=-1), "runs is -1"),
+        (lambda out, frame: _named(out, frame, profile=None), "expected the results"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, frame, call, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        call(tmp_path, frame)
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, frame, monkeypatch):

@@ -2,16 +2,21 @@
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from fabricated_report import count, counts, fabricate
+from fabricated_report import counts
 
-from lib.report.build import build
-from lib.report.explore import make_explorer
-from lib.report.inputs import ReportError, load_artefacts
+from lib.report import pages
+from lib.report.inputs import ReportError, load_artefacts, load_inputs
+from lib.report.pages import _explorers, group_artefacts
+from lib.report.tables import explore_html
 from lib.results.artefacts import Artefacts
+from lib.results.published import artefacts
+
+pytestmark = pytest.mark.xdist_group("site")
 
 NAME = "diss-tab-1.7-by-task"
 VISIBLE = "[...document.querySelectorAll('table.explore tbody tr')].filter((row) => !row.hidden)"
@@ -39,26 +44,33 @@ class Table(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    return fabricate(tmp_path_factory.mktemp("explore") / "data")
+def data(site):
+    return site.parent / "data"
 
 
 @pytest.fixture(scope="module")
-def page(data, tmp_path_factory):
-    return build(data, tmp_path_factory.mktemp("site") / "report").parent / "explore.html"
+def page(site):
+    return site / "explore.html"
 
 
 @pytest.fixture
 def opened(browser, page):
     """The page, opened from the disk."""
-    browser.open(page.as_uri())
-    return browser
+    tab = browser.new_page()
+    tab.asked, tab.faults = [], []
+    tab.on("request", lambda request: tab.asked.append(request.url))
+    tab.on("requestfailed", lambda request: tab.faults.append(request.url))
+    tab.on("pageerror", lambda error: tab.faults.append(str(error)))
+    tab.on("console", lambda said: tab.faults.append(said.text))
+    tab.goto(page.as_uri())
+    yield tab
+    tab.close()
 
 
 def test_a_table_opts_in_by_its_manifest(data):
     found = {item.name: item.explore for item in load_artefacts(data) if item.kind == "table"}
     assert found == {"diss-tab-1.7": False, NAME: True}
-    manifest = next(data.glob(f"tables/*/*/{NAME}.json"))
+    manifest = next(data.glob(f"made/*/*/tables/{NAME}.json"))
     assert json.loads(manifest.read_text("utf-8"))["explore"] is True
 
 
@@ -66,7 +78,7 @@ def test_a_manifest_that_means_something_else_is_refused(data, tmp_path):
     made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
     path = made.save_table(counts(), "diss-tab-1.7", caption="c").with_suffix(".json")
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "explore": "yes"}))
-    with pytest.raises(ReportError, match="explore is 'yes', expected bool"):
+    with pytest.raises(ReportError, match="explore is 'yes' .*boolean"):
         load_artefacts(tmp_path)
 
 
@@ -80,43 +92,30 @@ def test_without_a_script_every_row_of_every_set_is_there(page):
     assert body[0][1:] == ["none", "Basic RNN", "1", "1,000", "2,000"]
 
 
-def test_a_site_without_such_tables_says_so(tmp_path):
-    data = fabricate(tmp_path / "data")
-    for manifest in data.glob(f"tables/*/*/{NAME}.json"):
-        content = json.loads(manifest.read_text("utf-8"))
-        del content["explore"]
-        manifest.write_text(json.dumps(content))
-    count(data)
-    front = build(data, tmp_path / "report")
-    assert "No notebook of this run offered a table" in front.with_name("explore.html").read_text(
-        "utf-8"
-    )
+def test_without_such_tables_the_page_says_so(data):
+    inputs = load_inputs(data)
+    plain = [one.model_copy(update={"explore": False}) for one in inputs.artefacts]
+    groups = group_artefacts(plain, "table", artefacts())
+    assert _explorers(inputs, groups) == []
+    template = Path(pages.__file__).with_name("templates") / "explore.md.jinja"
+    assert "No notebook of this run offered a table" in template.read_text("utf-8")
 
 
-def test_texts_are_escaped_and_values_are_kept_exactly(tmp_path):
-    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
+def test_texts_are_escaped_and_values_are_kept_exactly():
     frame = pd.DataFrame({"what": ["a < b", "<script>"], "value": [0.1234567890123, np.nan]})
-    made.save_table(frame, "own-thing", caption="c", explore=True)
-    (item,) = load_artefacts(tmp_path)
-    html = make_explorer("own-thing", "A & B", [(item, "this run")]).html
+    html = explore_html("own-thing", "A & B", frame)
     assert "a &lt; b" in html and "&lt;script&gt;" in html and "A &amp; B" in html
     assert 'data-value="0.1234567890123"' in html and 'data-value=""' in html
 
 
-def _sort(browser, heading):
-    browser.evaluate(
-        f"[...document.querySelectorAll('th .sort')].find((b) => b.textContent === '{heading}').click()"
-    )
+def _sort(tab, heading):
+    tab.locator("th .sort", has_text=heading).click()
 
 
-def _set(browser, label, value):
-    browser.evaluate(
-        f"""(() => {{
-          const box = [...document.querySelectorAll('.filters label')].find((l) => l.firstChild.textContent === '{label}');
-          box.lastChild.value = '{value}';
-          box.lastChild.dispatchEvent(new Event('input', {{ bubbles: true }}));
-        }})()"""
-    )
+def _set(tab, label, value):
+    box = tab.locator(".filters label", has_text=label).locator("select, input").first
+    choose = box.select_option if box.evaluate("box => box.tagName") == "SELECT" else box.fill
+    choose(value)
 
 
 def _status(browser):
@@ -156,10 +155,10 @@ def test_filters_join_and_are_counted(opened):
 
 
 @pytest.mark.browser
-def test_it_asks_for_nothing_and_complains_of_nothing(browser, page):
-    visit = browser.open(page.as_uri())
-    assert visit.console == [] and visit.failures == []
-    assert all(request.startswith(("file:", "data:")) for request in visit.requests)
+def test_it_asks_for_nothing_and_complains_of_nothing(opened):
+    opened.evaluate("document.fonts.ready.then(() => true)")
+    assert opened.faults == []
+    assert all(request.startswith(("file:", "data:")) for request in opened.asked)
 
 
 @pytest.mark.browser

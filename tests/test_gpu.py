@@ -172,7 +172,7 @@ def not_on_a_box():
         for m, owners in packages_distributions().items()
         if absent & set(map(canonicalize_name, owners))
     }
-    assert {"websocket", "netCDF4", "pandas", "xarray"} <= modules
+    assert {"playwright", "netCDF4", "pandas", "xarray"} <= modules
     return sorted(modules)
 
 

@@ -89,13 +89,6 @@ def test_results_of_another_run_are_refused_and_the_old_reference_stays(root):
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
 
 
-def test_an_unknown_experiment_lists_those_there_are(root):
-    with pytest.raises(
-        ResultsError, match=r"no results at .*adding.nc, there are factorial; build"
-    ):
-        reference.keep("adding", root)
-
-
 def test_a_study_with_missing_attempts_is_refused(root):
     ds = results.load(root / RESULTS)
     ds["status"].values.flat[0], ds["epochs_completed"].values.flat[0] = results.MISSING, 0
@@ -131,8 +124,15 @@ def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_
     assert record["sweep_attempts"] == {"all": 2, "completed": 0, "diverged": 0}
 
 
-def test_without_tables_nothing_is_kept(root):
-    shutil.rmtree(root / reference.MADE)
-    with pytest.raises(ResultsError, match="no tables or figures of factorial in data/made"):
-        reference.keep("factorial", root)
+@pytest.mark.parametrize(
+    ("name", "gone", "complaint"),
+    [
+        ("adding", "nothing", r"no results at .*adding.nc, there are factorial; build"),
+        ("factorial", reference.MADE, "no tables or figures of factorial in data/made"),
+    ],
+)
+def test_what_is_not_there_is_refused_and_nothing_is_kept(root, name, gone, complaint):
+    shutil.rmtree(root / gone, ignore_errors=True)
+    with pytest.raises(ResultsError, match=complaint):
+        reference.keep(name, root)
     assert not (root / "data" / "reference").exists()

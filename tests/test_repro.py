@@ -49,12 +49,24 @@ def test_an_error_is_told_and_nothing_else():
     assert list(tell([error], _STAGES, {})) == [error]
 
 
-def test_the_time_left_is_what_the_stages_took_the_last_time():
-    seconds = {"prepare": 9.0, "analyse@22_numerical_errors": 60.0, "coverage": 15.0}
+def test_the_time_left_is_what_the_stages_took_here_the_last_time():
+    seconds = {"prepare": 9.0, "analyse@22_numerical_errors": 60.0, "coverage": 15.0, "code": 1.0}
     first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
     assert first.startswith("stage 3 of 4 at 0:00 (at most about 1:15 left), analyse@22_")
     assert seconds["analyse@22_numerical_errors"] == 0, "it ran again, in no time"
     assert seconds["coverage"] == 15, "it did not run"
+    del seconds["coverage"]
+    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
+    assert "left" not in first, "one of the stages never ran here"
+
+
+def test_stages_of_one_notebook_are_told_apart_and_the_report_says_what_it_does():
+    command = "> python -m lib.run notebooks/22_numerical_errors.ipynb x.ipynb"
+    asked = {repro._question(command, f"errors@{name}") for name in ("one", "two")}
+    assert len(asked) == 2 and all(text.endswith(("(one)", "(two)")) for text in asked)
+    assert repro._question("> python -m lib.report", "report").startswith(
+        "The report: a static site"
+    )
 
 
 def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):

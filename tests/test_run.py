@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from lib.paths import NOTEBOOKS, ROOT
-from lib.run import guard
+from lib.run import execute, guard
 from lib.run.cleaning import clean
 from lib.run.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
 
@@ -115,39 +116,74 @@ def test_parameters_are_read_with_their_types(tmp_path):
     assert [type(value) for value in found.values()] == [int, float, bool, str, int]
 
 
+SOURCE = "21_parameter_counts.ipynb"
+_NO_SOURCE = "expected an .ipynb file that is not a source"
+_SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("notebook", "output", "arguments", "complaint"),
     [
-        (["-p", "cuont", "1"], "has no parameter 'cuont'; it has count, rate, flag, name"),
-        (["-p", "count", "many"], "parameter count is 'many'; expected a whole number"),
-        (["-p", "count", "1", "-p", "count", "2"], "parameter count is given twice"),
-        (["-p", "count", "9" * 5000], "parameter count has 5,000 characters; expected a whole"),
+        (
+            "a",
+            "out.ipynb",
+            "-p cuont 1",
+            "has no parameter 'cuont'; it has count, rate, flag, name",
+        ),
+        ("a", "out.ipynb", "-p count many", "parameter count is 'many'; expected a whole number"),
+        ("a", "out.ipynb", "-p count 1 -p count 2", "parameter count is given twice"),
+        ("a", "out.ipynb", f"-p count {'9' * 5000}", "has 5,000 characters; expected a whole"),
+        ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
+        ("missing", "out.ipynb", "", "no notebook at"),
+        ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
+        ("broken", "out.ipynb", "", "is not a whole Jupyter notebook"),
+        ("minor", "out.ipynb", "", "is no valid notebook"),
+        ("outputs", "out.ipynb", "", "is no valid notebook"),
+        ("sets", "out.ipynb", "-s one 1.nc", "expected {set} in it, as there is one for each set"),
+        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "one is given twice; give it once"),
+        (
+            "sets",
+            "{set}.ipynb",
+            "-s ../x 1.nc",
+            "a set of results is called '../x'; expected letters",
+        ),
+        ("sets", "{set}.ipynb", "-s '' 1.nc", "a set of results is called ''; expected letters"),
+        ("sets", "{set}.ipynb", "-s one ''", "the set one names no results"),
+        ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
+        ("a", "a.ipynb", "", _NO_SOURCE),
+        ("a", "x/../a.ipynb", "", _NO_SOURCE),
+        ("a", "a.txt", "", _NO_SOURCE),
+        ("a", NOTEBOOKS / SOURCE, "", _NO_SOURCE),
+        ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", _NO_SOURCE),
+        ("a", NOTEBOOKS / "new.ipynb", "", _NO_SOURCE),
     ],
 )
-def test_wrong_parameters_are_refused_before_anything_runs(tmp_path, arguments, complaint):
-    notebook = _notebook(tmp_path / "a.ipynb", f"open({str(tmp_path / 'ran')!r}, 'w')")
-    done = _run(notebook, tmp_path / "out.ipynb", *arguments)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["a.ipynb"]
-
-
-def test_a_notebook_without_parameters_cell_a_missing_one_and_a_broken_one_are_refused(tmp_path):
-    untagged = _notebook(tmp_path / "untagged.ipynb", tags=())
-    broken = tmp_path / "broken.ipynb"
-    broken.write_text('{"cells": [', encoding="utf-8")
-    cases = [
-        (untagged, "has no cell tagged 'parameters'"),
-        (tmp_path / "missing.ipynb", "no notebook at"),
-        (tmp_path / f"{'x' * 300}.ipynb", "expected paths of files that can be there"),
-        (broken, "is not a whole Jupyter notebook"),
-    ]
-    for notebook, complaint in cases:
-        done = _run(notebook, tmp_path / "out.ipynb")
-        assert done.returncode == 2, notebook
-        assert complaint in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+def test_a_wrong_call_is_refused_in_one_sentence_before_anything_runs(
+    tmp_path, monkeypatch, capsys, notebook, output, arguments, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("PYTHONHASHSEED", "PYTHONWARNINGS", guard.MARK):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setattr(guard, "start", lambda watched: None)
+    monkeypatch.setattr(execute, "run_notebook", None)
+    _notebook(tmp_path / "a.ipynb")
+    _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
+    _notebook(tmp_path / "untagged.ipynb", tags=())
+    (tmp_path / "broken.ipynb").write_text('{"cells": [', encoding="utf-8")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    cell = '{"cell_type": "code", "source": "a = 1", "metadata": {"tags": ["parameters"]}'
+    for name, more, rest in (
+        ("minor", "", '"nbformat_minor": "x"'),
+        ("outputs", ', "outputs": 3', ""),
+    ):
+        text = f'{{"nbformat": 4, "metadata": {{}}{", " * bool(rest)}{rest}, "cells": [{cell}{more}}}]}}'
+        (tmp_path / f"{name}.ipynb").write_text(text)
+    before, source = sorted(tmp_path.iterdir()), (NOTEBOOKS / SOURCE).read_bytes()
+    given = [str(tmp_path / f"{notebook}.ipynb"), str(tmp_path / output)]
+    assert execute.main([*given, *shlex.split(arguments)]) == 2
+    told = capsys.readouterr().err
+    assert complaint in told and len(told.splitlines()) == 1
+    assert sorted(tmp_path.iterdir()) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
 
 
 # ---- the executed copy ------------------------------------------------------------------------------------------
@@ -241,8 +277,6 @@ def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path):
     assert "cannot write" in done.stderr.splitlines()[-1]
     assert not (tmp_path / "full.ipynb").exists()
 
-
-_SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
 
 # ---- killed -----------------------------------------------------------------------------------------------------
 
@@ -370,48 +404,6 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("output", "sets", "complaint"),
-    [
-        ("out.ipynb", ["one", "1.nc"], "expected {set} in it, as there is one for each set"),
-        ("{set}.ipynb", ["one", "1.nc", "-s", "one", "2.nc"], "one is given twice; give it once"),
-        ("{set}.ipynb", ["../x", "1.nc"], "a set of results is called '../x'; expected letters,"),
-        ("{set}.ipynb", ["", "1.nc"], "a set of results is called ''; expected letters,"),
-        ("{set}.ipynb", ["one", ""], "the set one names no results"),
-        ("loop/{set}.ipynb", ["one", "1.nc"], "expected paths of files that can be there"),
-    ],
-)
-def test_wrong_sets_are_refused(tmp_path, output, sets, complaint):
-    notebook = _notebook(tmp_path / "a.ipynb", parameters=_SETS)
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    done = _run(notebook, tmp_path / output, "-s", *sets)
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-# ---- what must not be overwritten -------------------------------------------------------------------------------
-
-
-def test_no_spelling_of_a_path_overwrites_a_source(tmp_path):
-    notebook = _notebook(tmp_path / "a.ipynb")
-    source = NOTEBOOKS / "21_parameter_counts.ipynb"
-    before = source.read_bytes()
-    for output in (
-        notebook,
-        f"{tmp_path}/x/../a.ipynb",
-        source,
-        "notebooks/21_parameter_counts.ipynb",
-        "data/../notebooks/21_parameter_counts.ipynb",
-        "notebooks/new.ipynb",
-        tmp_path / "a.txt",
-    ):
-        done = _run(notebook, output)
-        assert done.returncode == 2, output
-        assert "expected an .ipynb file that is not a source" in done.stderr
-    assert source.read_bytes() == before
-
-
-@pytest.mark.parametrize(
     "cells",
     [
         "{}",
@@ -428,25 +420,6 @@ def test_a_malformed_notebook_is_told_in_one_sentence(tmp_path, cells):
     path.write_text(f'{{"nbformat": 4, "cells": {cells}}}')
     [problem] = check_notebook(path)
     assert "is not a whole Jupyter notebook" in problem or "has no cell tagged" in problem
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        '"metadata": {}',
-        '"metadata": {}, "nbformat_minor": "x"',
-        '"nbformat_minor": 5',
-        '"metadata": {}, "nbformat_minor": 5',
-    ],
-)
-def test_what_jupyter_would_not_open_is_told_before_it_runs(tmp_path, rest):
-    path = tmp_path / "a.ipynb"
-    cell = '{"cell_type": "code", "source": "a = 1", "metadata": {"tags": ["parameters"]}, "outputs": 3}'
-    path.write_text(f'{{"nbformat": 4, "cells": [{cell}], {rest}}}')
-    done = _run(path, tmp_path / "out.ipynb")
-    assert done.returncode == 2
-    assert "is no valid notebook" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
 
 
 # ---- how notebooks are built ------------------------------------------------------------------------------------

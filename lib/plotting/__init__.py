@@ -73,25 +73,12 @@ def histogram(
 ) -> pd.DataFrame:
     """Draw a histogram with a logarithmic count axis and say what it cannot show.
 
-    Parameters
-    ----------
-    ax
-        Axes to draw on.
-    values
-        Any shape; infinite and undefined values have no place on the axis, so their numbers are written
-        into the figure.
-    lines
-        Vertical lines as (position, colour, label); lines of one label share an entry in the legend.
-    window
-        Half width of the axis around zero; None shows all finite values and all lines.
-    bins
-        Number of bins.
+    `values` have any shape; infinite and undefined ones have no place on the axis, so their numbers are written into the
+    figure. `lines` are vertical ones as (position, colour, label); those of one label share an entry in the legend. `window`
+    is half the width of the axis around zero; None shows all finite values and all lines.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Where each value went: ``what`` (bin, beyond the axis, infinite, undefined), ``left``, ``right`` and
-        ``count``. Its counts add up to the number of values.
+    Returns where each value went: ``what`` (bin, beyond the axis, infinite, undefined), ``left``, ``right`` and
+    ``count``, which add up to the number of values.
     """
     values = np.asarray(values, float).ravel()
     finite = values[np.isfinite(values)]

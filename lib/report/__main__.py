@@ -5,32 +5,23 @@ import sys
 
 from lib.paths import DATA, ROOT, resolve
 from lib.report.build import build
-from lib.report.inputs import ReportError, load_inputs
-from lib.report.verdicts import COLUMNS, judge_claims
+from lib.report.inputs import ReportError, load_artefacts
+from lib.report.verdicts import in_words, judge_claims
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Build the report and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lib.report", description=__doc__)
-    parser.add_argument(
-        "--data",
-        default=DATA,
-        help="folder of executed/, tables/ and figures/ (default: data)",
-    )
-    parser.add_argument(
-        "--out",
-        default=DATA / "report",
-        help="folder of the site (default: data/report)",
-    )
+    parser.add_argument("--data", default=DATA, help="folder of executed/ and made/ (data)")
+    parser.add_argument("--out", default=DATA / "report", help="folder of the site (data/report)")
     options = parser.parse_args(arguments)
     try:
         page = build(resolve(options.data), resolve(options.out))
     except (ReportError, OSError) as error:  # of which a full disk is one
         print(f"report: {error}", file=sys.stderr)
         return 1
-    score = judge_claims(load_inputs(resolve(options.data)).artefacts)["verdict"].value_counts()
-    said = ", ".join(f"{score[kind]} {kind}" for kind in COLUMNS if kind in score)
-    print(f"report: of {score.sum()} claims of the texts {said}")
+    score = judge_claims(load_artefacts(resolve(options.data)))["counted"].value_counts()
+    print(f"report: of {score.sum()} claims of the texts {in_words(score)}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0
 

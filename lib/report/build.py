@@ -26,12 +26,7 @@ def build(data: Path, out: Path) -> Path:
     """Build the site from the folder `data` into the folder `out` and return its front page.
 
     Equal inputs give equal bytes. The site is built beside `out` and moved there whole: when anything
-    fails, the old site stays as it was.
-
-    Raises
-    ------
-    ReportError
-        An input is missing or damaged, or Sphinx refused a page.
+    fails, the old site stays as it was. A ReportError says which input is missing or damaged, or which page Sphinx refused.
     """
     inputs = load_inputs(data)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +35,9 @@ def build(data: Path, out: Path) -> Path:
     try:
         site = work / "site"
         write_pages(inputs, work / "source")
+        pages = sum(1 for page in (work / "source").rglob("*.*"))
+        said = f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables"
+        print(f"report: {said}; Sphinx makes {pages} pages of them", file=sys.stderr, flush=True)
         _run_sphinx(work / "source", site, work / "doctrees")
         _prune(site)
         _copy_files(inputs, site)
@@ -52,22 +50,8 @@ def build(data: Path, out: Path) -> Path:
 
 def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
     # A process of its own: Sphinx and docutils keep global state, and the order of sets must not vary.
-    command = [
-        sys.executable,
-        "-m",
-        "sphinx",
-        "--builder",
-        "html",
-        "--quiet",
-        "--no-color",
-    ]
-    command += [
-        "--fail-on-warning",
-        "--conf-dir",
-        str(HERE),
-        "--doctree-dir",
-        str(doctrees),
-    ]
+    command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--no-color"]
+    command += ["--fail-on-warning", "--conf-dir", str(HERE), "--doctree-dir", str(doctrees)]
     done = subprocess.run(
         [*command, str(source), str(site)],
         env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0"},
@@ -89,11 +73,9 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
 def _prune(site: Path) -> None:
     """Remove what no page asks for and what would differ between two equal builds."""
     for name in _RECORDS:
-        path = site / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+        shutil.rmtree(site / name, ignore_errors=True)
+        if (site / name).is_file():
+            (site / name).unlink()
     mathjax = site / "_static" / "mathjax"
     for path in sorted(mathjax.rglob("*"), reverse=True):
         if path.is_dir():

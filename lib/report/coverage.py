@@ -28,21 +28,10 @@ def state(item: Artefact) -> str:
 
 
 def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per published artefact and set of results it was rebuilt from.
+    """Return one row (`COLUMNS`) per artefact of `published` and set of results it was rebuilt from, in its order.
 
-    Parameters
-    ----------
-    found
-        The artefacts that notebooks made. Companions (``part``) do not count beside their main file, and
-        artefacts that no text publishes do not count at all.
-    published
-        `lib.results.published.artefacts()`: one row per artefact, column ``id``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `COLUMNS`, in the order of `published`. An artefact that was not rebuilt has one row with
-        empty text and no runs.
+    Companions (``part``) do not count beside their main file. An artefact that was not rebuilt has one row with empty text
+    and no runs.
     """
     rows = []
     for name in published["id"]:
@@ -61,20 +50,10 @@ def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.Dat
 
 
 def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Return per text how many artefacts there are and how many reached each state.
+    """Return per ``text`` of `published` the ``total`` of its artefacts and how many reached each of `STATES`.
 
     What was drawn from simulated data alone is not rebuilt, and a picture of data that another artefact shows (column
-    ``same_data`` of `published`) counts with that one.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``text`` in the order of `published`, columns ``total`` and `STATES`.
-
-    Raises
-    ------
-    ReportError
-        The coverage table is of another list of artefacts.
+    ``same_data`` of `published`) counts with that one. A coverage table of another list is refused with a ReportError.
     """
     if missing := set(published["id"]) ^ set(coverage["id"]):
         raise ReportError(

@@ -2,15 +2,16 @@
 
 import ast
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 import pandas as pd
+from pydantic import ValidationError
 
 from lib.paths import REFERENCE
+from lib.results.manifest import Manifest, check_name
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
@@ -27,53 +28,14 @@ SIMULATED = "simulated"
 NO_PROFILE = "none"
 """Profile of an artefact that needs neither data nor training."""
 
-_FIELDS = {
-    "artefact": str,
-    "part": str,
-    "kind": str,
-    "profile": str,
-    "runs": int,
-    "file": str,
-    "caption": str,
-    "explore": bool,
-    "learned": bool,
-    "stand_in": bool,
-    "published_scale": bool,
-}
-_ABSENT = {
-    "part": "",
-    "explore": False,
-    "learned": False,
-    "stand_in": False,
-    "published_scale": False,
-}
-"""What a manifest need not say."""
-# Names become parts of paths, links and headings.
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
 
 class ReportError(RuntimeError):
     """The report cannot be built; the message says what is missing and what to do."""
 
 
-@dataclass(frozen=True)
-class Artefact:
+class Artefact(Manifest):
     """One figure or table that a notebook made from one set of results: a manifest and its place."""
 
-    artefact: str
-    part: str
-    kind: str
-    profile: str
-    runs: int
-    file: str
-    caption: str
-    explore: bool
-    learned: bool
-    """Whether its networks did better than guessing; False where the manifest does not say."""
-    stand_in: bool
-    """Whether other data stand in for the text's."""
-    published_scale: bool
-    """Whether the notebook says that it has the size that the text prints."""
     result_set: str
     notebook: str
     manifest: Path
@@ -140,10 +102,6 @@ class Inputs:
         """Return the labels of the sets of results, this run first."""
         return sorted({item.result_set for item in self.artefacts}, key=_place)
 
-    def notebook_sets(self) -> list[str]:
-        """Return the sets of results that notebooks belong to, this run first."""
-        return sorted({notebook.belongs_to for notebook in self.notebooks}, key=_place)
-
     def profiles(self, result_set: str) -> str:
         """Return the profile of a set of results, or of several joined by commas."""
         found = {item.profile for item in self.artefacts if item.result_set == result_set}
@@ -155,20 +113,9 @@ class Inputs:
         profile = self.profiles(result_set)
         return name if profile in (NO_PROFILE, result_set) else f"{name} ({profile})"
 
-    def runs(self, result_set: str) -> int:
-        """Return how many training attempts entered the artefacts of `result_set`."""
-        found = [item.runs for item in self.artefacts if item.result_set == result_set]
-        return max(found, default=0)
-
 
 def load_inputs(data: Path) -> Inputs:
-    """Read everything below the folder `data`.
-
-    Raises
-    ------
-    ReportError
-        Nothing was executed yet, the coverage table is missing, or a manifest is damaged.
-    """
+    """Read everything below the folder `data`; raise a ReportError where something is missing or damaged."""
     notebooks = load_notebooks(data)
     if not notebooks:
         raise ReportError(
@@ -188,28 +135,37 @@ def load_inputs(data: Path) -> Inputs:
 
 
 def load_artefacts(data: Path) -> tuple[Artefact, ...]:
-    """Return every artefact with a manifest in ``made/<notebook>/<set of results>/`` of the folder `data`.
-
-    Raises
-    ------
-    ReportError
-        `data` does not exist, a manifest is damaged, or a file it promises is missing.
-    """
+    """Return every artefact with a manifest in ``made/<notebook>/<set of results>/`` of the folder `data`."""
     if not data.is_dir():
         raise ReportError(f"no folder {data}; expected the one that holds made/")
     # A manifest is written last, so files without one are half-written and are not shown.
-    found = [_load_manifest(path) for path in data.glob("made/*/*/*/*.json")]
+    found = [_load_artefact(path) for path in data.glob("made/*/*/*/*.json")]
     return tuple(
-        sorted(
-            found,
-            key=lambda item: (
-                _place(item.result_set),
-                item.notebook,
-                item.name,
-                item.kind,
-            ),
-        )
+        sorted(found, key=lambda one: (_place(one.result_set), one.notebook, one.name, one.kind))
     )
+
+
+def _load_artefact(path: Path) -> Artefact:
+    notebook, result_set = path.parts[-4:-2]
+    place = {"result_set": result_set, "notebook": notebook, "manifest": path}
+    try:
+        check_name("notebook", notebook)
+        check_name("set of results", result_set)
+        found = Artefact.model_validate(_read_json(path) | place)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        got = "missing" if wrong["type"] == "missing" else repr(wrong["input"])
+        raise ReportError(
+            f"{path}: {wrong['loc'][0]} is {got} ({wrong['msg']}); delete the file and run its notebook again"
+        ) from None
+    except ValueError as error:
+        raise ReportError(f"{path}: {error}; run its notebook again") from None
+    for suffix in SUFFIXES[found.kind]:
+        if not found.path(suffix).exists():
+            raise ReportError(
+                f"{path} promises {found.path(suffix).name}, which is not there; run its notebook again"
+            )
+    return found
 
 
 def load_notebooks(data: Path) -> tuple[Notebook, ...]:
@@ -218,8 +174,8 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
     The set of results is the notebook's parameter ``result_set``; where it has none, the notebook belongs to the
     run itself.
     """
-    found = []
-    for path in [*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]:
+    found: dict[tuple[str, str], Notebook] = {}
+    for path in sorted([*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]):
         hidden = any(part.startswith(".") for part in path.relative_to(data).parts)
         # What a failed run leaves for its author (see lib.run) is no result.
         if hidden or path.name.endswith(".failed.ipynb"):
@@ -230,34 +186,24 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        parameters = read_parameters(notebook)
-        family = parameters.get("family", parameters.get("group", ""))
-        found.append(
-            Notebook(
-                path=path,
-                result_set=str(parameters.get("result_set", "")),
-                heading=_title(notebook) or path.stem,
-                family=str(family).replace("_", " "),
-            )
-        )
-    found = sorted(found, key=lambda item: (item.name, _place(item.result_set)))
-    seen: dict[tuple[str, str], Path] = {}
-    for item in found:
-        first = seen.setdefault((item.result_set, item.name), item.path)
-        if first != item.path:
+        given = read_parameters(notebook)
+        family = str(given.get("family", given.get("group", ""))).replace("_", " ")
+        result_set = str(given.get("result_set", ""))
+        one = Notebook(path, result_set, _title(notebook) or path.stem, family)
+        first = found.setdefault((one.name, result_set), one)
+        if first is not one:
             raise ReportError(
-                f"{first} and {item.path} show the same notebook and the same results; delete one of them"
+                f"{first.path} and {path} show the same notebook and the same results; delete one of them"
             )
-    return tuple(found)
+    return tuple(sorted(found.values(), key=lambda one: (one.name, _place(one.result_set))))
 
 
 def load_provenance(reference: Path) -> dict[str, dict]:
     """Return the provenance of each stored dataset ``<profile>/<name>.nc``, by name and profile."""
-    found = {}
-    for path in sorted(reference.glob("*/*.nc")):
-        record = path.with_suffix(".json")
-        found[f"{path.stem}, {path.parent.name}"] = _read_json(record)
-    return found
+    stored = sorted(reference.glob("*/*.nc"))
+    return {
+        f"{path.stem}, {path.parent.name}": _read_json(path.with_suffix(".json")) for path in stored
+    }
 
 
 def read_parameters(notebook: nbformat.NotebookNode) -> dict:
@@ -276,9 +222,8 @@ def read_parameters(notebook: nbformat.NotebookNode) -> dict:
 def _assignments(source: str) -> Iterable[tuple[str, object]]:
     try:
         body = ast.parse(source).body
-    except (
-        SyntaxError
-    ):  # IPython's own syntax; lib.run refuses it, a notebook run by other means may have it
+    # IPython's own syntax; lib.run refuses it, a notebook run by other means may have it
+    except SyntaxError:
         return
     for node in body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -289,45 +234,9 @@ def _assignments(source: str) -> Iterable[tuple[str, object]]:
 
 
 def _title(notebook: nbformat.NotebookNode) -> str:
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for line in cell.source.splitlines():
-                if line.startswith("# "):
-                    return line[2:].strip()
-    return ""
-
-
-def _load_manifest(path: Path) -> Artefact:
-    content = {**_ABSENT, **_read_json(path)}
-    for field, kind in _FIELDS.items():
-        if not isinstance(content.get(field), kind):
-            raise ReportError(
-                f"{path}: {field} is {content.get(field)!r}, expected {kind.__name__}; "
-                "delete the file and run its notebook again"
-            )
-    if content["kind"] not in SUFFIXES:
-        raise ReportError(
-            f"{path}: kind is {content['kind']!r}, expected one of {', '.join(SUFFIXES)}"
-        )
-    names = {"set of results": path.parts[-3], "notebook": path.parts[-4]}
-    names |= {name: content[name] for name in ("artefact", "part", "profile") if content[name]}
-    for what, name in names.items():
-        if not _SLUG.fullmatch(name):
-            raise ReportError(
-                f"{path}: {what} is {name!r}, expected letters, digits, '_', '-' or '.'; run its notebook again"
-            )
-    found = Artefact(
-        **{field: content[field] for field in _FIELDS},
-        result_set=path.parts[-3],
-        notebook=path.parts[-4],
-        manifest=path,
-    )
-    for suffix in SUFFIXES[found.kind]:
-        if not found.path(suffix).exists():
-            raise ReportError(
-                f"{path} promises {found.path(suffix).name}, which is not there; run its notebook again"
-            )
-    return found
+    written = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    lines = (line for source in written for line in source.splitlines())
+    return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
 
 
 def _read_json(path: Path) -> dict:

@@ -82,33 +82,24 @@ def write_notebook(
 ) -> None:
     """Copy `notebook` below the folder `source` as a page whose code is folded.
 
-    Parameters
-    ----------
-    described
-        A reader's name for its results, such as ``stored reference (real)``; it joins the title.
-    others
-        The same notebook with other results: a name and an address for each, linked below the title.
+    `described` is a reader's name for its results and joins the title; `others` are names and addresses of the same
+    notebook with other results, linked below it.
     """
     content = nbformat.read(notebook.path, as_version=4)
     choose_outputs(content)
-    for cell in content.cells:
-        if cell.cell_type == "markdown" and f"# {notebook.heading}" in cell.source.splitlines():
-            cell.source = cell.source.replace(
-                f"# {notebook.heading}", f"# {notebook.title} — {described}", 1
-            )
-            break
+    new, title = nbformat.v4.new_markdown_cell, f"# {notebook.title} — {described}"
+    written = (cell for cell in content.cells if cell.cell_type == "markdown")
+    heading = f"# {notebook.heading}"
+    first = next((cell for cell in written if heading in cell.source.splitlines()), None)
+    if first is None:
+        first = new(title, id="report-title")
+        content.cells.insert(0, first)
     else:
-        content.cells.insert(
-            0,
-            nbformat.v4.new_markdown_cell(f"# {notebook.title} — {described}", id="report-title"),
-        )
+        first.source = first.source.replace(heading, title, 1)
     if others:
         links = ", ".join(f"[{name}]({address})" for name, address in others)
-        also = nbformat.v4.new_markdown_cell(
-            f"The same with other results: {links}.", id="report-others"
-        )
-        title = next(n for n, cell in enumerate(content.cells) if cell.cell_type == "markdown")
-        content.cells.insert(title + 1, also)
+        also = new(f"The same with other results: {links}.", id="report-others")
+        content.cells.insert(content.cells.index(first) + 1, also)
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "code" and not set(tags) & set(_IN_SIGHT):

@@ -18,9 +18,9 @@ _DIGITS = 3
 def formatter(column: pd.Series) -> Callable[[object], str]:
     """Return a function that writes the values of `column` as HTML text.
 
-    Whole numbers get thousands separators. Others have equal decimals, three significant digits at the largest, where the
-    column spans few orders of magnitude; where it spans many, each has three significant digits of its own. Levels such
-    as the learning rates 0.1 and 0.00001 are written as they are.
+    Whole numbers get thousands separators. Others have equal decimals, three significant digits at the largest and no more than
+    they have, where the column spans few orders of magnitude; where it spans many, each has three significant digits of its
+    own. Levels such as the learning rates 0.1 and 0.00001 are written as they are.
     """
     if pd.api.types.is_bool_dtype(column):
         return lambda value: "yes" if value else "no"
@@ -34,19 +34,27 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
         return lambda value: _special(value) or f"{value:.10f}".rstrip("0").rstrip(".")
     if largest / smallest > 10**_DIGITS:
-        return lambda value: _special(value) or significant(value)
-    decimals = max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest))))
-    return lambda value: _special(value) or _fixed(value, decimals)
+        return significant
+    needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
+    decimals = min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed)
+    return lambda value: _special(value) or _fixed(value, max(0, decimals))
 
 
 def significant(value: float) -> str:
-    """Return a number with three significant digits, large ones whole, tiny ones as a power of ten."""
-    if value == 0 or not math.isfinite(value):
-        return _special(value) or "0"
+    """Return a number with three significant digits, large and whole ones whole, tiny ones as a power of ten."""
+    if special := _special(value):
+        return special
+    if value % 1 == 0:
+        return f"{value:,.0f}"
     place = math.floor(math.log10(abs(value)))
     if place < -_DIGITS:
         return f"{value:.{_DIGITS - 1}e}"
     return f"{value:,.{max(0, _DIGITS - 1 - place)}f}"
+
+
+def counted(number: float, what: str) -> str:
+    """Return a number of things in words: ``1 run``, ``3,456 runs``."""
+    return f"{int(number):,} {what}{'' if number == 1 else 's'}"
 
 
 def percent(value: float) -> str:

@@ -9,9 +9,8 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup, escape
 
-from lib.report import notebooks, tables
+from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, state, summarise
-from lib.report.explore import Explorer, make_explorer
 from lib.report.inputs import (
     NO_PROFILE,
     RESULT_SETS,
@@ -21,18 +20,8 @@ from lib.report.inputs import (
     Notebook,
     ReportError,
 )
+from lib.report.numbers import counted
 from lib.report.safe import caption_html
-from lib.report.verdicts import COLUMNS as VERDICT_NAMES
-from lib.report.verdicts import (
-    count_verdicts,
-    found_text,
-    judge_claims,
-    note_text,
-    published_text,
-    region_text,
-    scale_text,
-    verdicts_by_notebook,
-)
 from lib.results import published
 from lib.results.names import label
 
@@ -78,36 +67,34 @@ class Group:
             found[item.result_set].append(item)
         return found
 
-    def serious(self) -> dict[str, list[Artefact]]:
-        """Return those that are more than proof that the pipeline works."""
-        return {name: items for name, items in self.by_result_set().items() if not items[0].toy}
-
-    def toys(self) -> dict[str, list[Artefact]]:
-        """Return those that are proof that the pipeline works, and no more."""
-        return {name: items for name, items in self.by_result_set().items() if items[0].toy}
+    def split(self, *, toys: bool) -> dict[str, list[Artefact]]:
+        """Return those that are proof that the pipeline works and no more, or the others."""
+        return {name: items for name, items in self.by_result_set().items() if items[0].toy == toys}
 
 
 def write_pages(inputs: Inputs, source: Path) -> None:
     """Write every page of the site as a source file for Sphinx below the folder `source`.
 
-    Raises
-    ------
-    ReportError
-        The coverage table does not fit the list of published artefacts or the manifests.
+    A coverage table that does not fit the list of published artefacts or the manifests is refused with a ReportError.
     """
     listed = published.artefacts()
     site = _Site(inputs, source)
     figures = group_artefacts(inputs.artefacts, "figure", listed)
     table_groups = group_artefacts(inputs.artefacts, "table", listed)
-    summary = summarise(inputs.coverage, listed)
-    judged = judge_claims(inputs.artefacts)
+    judged = verdicts.judge_claims(inputs.artefacts)
     labels = dict(zip(listed["id"], listed["label"], strict=True))
     page_of = {item.artefact: _page_of(item, listed) for item in reversed(inputs.artefacts)}
-    asked = questions(
-        inputs,
-        _artefacts_of(inputs.artefacts, labels, page_of),
-        verdicts_by_notebook(judged, inputs.describe),
-    )
+    made = _artefacts_of(inputs.artefacts, labels, page_of)
+    asked = questions(inputs, made, verdicts.verdicts_by_notebook(judged, inputs.describe))
+    common = {
+        "summary": summarise(inputs.coverage, listed),
+        "counts": verdicts.count_verdicts(judged),
+        "verdicts": verdicts.COLUMNS,
+        "page_of": page_of,
+        "found": verdicts.found_text,
+        "size": verdicts.scale_text,
+        "region": lambda row: verdicts.region_text(row["region"]),
+    }
 
     site.write_notebooks()
     by_text: dict[str, list[Group]] = {}
@@ -116,48 +103,30 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write("figures", texts=by_text)
     for text, groups in by_text.items():
         site.write("figures_of", f"figures/{text}", text=text, groups=groups)
-    site.write("tables", groups=table_groups, sources=_sources())
+    site.write("tables", groups=table_groups)
     for group in table_groups:
         site.write("table", f"tables/{group.id}", group=group, source=_sources().get(group.id))
     site.write("explore", explorers=_explorers(inputs, table_groups))
     texts = _texts(inputs, listed, page_of)
-    site.write("coverage", texts=texts, summary=summary, states=STATES, show=_summary_html)
-    site.write(
-        "claims",
-        texts=_claims_by_chapter(judged),
-        page_of=page_of,
-        labels=labels,
-        found=found_text,
-        note=note_text,
-        size=scale_text,
-        region=lambda row: region_text(row["region"]),
-        published_value=published_text,
-    )
+    site.write("coverage", texts=texts, states=STATES, show=_summary_html, **common)
+    chapters: dict[tuple[str, str], list[pd.Series]] = {}
+    for _, row in judged.iterrows():
+        chapters.setdefault((row["text"], row["chapter"]), []).append(row)
+    notes = {"note": verdicts.note_text, "published_value": verdicts.published_text}
+    site.write("claims", texts=chapters, labels=labels, **notes, **common)
     site.write("reference")
     for name, record in inputs.provenance.items():
         page = f"reference/{_slug(name)}"
         site.write("reference_of", page, name=name, record=record, render=provenance_html)
-    site.write(
-        "summary",
-        summary=summary,
-        counts=count_verdicts(judged),
-        verdicts=VERDICT_NAMES,
-        core_hours=core_hours,
-    )
+    site.write("summary", core_hours=core_hours, **common)
     site.write(
         "index",
-        summary=summary,
         answers=answers(judged),
-        page_of=page_of,
-        found=found_text,
-        size=scale_text,
-        region=lambda row: region_text(row["region"]),
         strip=_for_the_front(figures),
         groups=table_groups,
-        counts=count_verdicts(judged),
-        verdicts=VERDICT_NAMES,
         questions=[question for question in asked if question.made],
         others=[question for question in asked if not question.made],
+        **common,
     )
 
 
@@ -208,13 +177,6 @@ def questions(
     return found
 
 
-def _claims_by_chapter(judged: pd.DataFrame) -> dict[tuple[str, str], list[pd.Series]]:
-    rows: dict[tuple[str, str], list[pd.Series]] = {}
-    for _, row in judged.iterrows():
-        rows.setdefault((row["text"], row["chapter"]), []).append(row)
-    return rows
-
-
 class _Site:
     """The templates' common ground: links from the page being written to everything else."""
 
@@ -232,15 +194,13 @@ class _Site:
 
     def write_notebooks(self) -> None:
         """Write the pages of all notebooks, each linked to its copies with other results."""
-        for notebook in self.inputs.notebooks:
+        for one in self.inputs.notebooks:
             others = [
                 (self.describe(copy), f"../../{notebooks.page_name(copy)}.ipynb")
                 for copy in self.inputs.notebooks
-                if copy.name == notebook.name and copy is not notebook
+                if copy.name == one.name and copy is not one
             ]
-            notebooks.write_notebook(
-                notebook, self.source, described=self.describe(notebook), others=others
-            )
+            notebooks.write_notebook(one, self.source, described=self.describe(one), others=others)
 
     def write(self, template: str, page: str | None = None, **content: object) -> None:
         page = page or template
@@ -258,6 +218,7 @@ class _Site:
             page_name=notebooks.page_name,
             badge=badge,
             scale=scale,
+            counted=counted,
             table=_table,
             markdown=Markup,
             caption=caption_html,
@@ -289,32 +250,18 @@ def group_artefacts(found: Iterable[Artefact], kind: str, listed: pd.DataFrame) 
     order = [name for name in known.index if name in by_id]
     order += sorted(set(by_id) - set(order))
     return [
-        Group(name, *known.loc[name, ["text", "label", "what"]], items=tuple(by_id[name]))
+        Group(name, *known.loc[name, ["text", "label", "what"]], tuple(by_id[name]))
         if name in known.index
-        else Group(
-            name,
-            "",
-            name.removeprefix("own-").replace("-", " "),
-            "",
-            tuple(by_id[name]),
-        )
+        else Group(name, "", name.removeprefix("own-").replace("-", " "), "", tuple(by_id[name]))
         for name in order
     ]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """One of the questions that the texts answer, and the claims that answer it here."""
-
-    question: str
-    claims: tuple[pd.Series, ...]
-
-
-def answers(judged: pd.DataFrame) -> list[Answer]:
-    """Return the questions of `data/published/questions.csv`, each with its judged claims."""
+def answers(judged: pd.DataFrame) -> list[tuple[str, list[pd.Series]]]:
+    """Return the questions of `data/published/questions.csv`, each with the judged claims that answer it."""
     asked, rows = published.questions(), judged.set_index("id", drop=False)
     return [
-        Answer(row.question, tuple(rows.loc[name] for name in row.claims.split()))
+        (row.question, [rows.loc[name] for name in row.claims.split()])
         for row in asked.itertuples()
     ]
 
@@ -335,15 +282,24 @@ def _weight(item: Artefact) -> int:
     return STATES.index(found) if found in STATES else -1
 
 
-def _explorers(inputs: Inputs, groups: Iterable[Group]) -> list[Explorer]:
-    """Return the tables that readers may sort and filter, in the order of `groups`."""
+def _explorers(
+    inputs: Inputs, groups: Iterable[Group]
+) -> list[tuple[str, str, list[Artefact], Markup]]:
+    """Return name, title, artefacts and HTML of the tables that readers sort and filter.
+
+    Their manifests say ``explore``; the rows of all sets of results stand below each other.
+    """
     found = []
     for group in groups:
         for part in dict.fromkeys(item.part for item in group.items if item.explore):
             items = [item for item in group.items if item.explore and item.part == part]
             title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
-            pairs = [(item, inputs.describe(item.result_set)) for item in items]
-            found.append(make_explorer(items[0].name, title, pairs))
+            frames = [tables.read_table(item.path(".csv")) for item in items]
+            for frame, item in zip(frames, items, strict=True):
+                frame.insert(0, "results", inputs.describe(item.result_set))
+            whole = pd.concat(frames, ignore_index=True)
+            name = items[0].name
+            found.append((name, title, items, tables.explore_html(name, title, whole)))
     return found
 
 
@@ -356,14 +312,13 @@ def badge(item: Artefact) -> Markup:
 
 def scale(item: Artefact) -> str:
     """Return the number of runs in words."""
-    return f"{item.runs:,} runs" if item.runs else "no training needed"
+    return counted(item.runs, "run") if item.runs else "no training needed"
 
 
 def core_hours(provenance: dict[str, dict]) -> float:
     """Return what all stored results cost, as far as it was recorded."""
-    return (
-        sum(record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()) / 3600
-    )
+    costs = [record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()]
+    return sum(costs) / 3600
 
 
 def provenance_html(content: object) -> Markup:
@@ -382,39 +337,26 @@ def provenance_html(content: object) -> Markup:
     return escape(" ".join(str(content).split()))
 
 
-@dataclass(frozen=True)
-class _Covered:
-    """One published artefact on the coverage page."""
+def _texts(inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]) -> dict[str, list[dict]]:
+    """Return the artefacts of each text, each with what it needs and what it was rebuilt from.
 
-    id: str
-    label: str
-    what: str
-    needs: str
-    results: tuple[tuple[Markup, str, str], ...]
-    """Of each set of results its label, its number of runs in words, and the page to see it."""
-
-
-def _texts(
-    inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]
-) -> dict[str, list[_Covered]]:
-    """Return the artefacts of each text, each with what it was rebuilt from."""
+    That is for each set of results its label, its size and state in words, and the page to see it.
+    """
     by_file = {item.file: item for item in inputs.artefacts}
-    rows = inputs.coverage.groupby("id", sort=False)
-    found: dict[str, list[_Covered]] = {}
+    rows = inputs.coverage[inputs.coverage["file"] != ""]
+    if unknown := sorted(set(rows["file"]) - set(by_file)):
+        raise ReportError(
+            f"{inputs.coverage_file} names {unknown[0]}, which no manifest does; run notebook 90 again"
+        )
+    found: dict[str, list[dict]] = {}
     for entry in listed.itertuples():
         results = []
-        for row in rows.get_group(entry.id).itertuples():
-            if row.file and row.file not in by_file:
-                raise ReportError(
-                    f"{inputs.coverage_file} names {row.file}, which no manifest does; run notebook 90 again"
-                )
-            if row.file:
-                item = by_file[row.file]
-                words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
-                results.append((badge(item), words, page_of[item.artefact]))
-        found.setdefault(entry.text, []).append(
-            _Covered(entry.id, entry.label, entry.what, _needs(entry.data), tuple(results))
-        )
+        for row in rows[rows["id"] == entry.id].itertuples():
+            item = by_file[row.file]
+            words = row.state if row.state == SIMULATED else f"{scale(item)}, {row.state}"
+            results.append((badge(item), words, page_of[item.artefact]))
+        covered = {"label": entry.label, "what": entry.what, "needs": _needs(entry.data)}
+        found.setdefault(entry.text, []).append({**covered, "results": results})
     return found
 
 
@@ -463,13 +405,12 @@ def _artefacts_of(
 
 def _sources() -> dict[str, str]:
     """Return where the published numbers of each artefact were taken from."""
-    return {
-        row.file.removesuffix(".csv"): (
-            row.table if row.page == row.table else f"{row.table}, page {row.page}"
-        )
-        + (f" ({row.note})" if row.note else "")
-        for row in published.sources().itertuples()
-    }
+    found = {}
+    for row in published.sources().itertuples():
+        page = "" if row.page == row.table else f", page {row.page}"
+        note = f" ({row.note})" if row.note else ""
+        found[row.file.removesuffix(".csv")] = f"{row.table}{page}{note}"
+    return found
 
 
 def _summary_html(summary: pd.DataFrame) -> Markup:
@@ -481,16 +422,14 @@ def _summary_html(summary: pd.DataFrame) -> Markup:
 def _table(item: Artefact) -> dict:
     """Return one table for the template: its HTML, and how ours and theirs are set in it."""
     frame = tables.read_table(item.path(".csv"))
-    rows = len(frame)
     compact = tables.beside_html(frame)
     pair = tables.pair_columns(frame)
     return {
         "html": compact or tables.to_html(frame.head(LONGEST)),
-        "cut": compact is None and rows > LONGEST,
+        "cut": compact is None and len(frame) > LONGEST,
         "compact": compact is not None,
         "shares": compact is not None and pair[0].endswith("_share"),
         "compared": pair is not None and bool(frame[pair[1]].notna().any()),
-        "compares": pair is not None,
-        "rows": rows,
+        "rows": len(frame),
         "columns": [name.replace("_", " ") for name in frame],
     }

@@ -1,7 +1,8 @@
-"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs.
+"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs; and those that a reader sorts and filters.
 
-Not great_tables (looked at in 0.18): 8 kB of style with every table, which knows no dark theme and no list for a phone,
-bytes that differ unless each table is given an id, and nothing for pairs of ours and theirs, which is most of this file.
+Not pandas' Styler, great_tables (looked at in 0.18) or itables (2.9): each brings its own style with every table or a bundle of
+scripts, and none knows pairs of ours and theirs, which is most of this file. `static/explore.js` adds the controls to a table of
+`explore_html`, from the attributes written here; without a script it shows all rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,27 +31,45 @@ def to_html(table: pd.DataFrame) -> Markup:
     """
     first, *rest = table
     table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
-    text = [formatter(table[name]) for name in table]
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table]
+    groups = numeric.index(True) if True in numeric else len(numeric)
     css = [
-        [kind for kind in ("number" if number else "", name) if kind in ("number", *_PAIRS[-1])]
+        [*(["number"] * number), *([name] * (name in _PAIRS[-1]))]
         for name, number in zip(table, numeric, strict=True)
     ]
-    groups = numeric.index(True) if True in numeric else len(numeric)
-    chance = table["at_chance"].eq(True) if "at_chance" in table else [False] * len(table)
-    body = []
-    for row, repeats in _rows(table, groups):
-        cells = zip(row, text, css, repeats, strict=True)
-        body.append(
-            "".join(
-                _cell("td", write(value), *names, "again" if again else "")
-                for value, write, names, again in cells
-            )
+    text = [formatter(table[name]) for name in table]
+    body = [
+        "".join(
+            _cell("td", write(value), *names, "again" * again)
+            for value, write, names, again in zip(row, text, css, repeats, strict=True)
         )
+        for row, repeats in _rows(table, groups)
+    ]
+    pairs = zip(table, css, strict=True)
+    head = "".join(_cell("th", _heading(name), *names) for name, names in pairs)
+    return _table(head, body, table)
+
+
+def explore_html(name: str, title: str, table: pd.DataFrame) -> Markup:
+    """Return a table whose cells carry what sorting needs: the kind of each column, and the value behind each number."""
+    numeric = [pd.api.types.is_numeric_dtype(table[column]) for column in table]
+    text = [formatter(table[column]) for column in table]
     head = "".join(
-        _cell("th", _heading(name), *names) for name, names in zip(table, css, strict=True)
+        _cell("th", _heading(column), "number" * number, kind="number" if number else "text")
+        for column, number in zip(table, numeric, strict=True)
     )
-    return _table(head, body, ["chance" if shaded else "" for shaded in chance])
+    body = [
+        "".join(
+            _cell("td", write(value), "number", value="" if pd.isna(value) else repr(float(value)))
+            if number
+            else _cell("td", write(value))
+            for value, write, number in zip(row, text, numeric, strict=True)
+        )
+        for row in table.itertuples(index=False, name=None)
+    ]
+    return Markup('<div class="explorer" id="{}">\n{}\n</div>').format(
+        name, _table(head, body, table, title)
+    )
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
@@ -73,11 +92,10 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 
 
 def beside_html(table: pd.DataFrame) -> Markup | None:
-    """Return a compact table whose cells hold our number and the published one.
+    """Return a compact table whose cells hold our number and the published one; the last key column runs across.
 
-    The last key column runs across. None where that is no reading aid: `table` compares nothing, has a single
-    key, keys that do not tell its rows apart, or so few rows that most cells would be empty. `to_html` shows
-    those.
+    None where that is no reading aid: `table` compares nothing, has a single key, keys that do not tell its rows
+    apart, or so few rows that most cells would be empty. `to_html` shows those.
     """
     pair, keys = pair_columns(table), key_columns(table)
     if pair is None or len(keys) < 2 or table.duplicated(keys).any():
@@ -87,28 +105,25 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     levels = table[across].drop_duplicates()
     if len(table) < _HALF * len(lines) * len(levels):
         return None
-
-    write = (
-        percent if pair[0].endswith("_share") else formatter(pd.concat([table[n] for n in pair]))
-    )
+    shares = pair[0].endswith("_share")
+    write = percent if shares else formatter(pd.concat([table[name] for name in pair]))
     compared = table[pair[1]].notna().any()
     cells = {
         tuple(row[:-2]): _pair(write(row[-2]), write(row[-1]) if compared else "")
         for row in table[[*keys, *pair]].itertuples(index=False, name=None)
     }
     names = [formatter(table[key]) for key in down]
-    level_name = formatter(levels)
     body = []
     for row, repeats in _rows(lines, len(down)):
         about = "".join(
-            _cell("td", name(value), "again" if again else "")
+            _cell("td", name(value), "again" * again)
             for name, value, again in zip(names, row, repeats, strict=True)
         )
         body.append(about + "".join(cells.get((*row, level), _pair(DASH)) for level in levels))
     head = "".join(_cell("th", _heading(key)) for key in down)
     # A number needs to be told of what; words speak for themselves.
     prefix = f"{_heading(across)} " if pd.api.types.is_numeric_dtype(levels) else ""
-    head += "".join(_cell("th", f"{prefix}{level_name(level)}", "number") for level in levels)
+    head += "".join(_cell("th", prefix + formatter(levels)(level), "number") for level in levels)
     return _table(head, body)
 
 
@@ -132,20 +147,27 @@ def _rows(table: pd.DataFrame, groups: int) -> Iterable[tuple[tuple, list[bool]]
         above = row
 
 
-def _table(head: str, body: Sequence[str], classes: Sequence[str] = ()) -> Markup:
-    named = zip(body, classes or [""] * len(body), strict=True)
-    rows = "\n".join(f"<tr{f' class={css}' if css else ''}>{row}</tr>" for row, css in named)
+def _table(
+    head: str, body: Sequence[str], table: pd.DataFrame | None = None, title: str = ""
+) -> Markup:
+    known = table is not None and "at_chance" in table
+    chance = table["at_chance"].eq(True) if known else [False] * len(body)
+    pairs = zip(body, chance, strict=True)
+    rows = "\n".join(f"<tr{' class=chance' * shaded}>{row}</tr>" for row, shaded in pairs)
+    caption = f'<caption class="hidden">{escape(title)}</caption>' if title else ""
     return Markup(
-        '<div class="scroll" tabindex="0" role="region" aria-label="table">\n'
-        f'<table class="data">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title or "table")}">\n'
+        f'<table class="data{" explore" * bool(title)}">{caption}\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
 
 
-def _cell(tag: str, content: str, *css: str) -> str:
+def _cell(tag: str, content: str, *css: str, **data: str) -> str:
     names = " ".join(name for name in css if name)
-    scope = ' scope="col"' if tag == "th" else ""
     style = f' class="{names}"' if names else ""
-    return f"<{tag}{scope}{style}>{content}</{tag}>"
+    known = "".join(f' data-{name}="{value}"' for name, value in data.items())
+    scope = ' scope="col"' if tag == "th" else ""
+    return f"<{tag}{scope}{style}{known}>{content}</{tag}>"
 
 
 def _heading(name: str) -> str:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.report.coverage import STATES, state
 from lib.report.inputs import SIMULATED, Artefact
-from lib.report.numbers import significant
+from lib.report.numbers import counted, significant
 from lib.report.tables import read_table
 from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, Region, claims
 
@@ -15,29 +15,25 @@ NOT_JUDGED = "not judged yet"
 COLUMNS = (AGREES, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 _SIZES = ("sequences", "epochs", "width", "replicates")
 _SCALE = {
-    "sequences": "{} sequences",
-    "epochs": "{} epochs",
-    "width": "d = {}",
-    "replicates": "{} replicates",
-    "test_size": "tested on {}",
+    "sequences": lambda n: counted(n, "sequence"),
+    "epochs": lambda n: counted(n, "epoch"),
+    "width": lambda n: f"d = {int(n):,}",
+    "replicates": lambda n: counted(n, "replicate"),
+    "test_size": lambda n: f"tested on {int(n):,}",
 }
+_SEVERAL = {AGREES: "agree", "differs": "differ"}
 
 
 def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
-    """Return every claim of the texts with what the results say of it.
+    """Return every claim of the texts with what the results say of it: `lib.results.claims.claims` and the judged columns.
 
     Where several sets of results judge a claim, the one that is the weightiest evidence stands (never the one with the
     better verdict): first whether anything could be measured for it; then whether the networks learned, and on the text's own
-    data, see `lib.report.coverage.state`; then how large the experiment was. Simulated data judge nothing.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of `lib.results.claims.claims`, those of a judged claim, ``judged_by`` (the artefact that holds the
-        verdict, undefined where there is none), ``verdict``, and ``counted``: what it counts as, one of `COLUMNS`.
+    data, see `lib.report.coverage.state`; then how large the experiment was. Simulated data judge nothing. Further
+    columns: ``judged_by`` (the artefact that holds the verdict), ``verdict``, and ``counted``, one of `COLUMNS`.
     """
     judged = [
-        read_table(item.path(".csv")).assign(judged_by=item)
+        read_table(item.path(".csv")).assign(judged_by=lambda rows, item=item: [item] * len(rows))
         for item in found
         if item.kind == "claims" and item.result_set != SIMULATED
     ]
@@ -57,31 +53,28 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
 
 
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how many claims came to each verdict.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``text`` and ``chapter`` in the order of the claims, columns `COLUMNS`.
-    """
+    """Return how many claims came to each verdict (`COLUMNS`), by ``text`` and ``chapter`` in the order of the claims."""
     counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
 def verdicts_by_notebook(table: pd.DataFrame, describe: Callable[[str], str]) -> dict[str, str]:
-    """Return for each notebook how many claims it judged came to each verdict, and on which results, in words.
-
-    `describe` gives a reader's name for a set of results.
-    """
+    """Return for each notebook how many claims it judged came to each verdict, and on which results, which `describe` names."""
     judged = table[table["verdict"] != NOT_JUDGED]
     names = judged["judged_by"].map(lambda item: item.notebook)
     found = {}
     for name, rows in judged.groupby(names, sort=False):
         counts = rows["counted"].value_counts()
         sets = dict.fromkeys(item.result_set for item in rows["judged_by"])
-        ends = ", ".join(f"{counts[kind]} {kind}" for kind in COLUMNS if kind in counts)
+        ends = in_words(counts)
         found[name] = f"{ends}; judged on {' and '.join(map(describe, sets))}"
     return found
+
+
+def in_words(counts: pd.Series) -> str:
+    """Return how many claims came to each verdict, such as ``26 agree, 1 differs``."""
+    some = [(counts[kind], kind) for kind in COLUMNS if counts.get(kind)]
+    return ", ".join(f"{n} {_SEVERAL.get(kind, kind) if n > 1 else kind}" for n, kind in some)
 
 
 def found_text(row: pd.Series) -> str:
@@ -120,7 +113,5 @@ def published_text(row: pd.Series) -> str:
 
 def scale_text(row: pd.Series) -> str:
     """Return the scale of the experiment that judged a claim, in words."""
-    known = [(name, row.get(name)) for name in _SCALE]
-    return ", ".join(
-        _SCALE[name].format(f"{int(value):,}") for name, value in known if pd.notna(value)
-    )
+    known = [(write, row.get(name)) for name, write in _SCALE.items()]
+    return ", ".join(write(value) for write, value in known if pd.notna(value))

@@ -6,8 +6,7 @@ a manifest is written last: where one exists, its files are whole.
 """
 
 import difflib
-import json
-import re
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -21,6 +20,7 @@ from pandas.io.formats.style import Styler
 from lib.paths import ROOT, resolve
 from lib.results.claims import sentences
 from lib.results.learned import networks_learned, stands_in
+from lib.results.manifest import Manifest, check_name
 from lib.results.published import artefacts
 from lib.results.schema import attempts_that_ran
 from lib.run.files import write_whole
@@ -31,29 +31,13 @@ OWN = "own-"
 CLAIMS = f"{OWN}claims"
 """Name of a notebook's judged claims; the report collects them."""
 
-_SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
 
 class Artefacts:
     """The figures and tables that one notebook makes from one set of results: shown, and kept.
 
-    Parameters
-    ----------
-    out
-        Folder that receives ``made/``; relative paths count from the repository root.
-    notebook
-        The notebook's name without suffix, such as ``"22_numerical_errors"``.
-    result_set
-        Label of the results in file names: ``rebuilt``, ``reference`` or ``simulated``.
-    ds
-        The results that all of it is made of: its profile, and how many attempts ran, stand beside every table. Without
-        one, `profile` and `runs` say so.
-    profile
-        Profile that the data come from; the dataset's by default.
-    runs
-        Number of training attempts that entered; the dataset's by default, 0 where none is needed.
-    published_scale
-        Whether the experiment has the size that the text prints: sequences, their length, width and training.
+    `out` receives ``made/``; relative paths count from the repository root. `result_set` is ``rebuilt``, ``reference`` or
+    ``simulated``. Profile and number of attempts stand beside every table: those of the results `ds`, unless `profile` and
+    `runs` say others. `published_scale` says whether the experiment has the size that the text prints.
     """
 
     def __init__(
@@ -68,8 +52,7 @@ class Artefacts:
         published_scale: bool = False,
     ) -> None:
         for what, name in (("notebook", notebook), ("result_set", result_set)):
-            if not _SLUG.fullmatch(name):
-                raise ValueError(f"{what} is {name!r}; expected letters, digits, '_', '-' or '.'")
+            check_name(what, name)
         if ds is None and profile is None:
             raise ValueError(
                 "expected the results that the notebook reads, or their profile, got neither"
@@ -79,7 +62,7 @@ class Artefacts:
             raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
-        self.learned = None if ds is None else networks_learned(ds)
+        self.learned = ds is not None and networks_learned(ds)
         self.stand_in = ds is not None and stands_in(ds)
         self.published_scale = published_scale
         made = resolve(out) / "made" / notebook / result_set
@@ -98,15 +81,7 @@ class Artefacts:
         shown: pd.DataFrame | Styler | None = None,
         precision: int = 3,
     ) -> None:
-        """Keep `frame` as `save_table` does, and display it.
-
-        Parameters
-        ----------
-        shown
-            What is displayed in its place, such as `lib.results.published.layout` of it; a `Styler` keeps its own format.
-        precision
-            Digits after the point of displayed numbers.
-        """
+        """Keep `frame` as `save_table` does, and display it, or in its place `shown`; a `Styler` keeps its own format."""
         self.save_table(frame, artefact, caption=caption, part=part, explore=explore)
         shown = frame if shown is None else shown
         if isinstance(shown, pd.DataFrame):
@@ -131,11 +106,8 @@ class Artefacts:
 
     def save_claims(self, judged: pd.DataFrame) -> Path:
         """Write judged claims as CSV and return its path."""
-        path = self.tables / f"{CLAIMS}.csv"
-        manifest = self._begin(self.tables, CLAIMS)
-        _write_csv(judged, path)
-        self._finish(manifest, CLAIMS, "", "claims", path, "The text's claims, judged.")
-        return path
+        caption = "The text's claims, judged."
+        return self._save(judged, self.tables / f"{CLAIMS}.csv", CLAIMS, "", "claims", caption)
 
     def save_table(
         self,
@@ -157,12 +129,8 @@ class Artefacts:
         ValueError
             The artefact is unknown, or `frame` has nested columns, which CSV cannot hold.
         """
-        stem = _stem(artefact, part)
-        path = self.tables / f"{stem}.csv"
-        manifest = self._begin(self.tables, stem)
-        _write_csv(frame, path)
-        self._finish(manifest, artefact, part, "table", path, caption, explore=explore)
-        return path
+        path = self.tables / f"{_stem(artefact, part)}.csv"
+        return self._save(frame, path, artefact, part, "table", caption, explore=explore)
 
     def save_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
@@ -176,51 +144,44 @@ class Artefacts:
         ValueError
             The artefact is unknown, or `data` has nested columns.
         """
-        stem = _stem(artefact, part)
-        path = self.figures / f"{stem}.png"
-        manifest = self._begin(self.figures, stem)
-        _write_csv(data, path.with_suffix(".csv"))
-        with mpl.rc_context({"svg.hashsalt": stem}):
-            for suffix, metadata in ((".svg", {"Date": None}), (".png", {"Software": None})):
-                write_whole(
-                    path.with_suffix(suffix),
-                    lambda partial, kind=suffix, meta=metadata: figure.savefig(
-                        partial, format=kind[1:], metadata=meta
-                    ),
-                )
-        self._finish(manifest, artefact, part, "figure", path, caption)
-        return path
+        path = self.figures / f"{_stem(artefact, part)}.png"
+        return self._save(data, path, artefact, part, "figure", caption, figure)
 
-    def _begin(self, folder: Path, stem: str) -> Path:
-        manifest = folder / f"{stem}.json"
-        manifest.unlink(missing_ok=True)
-        return manifest
-
-    def _finish(
+    def _save(
         self,
-        manifest: Path,
+        data: pd.DataFrame,
+        path: Path,
         artefact: str,
         part: str,
         kind: str,
-        path: Path,
         caption: str,
-        **more: bool,
-    ) -> None:
-        content = {
-            "artefact": artefact,
-            "part": part,
-            "kind": kind,
-            "profile": self.profile,
-            "runs": self.runs,
-            **({} if self.learned is None else {"learned": self.learned}),
-            **({"stand_in": True} if self.stand_in else {}),
-            **({"published_scale": True} if self.published_scale else {}),
-            "file": _from_root(path),
-            "caption": caption,
-            **{name: value for name, value in more.items() if value},
-        }
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        write_whole(manifest, lambda partial: partial.write_text(text, encoding="utf-8"))
+        figure: Figure | None = None,
+        explore: bool = False,
+    ) -> Path:
+        manifest = path.with_suffix(".json")
+        manifest.unlink(missing_ok=True)
+        _write_csv(data, path.with_suffix(".csv"))
+        formats = {".svg": {"Date": None}, ".png": {"Software": None}} if figure else {}
+        with mpl.rc_context({"svg.hashsalt": path.stem}):
+            for suffix, metadata in formats.items():
+                draw = partial(figure.savefig, format=suffix[1:], metadata=metadata)
+                write_whole(path.with_suffix(suffix), draw)
+        content = Manifest(
+            artefact=artefact,
+            part=part,
+            kind=kind,
+            profile=self.profile,
+            runs=self.runs,
+            learned=self.learned,
+            stand_in=self.stand_in,
+            published_scale=self.published_scale,
+            file=_from_root(path),
+            caption=caption,
+            explore=explore,
+        )
+        text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
+        write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
+        return path
 
 
 def _stem(artefact: str, part: str) -> str:
@@ -233,8 +194,7 @@ def _stem(artefact: str, part: str) -> str:
             f"or a name that begins with {OWN!r}"
         )
     stem = f"{artefact}-{part}" if part else artefact
-    if not _SLUG.fullmatch(stem):
-        raise ValueError(f"{stem!r} is no file name; use letters, digits, '_', '-' or '.'")
+    check_name("the file", stem)
     return stem
 
 
@@ -242,7 +202,7 @@ def _write_csv(frame: pd.DataFrame, path: Path) -> None:
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
     named = any(name is not None for name in frame.index.names)
-    write_whole(path, lambda partial: frame.to_csv(partial, index=named, lineterminator="\n"))
+    write_whole(path, lambda target: frame.to_csv(target, index=named, lineterminator="\n"))
 
 
 def _from_root(path: Path) -> str:

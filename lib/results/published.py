@@ -17,13 +17,7 @@ class PublishedError(LookupError):
 
 
 def artefacts() -> pd.DataFrame:
-    """Return the list of every figure and table of results in the five texts.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns ``id``, ``text``, ``label``, ``what`` and ``data`` (what the artefact needs).
-    """
+    """Return every figure and table of results in the five texts: ``id, text, label, what, data`` (what it needs), ``same_data``."""
     return pd.read_csv(PUBLISHED / "artefacts.csv", dtype=str)
 
 
@@ -38,17 +32,9 @@ def questions() -> pd.DataFrame:
 
 
 def load_published(artefact: str) -> pd.DataFrame:
-    """Return the published numbers of one artefact as a tidy table.
+    """Return the published numbers of one artefact, by its id in `artefacts`, as a tidy table.
 
-    Parameters
-    ----------
-    artefact
-        An ``id`` of `artefacts`, such as ``"diss-tab-1.7"``.
-
-    Raises
-    ------
-    PublishedError
-        The texts have no such artefact, or its numbers are not transcribed.
+    A PublishedError says that the texts have no such artefact, or that its numbers are not transcribed.
     """
     path = PUBLISHED / f"{artefact}.csv"
     if path.exists():
@@ -68,30 +54,11 @@ def load_published(artefact: str) -> pd.DataFrame:
 def beside(
     ours: pd.DataFrame, theirs: pd.DataFrame | None, *, on: Sequence[str], value: str
 ) -> pd.DataFrame:
-    """Put our numbers beside the published ones.
+    """Return the table `ours` with its column `value` renamed ``ours``, then ``published`` and ``difference`` (ours less published).
 
-    Every row of `ours` is kept, in its order. Where the texts publish nothing, because the data set or
-    the architecture is not theirs, ``published`` and ``difference`` stay empty.
-
-    Parameters
-    ----------
-    ours, theirs
-        Tables with the columns `on` and `value`; `theirs` is None where nothing is published.
-    on
-        The columns that say what a row is about.
-    value
-        The column to compare.
-
-    Returns
-    -------
-    pandas.DataFrame
-        The columns of `ours`, with `value` renamed to ``ours``, then ``published`` and ``difference``
-        (ours less published).
-
-    Raises
-    ------
-    ValueError
-        A column is missing, or a row of `theirs` is not unique in `on`.
+    Every row of `ours` is kept, in its order; the columns `on` say what a row is about. Where the texts publish nothing,
+    because the data set or the architecture is not theirs, both stay empty; `theirs` is None where they publish nothing at
+    all. A ValueError says that a column is missing, or that rows of `theirs` are not unique in `on`.
     """
     on = list(on)
     if theirs is None:
@@ -112,19 +79,9 @@ def beside(
 
 
 def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``.
+    """Arrange a table made by `beside` for the eye: each cell reads ``ours | published``, with a dash where nothing is published.
 
-    Parameters
-    ----------
-    table
-        Columns `rows`, `columns`, ``ours`` and ``published``; one line for each combination.
-    rows, columns
-        What runs down and what runs across, in the order of appearance.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Text; a dash where nothing is published.
+    `rows` run down and `columns` across, in the order of appearance; there is one line of `table` for each combination.
     """
     text = table["ours"].map(_number) + " | " + table["published"].map(_number)
     wide = table.assign(text=text).pivot(index=list(rows), columns=list(columns), values="text")
@@ -140,4 +97,4 @@ def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) 
 def _number(value: float) -> str:
     if pd.isna(value):
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3f}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")

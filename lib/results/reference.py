@@ -29,16 +29,8 @@ RESULTS = "data/results"
 CACHE = "data/cache"
 MADE = "data/made"
 PACKAGES = (
-    "torch",
-    "numba",
-    "numpy",
-    "scipy",
-    "statsmodels",
-    "pandas",
-    "xarray",
-    "netCDF4",
-    "distributed",
-)
+    "torch", "numba", "numpy", "scipy", "statsmodels", "pandas", "xarray", "netCDF4", "distributed",
+)  # fmt: skip
 
 
 def names(root: Path = ROOT) -> list[str]:
@@ -49,11 +41,8 @@ def names(root: Path = ROOT) -> list[str]:
 def keep(name: str, root: Path = ROOT) -> Path:
     """Copy the dataset `name`, its tables and pictures into the references below `root`; return its copy.
 
-    Raises
-    ------
-    ResultsError
-        The results are missing, lack attempts, or are not those of the last complete run; the reference kept
-        before stays as it was.
+    A ResultsError says that results are missing, lack attempts, or are not those of the last complete run; the reference
+    kept before stays as it was.
     """
     source = root / RESULTS / f"{name}.nc"
     results = _open(source)

@@ -9,33 +9,15 @@ from lib.paths import ROOT
 
 TIMINGS = ROOT / "data" / "reference" / "timings"
 COLUMNS = (
-    "workload",
-    "time_steps",
-    "cell",
-    "engine",
-    "layers",
-    "baseline",
-    "median_ms",
-    "ratio",
-    "rounds",
-    "machine",
-)
+    "workload", "time_steps", "cell", "engine", "layers", "baseline", "median_ms", "ratio", "rounds", "machine",
+)  # fmt: skip
 
 
 def load_timings() -> pd.DataFrame:
-    """Return the times of Figure 1's workload of every machine.
+    """Return the times of Figure 1's workload of every machine: `COLUMNS` and ``name``, the file's.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `COLUMNS` and ``name``, the file's. ``ratio`` is the median over rounds of time / baseline's time.
-
-    Raises
-    ------
-    LookupError
-        No times are stored.
-    ValueError
-        A file lacks a column.
+    ``ratio`` is the median over rounds of time / baseline's time. A LookupError says that no times are stored, a ValueError
+    that a file lacks a column.
     """
     tables = []
     for path in sorted(TIMINGS.glob("*.csv")):

@@ -38,14 +38,8 @@ def notebooks(root: Path = ROOT) -> list[Path]:
 def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
     """Bring every file in `folder` up to date, remove those nobody needs any more, and return the names that changed.
 
-    Raises
-    ------
-    FingerprintError
-        It cannot be told which code something reaches.
-    NotebookError
-        A notebook is damaged.
-    ParameterError
-        `params.yaml` cannot be read; what a section may say, its experiment knows.
+    Raises FingerprintError (it cannot be told which code something reaches), NotebookError (one is damaged) or
+    ParameterError (`params.yaml` cannot be read; what a section may say, its experiment knows).
     """
     contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")

@@ -45,10 +45,7 @@ _POLL, _PARTING = 0.05, 2.0
 def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, Scalar]:
     """Return the parameters `given` as text, converted to the types of the notebook's defaults.
 
-    Raises
-    ------
-    NotebookError
-        A parameter is unknown, is given twice or has a value that does not fit.
+    A NotebookError says which one is unknown, is given twice or has a value that does not fit.
     """
     defaults = read_parameters(notebook)
     values: dict[str, Scalar] = {}
@@ -67,10 +64,8 @@ def run_notebook(
 ) -> None:
     """Execute `notebook` with `parameters` and write its clean copy to `output`.
 
-    Raises
-    ------
-    papermill.PapermillExecutionError
-        A cell failed; the cells up to it are in ``output`` with the suffix ``.failed.ipynb``.
+    Where a cell fails (papermill.PapermillExecutionError), the cells up to it are in ``output`` with the suffix
+    ``.failed.ipynb``.
     """
     # Imported late: a wrong call is refused at once, and the guard stands before anything can be orphaned.
     import papermill
@@ -79,9 +74,8 @@ def run_notebook(
     failed = output.with_suffix(".failed.ipynb")
     partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
     failed.unlink(missing_ok=True)
-    for left in output.parent.glob(
-        f".{output.stem}.partial[0-9]*.ipynb"
-    ):  # of runs that were killed
+    # of runs that were killed
+    for left in output.parent.glob(f".{output.stem}.partial[0-9]*.ipynb"):
         if not psutil.pid_exists(int(left.stem.rpartition("partial")[2])):
             left.unlink(missing_ok=True)
     try:

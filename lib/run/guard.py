@@ -31,13 +31,7 @@ _SWEEPS = 20
 
 
 def start(watched: list[str]) -> None:
-    """Mark this process's future children and start the guard over them.
-
-    Parameters
-    ----------
-    watched
-        Processes that must all live for the run to go on, beside this one, as `name_of` names them.
-    """
+    """Mark this process's future children and start the guard over them; it and `watched` must live for the run to go on."""
     mark = name_of(os.getpid())
     # Its own session, no pipes and no mark: neither Ctrl-C nor a guard above this one ends it.
     subprocess.Popen(
@@ -55,10 +49,7 @@ def start(watched: list[str]) -> None:
 def name_of(pid: int) -> str:
     """Return ``PID:START`` of a process, which no other process has had or will have until the next boot.
 
-    Raises
-    ------
-    psutil.NoSuchProcess
-        It has ended.
+    Of one that has ended: psutil.NoSuchProcess.
     """
     try:
         # Field 22 of proc(5), counted behind the name, which may hold blanks and brackets.
@@ -72,12 +63,8 @@ def pipeline_ancestors() -> list[str]:
     """Return the names of the shells between this process and DVC, and of DVC itself; nothing if DVC did not start it.
 
     DVC gives the commands of a stage the variable ``DVC_STAGE``, so DVC is the nearest ancestor that was started
-    without it. Above DVC nothing is watched: `nohup make repro &` outlives its terminal.
-
-    Raises
-    ------
-    ProcessLookupError
-        DVC is already gone.
+    without it; a ProcessLookupError says that it is already gone. Above DVC nothing is watched: `nohup make repro &`
+    outlives its terminal.
     """
     stage = os.environ.get("DVC_STAGE")
     found: list[str] = []

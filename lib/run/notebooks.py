@@ -43,13 +43,7 @@ class Cell:
 
 
 def read_cells(path: str | Path) -> list[Cell]:
-    """Return the cells of the notebook at `path`.
-
-    Raises
-    ------
-    NotebookError
-        The file is missing or is not a notebook of format 4.
-    """
+    """Return the cells of the notebook at `path`; a NotebookError says that there is none of format 4."""
     content = _read(Path(path))
     return [
         Cell(
@@ -89,14 +83,9 @@ def _is_cell(cell: dict) -> bool:
 
 
 def read_parameters(path: str | Path) -> dict[str, Scalar]:
-    """Return the parameters of the notebook at `path` with their defaults, in order.
+    """Return the parameters of the notebook at `path` with their defaults, in order; the cell is parsed, not executed.
 
-    The cell is parsed, not executed.
-
-    Raises
-    ------
-    NotebookError
-        There is no such notebook or no parameters cell, or the cell holds more than ``name = scalar``.
+    A NotebookError says that there is no such notebook or no parameters cell, or that it holds more than ``name = scalar``.
     """
     for cell in read_cells(path):
         if cell.kind == "code" and PARAMETERS in cell.tags:
@@ -107,16 +96,10 @@ def read_parameters(path: str | Path) -> dict[str, Scalar]:
 
 
 def convert(name: str, text: str, default: Scalar) -> Scalar:
-    """Return `text` as a value of the type of `default`.
+    """Return `text` as a value of the type of `default`: ``true`` or ``false``, digits, a finite number as in YAML 1.2, or text.
 
     >>> convert("rate", "1e-3", 0.1)
     0.001
-
-    Raises
-    ------
-    NotebookError
-        `text` does not read as that type: ``true`` or ``false`` for a truth value, digits for a whole
-        number, and any finite number for a number, as in YAML 1.2.
     """
     kind = type(default)
     if kind is str:

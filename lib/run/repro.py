@@ -3,6 +3,7 @@
 DVC does everything; this reads along, and remembers how long each stage took the last time. What notebooks tell while they run (progress, warnings) is shown as it comes.
 """
 
+import ast
 import json
 import re
 import subprocess
@@ -23,6 +24,7 @@ SECONDS = DATA / "cache" / "stage_seconds.json"
 _RUNNING = re.compile(r"Running stage '(.+)':")
 _SKIPPED = re.compile(r"(?:Verifying data sources in s|S)tage '(.+)' (didn't change|is cached)")
 _NOTEBOOK = re.compile(r"^> .*?(notebooks/\S+\.ipynb)")
+_PACKAGE = re.compile(r"^> python -m (lib\.\w+)\s*$")
 # What DVC says after each stage, and advice about its own commands.
 _CHATTER = re.compile(
     r"\s*$|> |Updating lock file|Generating lock file|To track the changes|\s*git add |To enable auto staging"
@@ -60,7 +62,7 @@ def tell(
             ran = True
             at = _clock(time.monotonic() - begin)
             left = _left(set(stages).difference(seen[:-1]), seconds)
-            yield f"stage {len(seen)} of {len(stages)} at {at}{left}, {seen[-1]}: {_question(line)}"
+            yield f"stage {len(seen)} of {len(stages)} at {at}{left}, {seen[-1]}: {_question(line, seen[-1])}"
         elif not _CHATTER.match(line):
             ran = ran or line.startswith("ERROR")
             yield line.rstrip()
@@ -74,19 +76,29 @@ def _clock(seconds: float) -> str:
 
 
 def _left(stages: set[str], seconds: MutableMapping[str, float]) -> str:
-    """Return how long `stages` took the last time, in words; nothing where most of them never ran."""
-    known = [seconds[name] for name in stages if name in seconds]
-    if len(known) < len(stages) / 2:
+    """Return how long `stages` took here the last time, in words; nothing unless all of them have been timed here."""
+    if not stages <= set(seconds):
         return ""
     # Some will be found up to date, and take no time.
-    return f" (at most about {_clock(sum(known) * len(stages) / len(known))} left)"
+    return f" (at most about {_clock(sum(seconds[name] for name in stages))} left)"
 
 
-def _question(command: str) -> str:
-    """Return the question that the notebook of a stage asks, or the command where it runs none."""
+def _question(command: str, stage: str) -> str:
+    """Return what a stage asks: the title of its notebook, with what this one of several is about, or what its package is.
+
+    The command itself where it runs neither.
+    """
     if notebook := _NOTEBOOK.match(command):
-        title = read_cells(ROOT / notebook[1])[0].source.partition("\n")[0]
-        return title.removeprefix("#").strip()
+        title = (
+            read_cells(ROOT / notebook[1])[0].source.partition("\n")[0].removeprefix("#").strip()
+        )
+        one = stage.partition("@")[2]
+        return (
+            title if one in ("", Path(notebook[1]).stem) else f"{title} ({one.replace('_', ' ')})"
+        )
+    if package := _PACKAGE.match(command):
+        source = ROOT.joinpath(*package[1].split("."), "__init__.py").read_text("utf-8")
+        return (ast.get_docstring(ast.parse(source)) or package[1]).partition("\n")[0]
     return command[2:].strip()
 
 

@@ -20,6 +20,43 @@ KIND = "notebooks"
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"\nresults = "r"\nresult_set = "s"'
 
 
+BITS = (
+    "", "[", "]", "{", "}", '"', ",", "null", "\\", "\\u0000", "\t", "1e999", "NaN", "-Infinity", "\x00", "é", "9" * 5000, "[" * 3000,
+)  # fmt: skip
+KINDS = (
+    None, True, 0, 1.5, "", "x", [], {}, [None], [[]], {"a": None}, {"name": 3}, ["parameters", 1], [{}], "\x00", "a = 1\x00", 10**30,
+)  # fmt: skip
+FOLDERS = [
+    "notebooks",
+    "..",
+    ".",
+    "data",
+    "x",
+    "21_parameter_counts.ipynb",
+    "a.ipynb",
+    "b.txt",
+    "link",
+    "folder",
+    "",
+    "{set}",
+]
+LABELS = (
+    "",
+    "one",
+    "real",
+    "a-b",
+    "../x",
+    "/",
+    "a b",
+    "$(x)",
+    "..",
+    "",
+    "x;y",
+    "notebooks/../x",
+    "é/",
+)
+
+
 def _cell(kind, source, name, **more):
     return {
         "cell_type": kind,
@@ -83,28 +120,7 @@ def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
         for _ in range(draw.choice((1, 1, 2, 3))):
             at = draw.randrange(len(text) + 1)
             to = min(len(text), at + draw.randrange(1, 30))
-            bit = draw.choice(
-                (
-                    "",
-                    "[",
-                    "]",
-                    "{",
-                    "}",
-                    '"',
-                    ",",
-                    "null",
-                    "\\",
-                    "\\u0000",
-                    "\t",
-                    "1e999",
-                    "NaN",
-                    "-Infinity",
-                    "\x00",
-                    "é",
-                    "9" * 5000,
-                    "[" * 3000,
-                )
-            )
+            bit = draw.choice(BITS)
             text = draw.choice(
                 (text[:at] + bit + text[at:], text[:at] + bit + text[to:], text[:at])
             )
@@ -115,25 +131,6 @@ def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
 def test_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
     path = tmp_path / "a.ipynb"
     parts = [path for path, _ in places(_notebook()) if path]
-    kinds = (
-        None,
-        True,
-        0,
-        1.5,
-        "",
-        "x",
-        [],
-        {},
-        [None],
-        [[]],
-        {"a": None},
-        {"name": 3},
-        ["parameters", 1],
-        [{}],
-        "\x00",
-        "a = 1\x00",
-        10**30,
-    )
     for _ in trials.some(500):
         notebook = _notebook()
         for _ in range(draw.choice((1, 1, 2))):
@@ -145,7 +142,7 @@ def test_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
                 if draw.random() < 0.2:
                     del at[last]
                 else:
-                    at[last] = copy.deepcopy(draw.choice(kinds))
+                    at[last] = copy.deepcopy(draw.choice(KINDS))
             except (LookupError, TypeError):  # the first fault took the place of the second
                 continue
         path.write_text(json.dumps(notebook), encoding="utf-8")
@@ -157,44 +154,17 @@ def place_of(notebook):
 
 
 GOOD = [
-    "1",
-    "-3",
-    "0.5",
-    "-.5",
-    "True",
-    "False",
-    "'x'",
-    '"a b"',
-    "1e-3",
-    "''",
-    "10_000",
-    "+2",
-    "'a' 'b'",
-]
+    "1", "-3", "0.5", "-.5", "True", "False", "'x'", '"a b"', "1e-3", "''", "10_000", "+2", "'a' 'b'",
+]  # fmt: skip
 BAD = [
     "None", "[1]", "(1,)", "{}", "{1}", "{[]: 1}", "{**{}}", "1 + n", "1 + 1j", "f()", "lambda: 1", "b'x'", "1e999", "-1e999", "...", "x", "f'{1}'",
     "not True", "~1", "-True", "[" * 150, "-" * 3000 + "1", "9" * 5000, "'", "1 2", "", "await x", "yield", "a.b", "a[0]",
     "1 if 1 else 2", "(y := 1)", "*a", "'\x00'", "1\x00", "'\\N{nothing}'", "'\\x'", "0777", "1__0",
 ]  # fmt: skip
 LINES = [
-    "import os",
-    "a, b = 1, 2",
-    "a += 1",
-    "del a",
-    "if 1:\n    a = 1",
-    "a.b = 1",
-    "a[0] = 1",
-    "a = b = 1",
-    "class A: pass",
-    "%magic",
-    "!ls",
-    "pass",
-    "a: int",
-    "\x00",
-    "\ta = 1",
-    "é = 1; 2",
-    "with x: y = 1",
-]
+    "import os", "a, b = 1, 2", "a += 1", "del a", "if 1:\n    a = 1", "a.b = 1", "a[0] = 1", "a = b = 1", "class A: pass", "%magic",
+    "!ls", "pass", "a: int", "\x00", "\ta = 1", "é = 1; 2", "with x: y = 1",
+]  # fmt: skip
 
 
 def test_cells_of_parameters_are_read_or_refused(trials, draw, tmp_path):
@@ -242,43 +212,12 @@ def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
     (tmp_path / "link").symlink_to(NOTEBOOKS)
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(NOTEBOOKS.parent)
-    parts = [
-        "notebooks",
-        "..",
-        ".",
-        "data",
-        "x",
-        "21_parameter_counts.ipynb",
-        "a.ipynb",
-        "b.txt",
-        str(tmp_path),
-        "link",
-        "folder",
-        str(NOTEBOOKS),
-        "",
-        "{set}",
-    ]
+    parts = [*FOLDERS, str(tmp_path), str(NOTEBOOKS)]
     for _ in trials.some(400):
         output = os.path.join(*(draw.choice(parts) for _ in range(draw.randrange(1, 6))))
         if draw.random() < 0.6:
             output += draw.choice(("/out.ipynb", ".ipynb", "/../out.ipynb"))
-        label = draw.choice(
-            (
-                "",
-                "one",
-                "real",
-                "a-b",
-                "../x",
-                "/",
-                "a b",
-                "$(x)",
-                "..",
-                "",
-                "x;y",
-                "notebooks/../x",
-                "é/",
-            )
-        )
+        label = draw.choice(LABELS)
         sets = [[label, "1.nc"]] if label else []
         asked = argparse.Namespace(notebook=notebook, output=Path(output), sets=sets, parameters=[])
 

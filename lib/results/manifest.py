@@ -1,0 +1,50 @@
+"""What a figure, a table or a notebook's judged claims are: notebooks write it beside their files, the report reads it."""
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+
+# Names become parts of paths, links and headings.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Manifest(BaseModel):
+    """One figure, one table, or the judged claims that a notebook made from one set of results."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    artefact: Name
+    """Id in `data/published/artefacts.csv`, or a name of our own."""
+    part: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]*$")] = ""
+    """Which companion of the artefact; empty for its main file."""
+    kind: Literal["table", "figure", "claims"]
+    profile: Name
+    runs: NonNegativeInt
+    """Training attempts that entered."""
+    learned: bool = False
+    """Whether its networks did better than guessing."""
+    stand_in: bool = False
+    """Whether other data stand in for the text's."""
+    published_scale: bool = False
+    """Whether it has the size that the text prints."""
+    file: str
+    """The one to show, from the repository root."""
+    caption: str
+    explore: bool = False
+    """Whether readers may sort and filter the table."""
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise a ValueError where `name` cannot be part of a path, a link and a heading."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError:
+        expected = "expected letters, digits, '_', '-' or '.'"
+        raise ValueError(f"{what} is {name!r}; {expected}") from None
