@@ -289,8 +289,8 @@ def dying(self, *state):
     saved.append(save(self, *state))
 
 run.connect, Resume.save = here, dying
-run._resume = lambda cache, name, title: Resume(
-    run.shard_path(cache, name).with_suffix(".state"), title, every=0.0
+run._resume = lambda cache, name, title, beside=1: Resume(
+    run.shard_path(cache, name).with_suffix(".state"), title, every=0.0, beside=beside
 )
 trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2]), replicates=3)
 """

@@ -166,7 +166,7 @@ def packages_in(name):
 def not_on_a_box():
     """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch."""
     absent = packages_in("requirements.in") - packages_in("requirements-box.in")
-    absent -= {"torch", "jinja2", "markupsafe"}
+    absent -= {"torch", "jinja2", "markupsafe", "mpmath"}
     modules = {
         m
         for m, owners in packages_distributions().items()

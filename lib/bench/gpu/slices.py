@@ -5,7 +5,6 @@ rate of any. The rates that follow are those that the bill (`lib.bench.bill`, no
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +30,7 @@ class Network(nn.Module):
         super().__init__()
         self.cell = make_cell(name, inputs, hidden, **HYPER_PARAMETERS.get(name, {}))
         self.output = nn.Linear(hidden, CLASSES)
-        self.dropout = SimpleNamespace()  # none
+        self.dropout = ()  # none
 
     def forward(self, u: Tensor, *, engine: str = "auto") -> Tensor:
         """Return (batch, classes) of inputs (batch, time, input)."""
