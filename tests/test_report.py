@@ -201,18 +201,21 @@ def test_results_that_measured_nothing_do_not_hide_those_that_did(tmp_path):
     assert judged.result_set == "real"
 
 
-def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path):
+@pytest.mark.parametrize(
+    ("low", "kind"), [(-1e-4, "no effect found"), (1e-4, "within the stated border")]
+)
+def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
-    found = Finding(0.001, 1e-4, 0.002)
-    names = ["diss-3.5-training-alone", "diss-3.5-terminal-sign"]
-    made.save_claims(pd.DataFrame([judged_row(name, found) for name in names]))
+    claimed = {"diss-3.5-training-alone": low, "diss-3.5-terminal-sign": 1e-4}
+    rows = [judged_row(name, Finding(0.001, end, 0.002)) for name, end in claimed.items()]
+    made.save_claims(pd.DataFrame(rows))
     table = judge_claims(load_artefacts(tmp_path))
-    assert (table.set_index("id").loc[names, "verdict"] == "agrees").all()
+    assert (table.set_index("id").loc[list(claimed), "verdict"] == "agrees").all()
     counts = count_verdicts(table).sum()
-    assert (counts["agrees"], counts["no effect found"]) == (1, 1)
+    assert (counts["agrees"], counts[kind]) == (1, 1)
     assert counts.sum() == len(table)
     said = verdicts_by_notebook(table, str)["30_tenet_1"]
-    assert said.startswith("1 agrees, 1 no effect found")
+    assert said.startswith(f"1 agrees, 1 {kind}")
 
 
 def test_simulated_results_are_no_evidence(data, tmp_path):

@@ -89,6 +89,7 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     common = {
         "summary": summarise(inputs.coverage, listed),
         "counts": verdicts.count_verdicts(judged),
+        "corrected": verdicts.in_words(judged["corrected"].value_counts()),
         "verdicts": verdicts.COLUMNS,
         "page_of": page_of,
         "found": verdicts.found_text,

@@ -9,10 +9,10 @@ from lib.report.coverage import STATES, state
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import counted, significant
 from lib.report.tables import read_table
-from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, Region, claims
+from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, WITHIN, Region, called, claims, holm
 
 NOT_JUDGED = "not judged yet"
-COLUMNS = (AGREES, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
+COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
 _SIZES = ("sequences", "epochs", "width", "replicates")
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -30,7 +30,8 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     Where several sets of results judge a claim, the one that is the weightiest evidence stands (never the one with the
     better verdict): first whether anything could be measured for it; then whether the networks learned, and on the text's own
     data, see `lib.report.coverage.state`; then how large the experiment was. Simulated data judge nothing. Further
-    columns: ``judged_by`` (the artefact that holds the verdict), ``verdict``, and ``counted``, one of `COLUMNS`.
+    columns: ``judged_by`` (the artefact that holds the verdict), ``verdict``, ``counted``, one of `COLUMNS`, and ``corrected``, the
+    same after Holm's correction within each text.
     """
     judged = [
         read_table(item.path(".csv")).assign(judged_by=lambda rows, item=item: [item] * len(rows))
@@ -39,7 +40,8 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     ]
     listed = claims().reset_index(drop=True)
     if not judged:
-        return listed.assign(verdict=NOT_JUDGED, counted=NOT_JUDGED, judged_by=None)
+        nothing = dict.fromkeys(("verdict", "counted", "corrected"), NOT_JUDGED)
+        return listed.assign(judged_by=None, **nothing)
     rows = pd.concat(judged, ignore_index=True)
     size = rows[list(_SIZES)].fillna(1).prod(axis=1)
     weight = rows["judged_by"].map(lambda item: STATES.index(state(item)))
@@ -48,13 +50,19 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
     table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
-    nothing = table["no_effect"] & (table["verdict"] == AGREES)
-    return table.assign(counted=table["verdict"].mask(nothing, NO_EFFECT))
+    named = {
+        name: [
+            called(*row)
+            for row in zip(found, table["no_effect"], table["null_inside"], strict=True)
+        ]
+        for name, found in (("counted", table["verdict"]), ("corrected", holm(table)))
+    }
+    return table.assign(**named)
 
 
-def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
+def count_verdicts(table: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
     """Return how many claims came to each verdict (`COLUMNS`), by ``text`` and ``chapter`` in the order of the claims."""
-    counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
+    counts = table.groupby(["text", "chapter"], sort=False)[column].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
