@@ -116,7 +116,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("index", "2 of them comparable"),
         ("index", "0 of them at published scale"),
         # Agrees, no effect found, differs, undecided, not testable, not judged.
-        ("index", f"Dissertation, chapter 3 1 0 1 0 0 {THIRD.sum() - 2}"),
+        ("index", f"Dissertation, chapter 3 1 0 0 1 0 0 {THIRD.sum() - 2}"),
         (
             "index",
             "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\). Claims : 1 agrees, 1 differs; "
