@@ -544,8 +544,8 @@ def _is_lost(resume):
 def test_a_scheduler_that_is_lost_is_told_with_what_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     job = _Plain(run=_is_lost, arguments=(), identity={}, modules=())
-    with pytest.raises(ConnectionError, match="was lost with 1 of 1 jobs to do; the others"):
-        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
+    with pytest.raises(ConnectionError, match="was lost, with 1 of 1 jobs to do; the others"):
+        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="tcp://host:1", workers=1))
 
 
 def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path, monkeypatch):
@@ -555,8 +555,8 @@ def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path,
     monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
     monkeypatch.setattr(Future, "result", closed)
     job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
-    with pytest.raises(ConnectionError, match="was lost with 1 of 1 jobs to do; the others"):
-        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
+    with pytest.raises(ConnectionError, match="was lost, with 1 of 1 jobs to do; the others"):
+        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="tcp://host:1", workers=1))
 
 
 _DRIVER = """

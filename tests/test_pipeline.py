@@ -132,7 +132,7 @@ def test_training_depends_on_the_settings_and_makes_a_dataset_for_each_group(run
     for name, (notebook, stage) in runs.items():
         if "profile" in read_parameters(ROOT / notebook):
             assert any(path.startswith("data/code/settings") for path in _deps(stage)), name
-    outs = {path for path in stages["train"]["outs"] if path.startswith("data/results/")}
+    outs = {path for path in _outs(stages["train"]) if path.startswith("data/results/")}
     for profile in ("smoke", "quick", "real", "paper"):
         groups = load_profile(profile).designs
         assert outs == {f"data/results/{group}.nc" for group in groups}, profile

@@ -207,7 +207,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded
         loss = plain(task)
         return lambda *given: loss(*given) * (float("nan") if next(calls) >= 2 else 1)
 
-    monkeypatch.setattr(module, "task_loss", failing)
+    monkeypatch.setattr("lib.training.objectives.task_loss", failing)
     found = module.run(one_job("adding").at(measures=()), None, None)
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2

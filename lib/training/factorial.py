@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
+import torch
 import xarray as xr
 
 from lib.cells import make_cell
@@ -299,7 +300,8 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
 def _about(job: Factorial, data: Task) -> dict[str, Any]:
     """Return what follows from the data set: labels, sizes, sequence length, parameter count."""
     features = job.embedding_width if data.kind == "tokens" else data.features
-    cell = make_cell(job.architecture, features, job.width, **_start(job).hyper_parameters)
+    with torch.random.fork_rng(devices=()):  # its weights are counted, and never used
+        cell = make_cell(job.architecture, features, job.width, **_start(job).hyper_parameters)
     return {
         "classes": max(data.outputs, 2),  # two classes may have one output
         "largest_class": np.bincount(data.test.targets).max() / len(data.test),

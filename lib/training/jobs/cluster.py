@@ -90,7 +90,9 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 _close(cluster)
         return
     try:
-        client = Client(scheduler, timeout=TIMEOUT)
+        # A client that fails to connect stays Dask's default scheduler, and the next file could not be written.
+        with dask.config.set(scheduler=None):
+            client = Client(scheduler, timeout=TIMEOUT)
     except OSError as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
