@@ -13,8 +13,8 @@ from lib.results.names import label
 
 _IN_SIGHT = ("parameters", "injected-parameters")
 """Cells that stay unfolded: what this page was made with."""
-_ARCHITECTURES = "lu_rnn|unicornn"
-"""Of the words in file names."""
+_ARCHITECTURES = r"(?<![a-z])(lu_rnn|unicornn|irnn|lem)(?![a-z])"
+"""Words of file names."""
 _ANSWER = re.compile(r"^#+ .*\banswer", re.IGNORECASE)
 _LONGEST = 300
 """Characters of an answer on the front page."""
