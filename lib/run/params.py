@@ -152,16 +152,6 @@ class Jobs(Section):
     workers: Annotated[int, Field(ge=0, le=4096)]
 
 
-class Data(Section):
-    """Which data sets stage 00 prepares."""
-
-    datasets: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^\w+$")], ...],
-        Field(min_length=1),
-        AfterValidator(distinct),
-    ]
-
-
 def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     """Return the content of `params.yaml` as plain values, its outline checked.
 

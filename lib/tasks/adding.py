@@ -66,8 +66,3 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
         inputs[each, place, 1] = 1
         targets += inputs[each, place, 0]
     return Part(inputs, targets[:, None])
-
-
-def mean_input(time_steps: int) -> tuple[float, float]:
-    """Return the expected value and mark of an input, over positions and sequences."""
-    return 0.5, 2 / time_steps
