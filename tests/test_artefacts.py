@@ -5,6 +5,7 @@ import json
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+import xarray as xr
 
 from lib.plotting import use_style
 from lib.results.artefacts import Artefacts
@@ -139,3 +140,10 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
     saved = pd.read_csv(made.tables / "own-claims.csv")
     assert saved.loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
     assert json.loads((made.tables / "own-claims.json").read_text())["kind"] == "claims"
+
+
+def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
+    ds = xr.Dataset(attrs={"schema": "made_up/1", "profile": "simulated", "settings": "{}"})
+    made = Artefacts(tmp_path, notebook="25_x", result_set="simulated", ds=ds, runs=1)
+    path = made.save_table(pd.DataFrame({"a": [1]}), "own-x", caption="One.")
+    assert "learned" not in json.loads(path.with_suffix(".json").read_text("utf-8"))

@@ -62,7 +62,7 @@ class Artefacts:
             raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
-        self.learned = ds is not None and networks_learned(ds)
+        self.learned = ds is not None and networks_learned(ds) is True
         self.stand_in = ds is not None and stands_in(ds)
         self.published_scale = published_scale
         made = resolve(out) / "made" / notebook / result_set
