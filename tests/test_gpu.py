@@ -147,7 +147,8 @@ def run_without(missing, *command, path=""):
     return subprocess.run(
         [sys.executable, "-c", program, ",".join(missing), *command],
         cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(path)},
+        # Plugins of pytest that are installed here are not on a box, either.
+        env=os.environ | {"PYTHONPATH": str(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
