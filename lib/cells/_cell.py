@@ -227,27 +227,37 @@ class Cell(nn.Module):
             if not met:
                 raise ValueError(f"{self.name}: expected {expected}, got {got}{advice}")
 
-        p, weight, shape = self.input_size, next(self.parameters()), tuple(u.shape)
-        fits = u.dim() == 3 and u.shape[2] == p
-        expect(fits, f"input (time, batch, input) with input={p}", shape)
-        expect(u.shape[0] > 0 and u.shape[1] > 0, "at least one time step and one sequence", shape)
-        wide, here = weight.dtype, (weight.dtype, weight.device)
-        known = wide in (torch.float32, torch.float64)
-        advice = "; convert the cell with cell.float()"
-        expect(known, "weights of torch.float32 or torch.float64", wide, advice)
-        where, got = f"{wide} on {weight.device}", f"{u.dtype} on {u.device}"
-        expect((u.dtype, u.device) == here, f"input of {where}", got, "; convert it with u.to(...)")
-        if u.device.type == "cpu" and not u.requires_grad and not u.isfinite().all():
-            got = f"{int((~u.isfinite()).sum())} of {u.numel()} values that are NaN or infinite"
+        p, d, weight = self.input_size, self.hidden_size, next(self.parameters())
+        expect(
+            u.dim() == 3 and u.shape[2] == p,
+            f"input (time, batch, input) with input={p}",
+            tuple(u.shape),
+        )
+        expect(0 not in u.shape, "at least one time step and one sequence", tuple(u.shape))
+        expect(
+            weight.dtype in (torch.float32, torch.float64),
+            "weights of torch.float32 or torch.float64",
+            weight.dtype,
+            "; convert the cell with cell.float()",
+        )
+        expect(
+            (u.dtype, u.device) == (weight.dtype, weight.device),
+            f"input of {weight.dtype} on {weight.device}",
+            f"{u.dtype} on {u.device}",
+            "; convert it with u.to(...)",
+        )
+        if u.device.type == "cpu" and not u.requires_grad and not (finite := u.isfinite()).all():
+            got = f"{int((~finite).sum())} of {u.numel()} values that are NaN or infinite"
             advice = "; find where they come from, or mask them with u.nan_to_num()"
             expect(False, "finite input", got, advice)
         if state is not None:
-            each = (u.shape[1], self.hidden_size)
-            fits = len(state) == self.states and all(
-                part.shape == each and part.dtype == wide for part in state
+            each = (u.shape[1], d)
+            expect(
+                len(state) == self.states
+                and all(part.shape == each and part.dtype == weight.dtype for part in state),
+                f"{self.states} state tensor(s) of shape {each} and {weight.dtype}",
+                ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none",
             )
-            got = ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none"
-            expect(fits, f"{self.states} state tensor(s) of shape {each} and {wide}", got)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"

@@ -59,6 +59,12 @@ def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
     return weights.alpha * s + s @ weights.H.T @ weights.V.T
 
 
+def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
+    """Return what phi is applied to, for the rows of s and of W x + b, (batch, d)."""
+    a = multiply(weights, s) + from_u
+    return multiply(weights, a) if weights.form == 8 else a  # (8)
+
+
 class NoEquilibriumError(ValueError):
     """The inner iteration did not settle."""
 
@@ -83,8 +89,7 @@ def equilibrium(
     g, residuals = h, []
     while len(residuals) < steps:
         s = g + weights.sign * h
-        a = multiply(weights, s) + from_u
-        change = weights.phi(multiply(weights, a) if weights.form == 8 else a) - weights.alpha * s
+        change = weights.phi(argument(weights, s, from_u)) - weights.alpha * s
         residuals.append(change.abs().max().item())
         if residuals[-1] <= tolerance:
             return g
@@ -158,9 +163,7 @@ class IncrementalRNN(Cell, name="irnn"):
         g, from_u = torch.zeros_like(h) if weights.from_zero else h, u @ W.T + b
         for eta_i in eta.unbind(0):
             s = g + sign * h
-            a = multiply(weights, s) + from_u
-            a = multiply(weights, a) if weights.form == 8 else a  # (8)
-            g = g + eta_i * (weights.phi(a) - alpha * s)  # (5)
+            g = g + eta_i * (weights.phi(argument(weights, s, from_u)) - alpha * s)  # (5)
         return (g, *(part + 1 for part in k))
 
     def start_text(self) -> None:
