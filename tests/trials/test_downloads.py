@@ -19,7 +19,7 @@ from lib.tasks.sources import _fetch, texts
 from lib.tasks.sources._fetch import (
     ChecksumError,
     DownloadError,
-    fetch_pinned,
+    fetch,
     from_publisher,
     read_or_remove,
     unpacked,
@@ -203,7 +203,7 @@ def test_records_of_hashes_are_files(trials, draw, publisher, tmp_path):
         what = _in_the_way(draw, folder / f"{name}.sha256", target)
         trials.refuse(
             what,
-            lambda: fetch_pinned("eigenworms", name).read_bytes(),
+            lambda: fetch("eigenworms", name).read_bytes(),
             ChecksumError,
             DownloadError,
             right=b"content".__eq__,
