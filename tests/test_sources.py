@@ -21,7 +21,6 @@ from sklearn.model_selection import train_test_split
 
 from lib.paths import ROOT
 from lib.results.names import label
-from lib.run.params import read_params
 from lib.tasks import load_prepared
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.series import Series, ts_lines
@@ -32,7 +31,6 @@ from lib.tasks.sources import (
     activities,
     images,
     prepare,
-    source_names,
     speech,
     texts,
     vitals,
@@ -42,7 +40,6 @@ from lib.tasks.sources import (
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, fetch, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
 from lib.tasks.standins.tone_words import write_archive
-from lib.training.profile import load_profile
 
 RIGHT = sha256(b"content")
 
@@ -140,14 +137,12 @@ def published(publisher, monkeypatch):
 # ------------------------------------------------------------------------------- the registry
 
 
-def test_every_row_has_a_reader_and_every_profile_finds_its_own(tmp_path):
+def test_every_row_has_a_reader_a_label_and_checksums(tmp_path):
     assert {row["reader"] for row in SETS.values()} <= set(READERS)
     assert all(label(name) != name for name in SETS)
     stated = [row.get(group, {}) for row in ORIGINS.values() for group in ("files", "contents")]
     known = r"[0-9a-f]{64}|first seen|"
     assert all(re.fullmatch(known, one) for part in stated for one in part.values())
-    for profile in read_params()["profiles"]:
-        assert set(load_profile(profile).datasets) <= set(source_names())
     with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits", tmp_path)
 

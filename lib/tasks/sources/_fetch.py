@@ -78,7 +78,7 @@ def fetch(origin: str, name: str) -> Path:
             f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
         )
     if sha256:
-        check_file(file, sha256, f"{origin}/{name}")
+        _compare(_sha256(file), sha256, f"{origin}/{name}")
     elif stated.get(name):
         write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
     return file
@@ -107,7 +107,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         try:
             _download(address, part)
             if sha256:  # here and not by pooch, so that the sentence is the mirror's
-                check_file(part, sha256, name)
+                _compare(_sha256(part), sha256, name)
         except ChecksumError:
             part.unlink()
             raise
@@ -211,17 +211,13 @@ def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") 
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
-def check_file(file: Path, sha256: str, name: str) -> None:
-    """Raise `ChecksumError` unless the file has the SHA-256; files larger than the memory are no trouble."""
-    _compare(_sha256(file), sha256, name)
-
-
 def _sha256(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _compare(found: str, sha256: str, name: str) -> None:
+    """Raise `ChecksumError` unless both are equal."""
     if found != sha256:
         raise ChecksumError(
             f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
