@@ -1,48 +1,55 @@
-"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of images and texts.
+"""Where data come from: checksums, mirrors, downloads, archives, and what each reader makes of small files.
 
 Downloads are real ones, from a server on the loopback interface; the publishers are never asked.
 """
 
-import gzip
-import hashlib
 import io
 import os
 import re
 import subprocess
 import sys
-import tarfile
 import textwrap
 import threading
-import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from archives import npz, packed, rows, sha256, tarred, zipped
 from PIL import Image
+from sklearn.model_selection import train_test_split
 
 from lib.paths import ROOT
 from lib.results.names import label
-from lib.run.params import read_params
 from lib.tasks import load_prepared
 from lib.tasks.formats import FormatError
+from lib.tasks.formats.series import Series, ts_lines
+from lib.tasks.formats.sound import log_mel, wav_bytes
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from lib.tasks.sources import _fetch, images, prepare, source_names, texts
-from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
+from lib.tasks.sources import (
+    _fetch,
+    activities,
+    images,
+    prepare,
+    speech,
+    texts,
+    vitals,
+    word_vectors,
+    worms,
+)
+from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, fetch, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
-from lib.training.profile import load_profile
+from lib.tasks.standins.tone_words import write_archive
+
+RIGHT = sha256(b"content")
 
 
-def _sha256(content):
-    return hashlib.sha256(content).hexdigest()
+def _rng():
+    return np.random.default_rng(0)
 
 
-@pytest.fixture
-def mirror(tmp_path, monkeypatch):
-    folder = tmp_path / "mirror"
-    folder.mkdir()
-    monkeypatch.setenv(MIRROR, str(folder))
-    return folder
+def _files(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
 @pytest.fixture
@@ -54,8 +61,28 @@ def raw(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def publisher(tmp_path, monkeypatch):
-    """A publisher's folder and its address; requests counts what was asked for."""
+def mirror(raw, tmp_path, monkeypatch):
+    """Put files into the mirror that is set from then on, and their checksums into the table."""
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    monkeypatch.setenv(MIRROR, str(folder))
+
+    def put(origin, contents, group="mirrored"):
+        monkeypatch.setenv(MIRROR, str(folder))
+        for name, content in contents.items():
+            (folder / origin).mkdir(exist_ok=True)
+            (folder / origin / name).write_bytes(content)
+        if group:
+            stated = {name: sha256(content) for name, content in contents.items()}
+            monkeypatch.setitem(ORIGINS[origin], group, stated)
+        return folder / origin
+
+    return put
+
+
+@pytest.fixture
+def publisher(raw, tmp_path, monkeypatch):
+    """A publisher's folder and its address; `asked` has what was asked for."""
     folder = tmp_path / "publisher"
     folder.mkdir()
     asked = []
@@ -88,37 +115,34 @@ def publisher(tmp_path, monkeypatch):
     thread.join()
 
 
-def _files(folder):
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+@pytest.fixture
+def published(publisher, monkeypatch):
+    """Let an origin's publisher hand out a file, by its own name; no mirror is set from then on. `contents` are those stated of it."""
 
+    def put(origin, content, contents=None):
+        monkeypatch.delenv(MIRROR, raising=False)
+        (name,) = ORIGINS[origin]["published"]
+        (publisher[0] / name).write_bytes(content)
+        monkeypatch.setitem(ORIGINS[origin], "address", publisher[1])
+        if contents is None:
+            monkeypatch.setitem(ORIGINS[origin], "published", {name: sha256(content)})
+        else:
+            stated = {key: sha256(one) for key, one in contents.items()}
+            monkeypatch.setitem(ORIGINS[origin], "contents", stated)
+        return f"{origin}/{name}"
 
-def _state(monkeypatch, origin, group, contents):
-    """Let the table state the checksums of these contents, none where a content is None."""
-    stated = {name: _sha256(content) if content else "" for name, content in contents.items()}
-    monkeypatch.setitem(ORIGINS[origin], group, stated)
-
-
-def _mirrored(mirror, monkeypatch, origin, contents, group="mirrored"):
-    """Put files into the mirror, and their checksums into the table."""
-    (mirror / origin).mkdir(exist_ok=True)
-    for name, content in contents.items():
-        (mirror / origin / name).write_bytes(content)
-    _state(monkeypatch, origin, group, contents)
+    return put
 
 
 # ------------------------------------------------------------------------------- the registry
 
 
-def test_every_row_has_a_reader_and_every_profile_finds_its_own():
+def test_every_row_has_a_reader_a_label_and_checksums(tmp_path):
     assert {row["reader"] for row in SETS.values()} <= set(READERS)
     assert all(label(name) != name for name in SETS)
     stated = [row.get(group, {}) for row in ORIGINS.values() for group in ("files", "contents")]
-    assert all(re.fullmatch(r"[0-9a-f]{64}|", one) for part in stated for one in part.values())
-    for profile in read_params()["profiles"]:
-        assert set(load_profile(profile).datasets) <= set(source_names())
-
-
-def test_an_unknown_data_set_is_refused(tmp_path):
+    known = r"[0-9a-f]{64}|first seen|"
+    assert all(re.fullmatch(known, one) for part in stated for one in part.values())
     with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits", tmp_path)
 
@@ -126,69 +150,47 @@ def test_an_unknown_data_set_is_refused(tmp_path):
 # ------------------------------------------------------------------------------- downloads
 
 
-def test_a_download_is_kept_and_not_repeated(raw, publisher):
-    folder, address, asked = publisher
-    (folder / "a.gz").write_bytes(b"content")
-    for _ in range(2):
-        path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
-        assert path.read_bytes() == b"content"
-    assert asked == ["/a.gz"]
-    assert _files(raw) == ["toy/a.gz"]
-
-
-@pytest.mark.parametrize("content", [b"cont", b"altered"], ids=["truncated", "altered"])
-def test_a_wrong_download_is_named_and_not_kept(raw, publisher, content):
-    folder, address, _ = publisher
-    (folder / "a.gz").write_bytes(content)
-    with pytest.raises(ChecksumError) as error:
-        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
-    sentence = str(error.value)
-    assert sentence.startswith(f"a.gz: expected SHA-256 {_sha256(b'content')}, ")
-    assert f"found {_sha256(content)}; " in sentence
-    assert "download it again" in sentence
-    assert _files(raw) == []
-
-
-def test_a_file_altered_on_disk_is_downloaded_again(raw, publisher):
-    folder, address, _ = publisher
-    (folder / "a.gz").write_bytes(b"content")
-    path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
-    path.write_bytes(b"con")
-    assert from_publisher(address + "a.gz", _sha256(b"content"), "toy").read_bytes() == b"content"
-
-
 def _left_part(raw, content):
     (raw / "toy").mkdir(parents=True)
     (raw / "toy" / ".a.gz.part").write_bytes(content)
 
 
-def test_a_download_goes_on_where_the_last_attempt_ended(raw, publisher):
-    folder, address, asked = publisher
+@pytest.mark.parametrize(
+    ("left", "checksum", "asked"),
+    [
+        (None, RIGHT, ["/a.gz"]),
+        (b"con", RIGHT, ["/a.gz bytes=3-"]),
+        (b"oth", "", ["/a.gz"]),  # nothing could tell whether the parts fit
+    ],
+)
+def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, checksum, asked):
+    folder, address, requests = publisher
     (folder / "a.gz").write_bytes(b"content")
-    _left_part(raw, b"con")
-    path = from_publisher(address + "a.gz", _sha256(b"content"), "toy")
-    assert path.read_bytes() == b"content"
-    assert asked == ["/a.gz bytes=3-"]
-    assert _files(raw) == ["toy/a.gz"]
+    if left:
+        _left_part(raw, left)
+    for _ in range(2):
+        path = from_publisher(address + "a.gz", checksum, "toy")
+        assert path.read_bytes() == b"content"
+    assert (requests, _files(raw)) == (asked, ["toy/a.gz"])
+    if checksum:  # a file altered on disk is downloaded again
+        path.write_bytes(b"con")
+        assert from_publisher(address + "a.gz", checksum, "toy").read_bytes() == b"content"
 
 
-def test_a_part_of_another_file_is_gone_on_from_once(raw, publisher):
-    folder, address, asked = publisher
-    (folder / "a.gz").write_bytes(b"content")
-    _left_part(raw, b"oth")
-    with pytest.raises(ChecksumError, match="run again to download it again"):
-        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+@pytest.mark.parametrize(
+    ("served", "left"), [(b"cont", None), (b"altered", None), (b"content", b"oth")]
+)
+def test_a_wrong_download_is_named_and_not_kept(raw, publisher, served, left):
+    folder, address, _ = publisher
+    (folder / "a.gz").write_bytes(served)
+    if left:
+        _left_part(raw, left)
+    wrong = sha256(left + served[len(left) :] if left else served)
+    with pytest.raises(ChecksumError, match=rf"a.gz: expected SHA-256 {RIGHT}, found {wrong}; .*"):
+        from_publisher(address + "a.gz", RIGHT, "toy")
     assert _files(raw) == []
-    assert from_publisher(address + "a.gz", _sha256(b"content"), "toy").read_bytes() == b"content"
-    assert asked == ["/a.gz bytes=3-", "/a.gz"]
-
-
-def test_without_a_checksum_every_download_is_a_whole_one(raw, publisher):
-    folder, address, asked = publisher
     (folder / "a.gz").write_bytes(b"content")
-    _left_part(raw, b"oth")
-    assert from_publisher(address + "a.gz", None, "toy").read_bytes() == b"content"
-    assert asked == ["/a.gz"]
+    assert from_publisher(address + "a.gz", RIGHT, "toy").read_bytes() == b"content"
 
 
 @pytest.mark.parametrize(
@@ -198,52 +200,40 @@ def test_without_a_checksum_every_download_is_a_whole_one(raw, publisher):
         ("PATIENCE", -1.0, "a.gz took longer than -1 s; run again", ["toy/.a.gz.part"]),
     ],
 )
-def test_a_download_is_bounded_in_size_and_time(
-    raw, publisher, monkeypatch, limit, value, sentence, left
-):
-    folder, address, _ = publisher
-    (folder / "a.gz").write_bytes(b"content")
+def test_a_download_is_bounded(raw, publisher, monkeypatch, limit, value, sentence, left):
+    (publisher[0] / "a.gz").write_bytes(b"content")
     monkeypatch.setattr(_fetch, limit, value)
     with pytest.raises(DownloadError, match=sentence):
-        from_publisher(address + "a.gz", _sha256(b"content"), "toy")
+        from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
     assert _files(raw) == left
-
-
-def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(10_000)))
-    assert _fetch.unpacked(tmp_path / "a.gz", 10_000) == bytes(10_000)
-    with pytest.raises(ChecksumError, match="cannot be unpacked .it holds more than 9999 bytes"):
-        _fetch.unpacked(tmp_path / "a.gz", 9_999)
 
 
 def test_a_publisher_without_the_file_or_out_of_reach(raw, publisher):
     with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
-        from_publisher(publisher[1] + "b.gz", "0" * 64, "toy")
+        from_publisher(publisher[1] + "b.gz", RIGHT, "toy")
     with pytest.raises(DownloadError, match=f"ConnectionError.*set {MIRROR} to a folder"):
-        from_publisher("http://127.0.0.1:9/a.gz", "0" * 64, "toy")
+        from_publisher("http://127.0.0.1:9/a.gz", RIGHT, "toy")
     assert _files(raw) == []
 
 
-@pytest.mark.parametrize("sha256", ["", _sha256(b"content")])
+@pytest.mark.parametrize("checksum", ["", RIGHT])
 @pytest.mark.parametrize(
     ("name", "make", "sentence"),
     [
-        (".a.gz.part", "link", "a.gz.part is no file of its own but a link or a folder; remove"),
-        (".a.gz.part", "folder", "a.gz.part is no file of its own but a link or a folder; remove"),
+        (".a.gz.part", "link", "a.gz.part is no file of its own but a link, a folder or a pipe"),
+        (".a.gz.part", "folder", "a.gz.part is no file of its own but a link, a folder or a pipe"),
         (".a.gz.part", "pipe", "a.gz.part is no file of its own"),
-        ("a.gz", "folder", "a.gz is no file but a folder or a pipe; remove it"),
-        ("a.gz", "pipe", "a.gz is no file but a folder or a pipe; remove it"),
+        ("a.gz", "folder", "a.gz is no file but a link, a folder or a pipe; remove it"),
+        ("a.gz", "pipe", "a.gz is no file but a link, a folder or a pipe; remove it"),
         ("", "file", "a.gz could not be kept in .*/toy"),
     ],
 )
 def test_what_lies_in_the_way_of_a_download_is_not_written_through(
-    raw, publisher, tmp_path, name, make, sentence, sha256
+    raw, publisher, tmp_path, name, make, sentence, checksum
 ):
-    folder, address, _ = publisher
-    (folder / "a.gz").write_bytes(b"content")
-    precious = tmp_path / "precious"
+    (publisher[0] / "a.gz").write_bytes(b"content")
+    precious, place = tmp_path / "precious", raw / "toy" / name
     precious.write_bytes(b"con")
-    place = raw / "toy" / name
     place.parent.mkdir(parents=True)
     {
         "link": lambda: place.symlink_to(precious),
@@ -252,7 +242,7 @@ def test_what_lies_in_the_way_of_a_download_is_not_written_through(
         "file": lambda: place.write_bytes(b"no folder"),
     }[make]()
     with pytest.raises(DownloadError, match=sentence):
-        from_publisher(address + "a.gz", sha256, "toy")
+        from_publisher(publisher[1] + "a.gz", checksum, "toy")
     assert precious.read_bytes() == b"con"
 
 
@@ -265,50 +255,62 @@ _FULL = """
     from lib.tasks.sources import _fetch
 
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    folder = Path(sys.argv[1])
-    _fetch.DATA = folder
+    folder, address, checksum = sys.argv[1:]
+    _fetch.DATA = Path(folder)
     part = np.random.default_rng(0).integers(0, 256, (100, 784, 1)), np.arange(100) % 2
     ds = prepared_dataset("noise", part, part, kind="pixels", source="", outputs=2, valid_max=255)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-    try:
-        {action}
-    except OSError as error:
-        print(error)
+    for fill in (lambda: save_prepared(ds, folder), lambda: _fetch.from_publisher(address, checksum, "toy")):
+        try:
+            fill()
+        except OSError as error:
+            print(error)
 """
 
 
-def _on_a_full_disk(action, folder, *arguments):
-    script = textwrap.dedent(_FULL).replace("{action}", action)
+def test_a_full_disk_leaves_neither_a_prepared_file_nor_a_download(tmp_path, publisher):
+    (publisher[0] / "a.gz").write_bytes(bytes(100_000))
+    arguments = [str(tmp_path / "full"), publisher[1] + "a.gz", sha256(bytes(100_000))]
     done = subprocess.run(
-        [sys.executable, "-c", script, str(folder), *arguments],
+        [sys.executable, "-c", textwrap.dedent(_FULL), *arguments],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout
+    kept, downloaded = done.stdout.splitlines()
+    assert re.search(r"noise.nc could not be written \(.*\); make room and run again", kept)
+    assert re.search(r"a.gz could not be kept in .* \(File too large\); make room", downloaded)
+    assert _files(tmp_path / "full") == []
 
 
-def test_a_full_disk_leaves_no_prepared_file(tmp_path):
-    said = _on_a_full_disk("save_prepared(ds, folder)", tmp_path)
-    assert re.search(r"noise.nc could not be written \(.*\); make room and run again", said)
-    assert _files(tmp_path) == []
+def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
+    (tmp_path / "a.gz").write_bytes(packed(bytes(10_000)))
+    assert _fetch.unpacked(tmp_path / "a.gz", 10_000) == bytes(10_000)
+    with pytest.raises(ChecksumError, match="cannot be unpacked .it holds more than 9999 bytes"):
+        _fetch.unpacked(tmp_path / "a.gz", 9_999)
 
 
-def test_a_full_disk_leaves_no_download(tmp_path, publisher):
-    folder, address, _ = publisher
-    content = bytes(100_000)
-    (folder / "a.gz").write_bytes(content)
-    target = tmp_path / "full"
-    said = _on_a_full_disk(
-        "_fetch.from_publisher(sys.argv[2], sys.argv[3], 'toy')",
-        target,
-        address + "a.gz",
-        _sha256(content),
-    )
-    assert re.search(r"a.gz could not be kept in .* \(File too large\); make room", said)
-    assert _files(target) == []
+def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, raw, tmp_path):
+    folder, record = mirror("eigenworms", {}, None), raw / "eigenworms" / "EigenWorms.zip.sha256"
+    for _ in range(2):
+        mirror("eigenworms", {"EigenWorms.zip": b"content"}, None)
+        assert fetch("eigenworms", "EigenWorms.zip").read_bytes() == b"content"
+    mirror("eigenworms", {"EigenWorms.zip": b"second"}, None)
+    with pytest.raises(
+        ChecksumError, match=rf"eigenworms/EigenWorms.zip: expected SHA-256 {RIGHT}"
+    ):
+        fetch("eigenworms", "EigenWorms.zip")
+    record.unlink()
+    record.mkdir()
+    with pytest.raises(DownloadError, match=r"sha256 is no file but .* pipe; remove"):
+        fetch("eigenworms", "EigenWorms.zip")
+    # Its content is no archive: what lies in the mirror is refused and stays.
+    record.rmdir()
+    with pytest.raises(FormatError, match=r"EigenWorms.zip: expected a zip or tar archive"):
+        prepare("eigenworms", tmp_path)
+    assert (folder / "EigenWorms.zip").exists()
 
 
 # ------------------------------------------------------------------------------- mirrors
@@ -323,47 +325,30 @@ def test_a_mirror_that_is_no_folder_or_has_no_such_file(mirror, tmp_path, monkey
     assert not (tmp_path / "out").exists()
 
 
-FIRST_FILES = {
-    "mnist": "mnist/train-images-idx3-ubyte.gz",
-    "fashion_mnist": "fashion_mnist/train-images-idx3-ubyte.gz",
-    "cifar10": "cifar10/cifar10_train_jpeg.npz",
-    "imdb": "imdb/aclImdb_train.txt.gz",
-    "ptb_words": "ptb/ptb.train.txt.gz",
-    "har2": "hapt/hapt_raw.npz",
-    "dsa19": "dsa/dsa_every4th_segment.npz",
-    "heart_rate": "bidmc/bidmc_53x480s.npz",
-    "keywords12": "speech_commands/speech_commands_v0.02.tar.gz",
-}
-
-
-@pytest.mark.parametrize("name", FIRST_FILES)
-def test_an_altered_file_in_the_mirror_is_named_and_stays(name, mirror, tmp_path):
-    path = mirror / FIRST_FILES[name]
-    path.parent.mkdir()
-    path.write_bytes(b"altered")
-    with pytest.raises(ChecksumError) as error:
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("mnist", "mnist/train-images-idx3-ubyte.gz"),
+        ("cifar10", "cifar10/cifar10_train_jpeg.npz"),
+        ("imdb", "imdb/aclImdb_train.txt.gz"),
+        ("ptb_words", "ptb/ptb.train.txt.gz"),
+        ("har2", "hapt/hapt_raw.npz"),
+        ("dsa19", "dsa/dsa_every4th_segment.npz"),
+        ("heart_rate", "bidmc/bidmc_53x480s.npz"),
+        ("keywords12", "speech_commands/speech_commands_v0.02.tar.gz"),
+        ("reuters", "reuters/reut2-000.sgm.gz"),
+    ],
+)
+def test_an_altered_file_in_the_mirror_is_named_and_stays(name, file, mirror, tmp_path):
+    origin, file = file.split("/")
+    content = b"altered" if name != "reuters" else packed("altered")[:20]
+    sentence = r"reut2-000.sgm.gz cannot be unpacked .* replace it"
+    if name != "reuters":
+        sentence = rf"{origin}/{file}: expected SHA-256 \w+, found {sha256(content)}"
+    path = mirror(origin, {file: content}, None) / file
+    with pytest.raises(ChecksumError, match=sentence):
         prepare(name, tmp_path / "out")
-    assert str(error.value).startswith(f"{FIRST_FILES[name]}: expected SHA-256 ")
-    assert _sha256(b"altered") in str(error.value)
-    assert path.exists()
-    assert not (tmp_path / "out").exists()
-
-
-def _reuters_mirror(mirror, contents):
-    (mirror / "reuters").mkdir()
-    for i in range(22):
-        packed = gzip.compress(contents(i), mtime=0)
-        (mirror / "reuters" / f"reut2-{i:03}.sgm.gz").write_bytes(packed)
-
-
-def test_an_altered_or_truncated_text_in_the_mirror_is_named(mirror, tmp_path):
-    _reuters_mirror(mirror, lambda i: b"altered")
-    with pytest.raises(ChecksumError, match=r"reut2-000.sgm: expected SHA-256 0ec5.*, found"):
-        prepare("reuters", tmp_path / "out")
-    path = mirror / "reuters" / "reut2-000.sgm.gz"
-    path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(ChecksumError, match=r"reut2-000.sgm.gz cannot be unpacked .* replace it"):
-        prepare("reuters", tmp_path / "out")
+    assert path.exists() and not (tmp_path / "out").exists()
 
 
 # ------------------------------------------------------------------------------- images
@@ -371,17 +356,17 @@ def test_an_altered_or_truncated_text_in_the_mirror_is_named(mirror, tmp_path):
 
 def _idx(array):
     header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
-    return gzip.compress(header + array.astype(np.uint8).tobytes(), mtime=0)
+    return packed(header + array.astype(np.uint8).tobytes())
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
-def test_idx_images_become_rows_of_pixels(name, mirror, tmp_path, monkeypatch):
+def test_idx_images_become_rows_of_pixels(name, mirror, tmp_path):
     drawn = np.arange(12).reshape(2, 2, 3) * 20
     contents = {
         file: _idx(drawn if "images" in file else np.array([1, 0]))
         for file in ORIGINS[name]["files"]
     }
-    _mirrored(mirror, monkeypatch, name, contents, "files")
+    mirror(name, contents, "files")
     ds = load_file(prepare(name, tmp_path))
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
     assert ds["target"].values.tolist() == [1, 0, 1, 0]
@@ -391,9 +376,9 @@ def test_idx_images_become_rows_of_pixels(name, mirror, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "error", "sentence"),
     [
-        (gzip.compress(b""), ValueError, "is no idx file"),
-        (gzip.compress(b"\0\0\x0d\x01\0\0\0\0"), ValueError, "is no idx file"),
-        (gzip.compress(b"\0\0\x08\x01\0\0\0\x05abc"), ValueError, "expected 5 values, got 3"),
+        (packed(b""), ValueError, "is no idx file"),
+        (packed(b"\0\0\x0d\x01\0\0\0\0"), ValueError, "is no idx file"),
+        (packed(b"\0\0\x08\x01\0\0\0\x05abc"), ValueError, "expected 5 values, got 3"),
         (_idx(np.arange(50))[:30], ChecksumError, r"labels.gz cannot be unpacked"),
     ],
 )
@@ -404,108 +389,60 @@ def test_what_is_no_idx_file_is_refused(content, error, sentence, tmp_path):
         images.read_idx(path)
 
 
-def _tar(path, members):
-    with tarfile.open(path, "w:gz") as tar:
-        for name, content in members:
-            info = tarfile.TarInfo(name)
-            if isinstance(content, str):  # a link, maybe out of the archive
-                info.type, info.linkname = tarfile.SYMTYPE, content
-                tar.addfile(info)
-            else:
-                info.size = len(content)
-                tar.addfile(info, io.BytesIO(content))
-
-
-def _served(origin, name, publisher, monkeypatch, stated=True):
-    """Let an origin's publisher be the local one; of some archives no checksum is stated."""
-    folder, address, _ = publisher
-    monkeypatch.setitem(ORIGINS[origin], "address", address)
-    content = (folder / name).read_bytes() if stated else None
-    _state(monkeypatch, origin, "published", {name: content})
-
-
-def test_cifar10_from_the_publisher(raw, publisher, tmp_path, monkeypatch):
-    planes = np.random.default_rng(0).integers(0, 256, (6, 3, 32, 32), dtype=np.uint8)
-    members = [
-        (f"cifar-10-batches-bin/{name}.bin", bytes([i]) + planes[i].tobytes())
-        for i, name in enumerate([*images.BATCHES, images.TEST])
-    ]
-    name = "cifar-10-binary.tar.gz"
-    _tar(publisher[0] / name, members)
-    _served("cifar10", name, publisher, monkeypatch)
-    ds = load_file(prepare("cifar10", tmp_path / "out"))
-    assert ds["inputs"].shape == (6, 1024, 3)
-    assert ds["target"].values.tolist() == [0, 1, 2, 3, 4, 5]
-    # Row 2, column 5 of the third image: red, green, blue.
-    assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[2, :, 2, 5].tolist()
-    assert ds.attrs["substitute"] == ""
-    assert _files(raw) == [f"cifar10/{name}"]
-
-
-def _npz(**arrays):
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def _jpeg(grey):
-    stream = io.BytesIO()
-    Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
-    return stream.getvalue()
-
-
-def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path, monkeypatch):
-    streams = [_jpeg(grey) for grey in (0, 255)]
-    content = _npz(
-        jpeg=np.frombuffer(b"".join(streams), np.uint8),
-        offsets=np.cumsum([0, *map(len, streams)]),
-        labels=np.array([3, 7], np.uint8),
-    )
-    names = [f"cifar10_{part}_jpeg.npz" for part in ("train", "test")]
-    _mirrored(mirror, monkeypatch, "cifar10", dict.fromkeys(names, content))
-    ds = load_file(prepare("cifar10", tmp_path))
-    assert ds["target"].values.tolist() == [3, 7, 3, 7]
-    assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
-    assert "JPEG" in ds.attrs["substitute"]
-    pickled = _npz(jpeg=np.array([{}], object), offsets=np.array([0]), labels=np.array([0]))
-    _mirrored(mirror, monkeypatch, "cifar10", dict.fromkeys(names, pickled))
-    with pytest.raises(ValueError, match=r"allow_pickle=False"):
-        prepare("cifar10", tmp_path)
-
-
-def test_the_exact_images_are_the_same_from_mirror_and_publisher(
-    mirror, publisher, tmp_path, monkeypatch, request
+def test_cifar10_exact_from_the_mirror_is_part_of_the_publishers(
+    mirror, published, raw, tmp_path, monkeypatch
 ):
     for name, value in (("FIRST_OF_ONE", 3), ("FIRST_OF_OTHERS", 2), ("A_FILE", 4)):
         monkeypatch.setattr(images, name, value)
-    rng = np.random.default_rng(0)
-    planes = rng.integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
-    labels = rng.integers(0, 10, (6, 4), dtype=np.uint8)
+    planes = _rng().integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
+    labels = _rng().integers(0, 10, (6, 4), dtype=np.uint8)
     pictures = planes.transpose(0, 1, 3, 4, 2)
-    first = _npz(images=pictures[0, :3], labels=labels[0, :3])
-    heads = _npz(
+    heads = npz(
         train_images=pictures[1:5, :2].reshape(-1, 32, 32, 3),
         train_labels_all=labels[:5].ravel(),
         test_images=pictures[5, :2],
         test_labels_all=labels[5],
     )
+    first = npz(images=pictures[0, :3], labels=labels[0, :3])
     files = {"cifar10_train_first4000_exact.npz": first, "cifar10_heads_exact.npz": heads}
-    _mirrored(mirror, monkeypatch, "cifar10", files)
+    mirror("cifar10", files)
     mirrored = prepare("cifar10_exact", tmp_path / "a")
-    request.getfixturevalue("raw")
-    members = [
-        (
-            f"cifar-10-batches-bin/{name}.bin",
-            b"".join(
-                bytes([one]) + p.tobytes() for one, p in zip(labels[k], planes[k], strict=True)
-            ),
-        )
+    records = np.concatenate([labels[..., None], planes.reshape(6, 4, -1)], axis=2)
+    contents = {
+        f"cifar-10-batches-bin/{name}.bin": records[k].tobytes()
         for k, name in enumerate([*images.BATCHES, images.TEST])
-    ]
-    _tar(publisher[0] / "cifar-10-binary.tar.gz", members)
-    _served("cifar10", "cifar-10-binary.tar.gz", publisher, monkeypatch)
+    }
+    name = published("cifar10", tarred(contents))
     assert prepare("cifar10_exact", tmp_path / "b").read_bytes() == mirrored.read_bytes()
     assert load_file(mirrored)["target"].values[3:5].tolist() == labels[1, :2].tolist()
+    ds = load_file(prepare("cifar10", tmp_path))
+    assert ds["inputs"].shape == (24, 1024, 3)
+    assert ds["target"].values.tolist() == labels.ravel().tolist()
+    # Row 2, column 5 of the third image: red, green, blue.
+    assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[0, 2, :, 2, 5].tolist()
+    assert ds.attrs["substitute"] == "" and _files(raw) == [name]
+
+
+def _jpeg(grey):
+    stream = io.BytesIO()
+    Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
+    return np.frombuffer(stream.getvalue(), np.uint8)
+
+
+def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path):
+    streams = [_jpeg(grey) for grey in (0, 255)]
+    offsets, labels = np.cumsum([0, *map(len, streams)]), np.array([3, 7], np.uint8)
+    content = npz(jpeg=np.concatenate(streams), offsets=offsets, labels=labels)
+    names = [f"cifar10_{part}_jpeg.npz" for part in ("train", "test")]
+    mirror("cifar10", dict.fromkeys(names, content))
+    ds = load_file(prepare("cifar10", tmp_path))
+    assert ds["target"].values.tolist() == [3, 7, 3, 7]
+    assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
+    assert "JPEG" in ds.attrs["substitute"]
+    pickled = npz(jpeg=np.array([{}], object), offsets=offsets, labels=labels)
+    mirror("cifar10", dict.fromkeys(names, pickled))
+    with pytest.raises(ValueError, match=r"allow_pickle=False"):
+        prepare("cifar10", tmp_path)
 
 
 def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_path, monkeypatch):
@@ -513,11 +450,11 @@ def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_pa
     path, again = (prepare("digits", tmp_path / name) for name in "ab")
     assert path.read_bytes() == again.read_bytes()
     data = load_prepared(path)
-    assert len(data.train.targets) + len(data.test.targets) == 1797
+    assert len(data.train) + len(data.test) == 1797
     assert data.train.inputs.shape[1:] == (64, 1)
     assert data.noise_inputs == round(1000 * 64 / 784)
     for part in (data.train, data.test):
-        shares = np.bincount(part.targets, minlength=10) / len(part.targets)
+        shares = np.bincount(part.targets, minlength=10) / len(part)
         assert np.abs(shares - 0.1).max() < 0.02
     assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
 
@@ -528,25 +465,14 @@ def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_pa
 def test_words_are_numbered_by_their_frequency_in_the_training_part():
     train, test = texts.encode(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
-    assert train.shape == (2, 500)
-    assert train.dtype == np.int16
-    assert train[0, -4:].tolist() == [START, b, a, b]
-    assert train[1, -4:].tolist() == [START, b, c, a]
+    assert (train.shape, train.dtype) == ((2, 500), np.int16)
+    assert train[:, -4:].tolist() == [[START, b, a, b], [START, b, c, a]]
     assert (train[:, :-4] == PAD).all()
     assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
-    # A vocabulary and a length of its own.
+    # A vocabulary and a length of its own: a longer text keeps its end.
     train, test = texts.encode(["b a b c", "a b"], ["c d"], vocabulary_size=b + 2, length=3)
     assert train.tolist() == [[a, b, UNKNOWN], [1, a, b]]
     assert test.tolist() == [[1, UNKNOWN, UNKNOWN]]
-    assert texts.vocabulary(["b a b c", "a b"], FIRST_WORD + 2) == ["b", "a"]
-
-
-def test_a_long_text_keeps_its_end_and_the_vocabulary_has_ten_thousand_ids():
-    text = " ".join(f"w{i}" for i in range(600))
-    train, _ = texts.encode([text, "w599 w599", "w100 w100"], ["w0"])
-    assert train[0].min() >= FIRST_WORD, "a long text has neither filling nor a start"
-    assert train[0, -1] == train[1, -1]
-    assert train[0, 0] == train[2, -1]
     common = " ".join(f"word{i} word{i}" for i in range(10_000 - FIRST_WORD))
     train, _ = texts.encode([common, "rare word0"], ["word1"])
     assert train.max() == 9_999
@@ -559,53 +485,44 @@ REVIEWS = {
 }
 
 
+def _packed_reviews(parts):
+    return {
+        f"aclImdb_{part}.txt.gz": packed("".join(f"{k}\t{v}\n" for k, v in reviews.items()))
+        for part, reviews in parts.items()
+    }
+
+
 def _imdb_members():
-    return [
-        (f"aclImdb/{part}/{name}.txt", text.encode())
+    return {
+        f"aclImdb/{part}/{name}.txt": text.encode()
         for part, reviews in REVIEWS.items()
         for name, text in reversed(reviews.items())
-    ]
+    }
 
 
-def test_imdb_is_the_same_from_mirror_and_publisher(
-    tmp_path, publisher, mirror, monkeypatch, request
-):
-    contents = {}
-    for part, reviews in REVIEWS.items():
-        lines = "".join(f"{name}\t{text}\n" for name, text in reviews.items())
-        contents[f"aclImdb_{part}.txt.gz"] = gzip.compress(lines.encode(), mtime=0)
-    _mirrored(mirror, monkeypatch, "imdb", contents)
+def test_imdb_is_the_same_from_mirror_and_publisher(mirror, published, raw, tmp_path):
+    mirror("imdb", _packed_reviews(REVIEWS))
     mirrored = prepare("imdb", tmp_path / "mirrored")
     stars = load_file(prepare("imdb_ratings", tmp_path))
     assert stars["target"].values.tolist() == [0, 0, 3, 1, 2]
-    assert stars["inputs"].shape == (5, 300)
-    assert "Yelp" in stars.attrs["substitute"]
-    request.getfixturevalue("raw")
-    others = [
-        ("aclImdb/train/pos/7_9.txt", "/etc/hostname"),
-        ("aclImdb/train/unsup/0_0.txt", b"no label"),
-        ("aclImdb/train/labeledBow.feat", b"1 2:3"),
-    ]
-    name = "aclImdb_v1.tar.gz"
-    _tar(publisher[0] / name, others + _imdb_members())
-    _served("imdb", name, publisher, monkeypatch)
-    before = _files(tmp_path)
-    published = prepare("imdb", tmp_path / "published")
-    assert published.read_bytes() == mirrored.read_bytes()
-    new = sorted(set(_files(tmp_path)) - set(before))
-    assert new == [f"data/raw/imdb/{name}", "published/imdb.nc"]
-    ds = load_file(published)
+    assert stars["inputs"].shape == (5, 300) and "Yelp" in stars.attrs["substitute"]
+    others = {
+        "aclImdb/train/pos/7_9.txt": "/etc/hostname",
+        "aclImdb/train/unsup/0_0.txt": b"no label",
+        "aclImdb/train/labeledBow.feat": b"1 2:3",
+    }
+    name = published("imdb", tarred(others | _imdb_members()))
+    assert prepare("imdb", tmp_path / "b").read_bytes() == mirrored.read_bytes()
+    assert _files(raw) == [name]
+    ds = load_file(mirrored)
     assert ds["target"].values.tolist() == [0, 0, 1, 0, 1]
-    bad = ds["inputs"].values[0, -1]
-    assert ds["inputs"].values[0, -4:].tolist() == [START, bad, ds["inputs"].values[0, -2], bad]
+    _, bad, very, again = ds["inputs"].values[0, -4:].tolist()
+    assert bad == again != very
 
 
 @pytest.mark.parametrize("evil", ["../../pos/8_9.txt", "aclImdb/train/../pos/9_9.txt"])
-def test_an_archive_that_reaches_out_of_its_folder_is_refused(
-    evil, raw, publisher, tmp_path, monkeypatch
-):
-    _tar(publisher[0] / "aclImdb_v1.tar.gz", [(evil, b"evil"), *_imdb_members()])
-    _served("imdb", "aclImdb_v1.tar.gz", publisher, monkeypatch)
+def test_an_archive_that_reaches_out_of_its_folder_is_refused(evil, published, tmp_path):
+    published("imdb", tarred({evil: b"evil"} | _imdb_members()))
     with pytest.raises(FormatError, match="lies outside the archive's folder; refused"):
         prepare("imdb", tmp_path / "out")
     assert not list(tmp_path.rglob("*_9.txt"))
@@ -616,7 +533,7 @@ def _document(number, topics, title, body):
     text = f"<TITLE>{title}</TITLE>\n<BODY>{body}\n&#3;</BODY>" if title else f"&#2;\n{body}\n&#3;"
     return (
         f'<REUTERS TOPICS="YES" NEWID="{number}">\n<TOPICS>{topics}</TOPICS>\n'
-        f"<PLACES><D>usa</D></PLACES>\n<TEXT>{text}</TEXT>\n</REUTERS>\n"
+        f'<PLACES><D>usa</D></PLACES>\n<TEXT TYPE="NORM">{text}</TEXT>\n</REUTERS>\n'
     )
 
 
@@ -633,95 +550,447 @@ def test_a_document_is_its_first_topic_title_and_body():
     assert texts.words(bare) == ["unprocessed", "text"]
 
 
-SGML = [
-    "".join(
+SGML = {
+    f"reut2-{i:03}.sgm": "".join(
         _document(100 * i + k, ["acq" if k % 3 else "earn"], f"caf\xe9 {i}", f"text {k}")
         for k in range(12)
     ).encode("latin-1")
     for i in range(22)
-]
-NAME = "r.zip"
+}
 
 
-@pytest.fixture
-def small_reuters(monkeypatch):
-    names = ORIGINS["reuters"]["contents"]
-    _state(monkeypatch, "reuters", "contents", dict(zip(names, SGML, strict=True)))
-    monkeypatch.setattr(
-        texts, "fetch", lambda o, n: _fetch.fetch(o, NAME if n.endswith(".zip") else n)
+def _reuters(contents):
+    return zipped({"reuters21578.tar.gz": tarred(contents)})
+
+
+def test_reuters_is_the_same_from_mirror_and_publisher(mirror, published, tmp_path):
+    published("reuters", _reuters(SGML), SGML)
+    path = prepare("reuters", tmp_path / "b")
+    folder = mirror(
+        "reuters", {f"{name}.gz": packed(content) for name, content in SGML.items()}, None
     )
-
-
-def _reuters_archive(path, members):
-    _tar(path.with_suffix(".tar.gz"), members)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.write(path.with_suffix(".tar.gz"), "reuters21578.tar.gz")
-
-
-def _sgml_members(contents=SGML):
-    return [(f"reut2-{i:03}.sgm", content) for i, content in enumerate(contents)]
-
-
-def test_reuters_is_the_same_from_mirror_and_publisher(
-    small_reuters, mirror, publisher, tmp_path, monkeypatch, request
-):
-    _reuters_mirror(mirror, SGML.__getitem__)
-    mirrored = prepare("reuters", tmp_path / "mirrored")
-    request.getfixturevalue("raw")
-    _reuters_archive(publisher[0] / NAME, _sgml_members())
-    _served("reuters", NAME, publisher, monkeypatch, stated=False)
-    assert prepare("reuters", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    ds = load_file(mirrored)
+    assert prepare("reuters", tmp_path / "a").read_bytes() == path.read_bytes()
+    ds = load_file(path)
     labels, test = ds["target"].values, ds["split"].values == 1
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
+    (folder / "reut2-003.sgm.gz").write_bytes(packed("altered"))
+    with pytest.raises(ChecksumError, match=r"reut2-003.sgm: expected SHA-256 .*, found"):
+        prepare("reuters", tmp_path / "out")
 
 
-_LOOP = [("reut2-000.sgm", "reut2-001.sgm"), ("reut2-001.sgm", "reut2-000.sgm")]
+_FIRST, _SECOND = list(SGML)[:2]
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("contents", "sentence"),
     [
-        (_sgml_members([b"altered", *SGML[1:]]), "reut2-000.sgm: expected SHA-256"),
-        (
-            _sgml_members(["/etc/hostname", *SGML[1:]]),
-            "r.zip: found .* is no reut2-000.sgm in it.* removed",
-        ),
-        (
-            [*_LOOP, *_sgml_members()[2:]],
-            "r.zip: found .* is no reut2-000.sgm in it.* has been removed",
-        ),
-        (
-            _sgml_members(SGML[:5]),
-            "r.zip: found .* no reut2-005.sgm in it.* has been removed: run again",
-        ),
-        (_sgml_members([bytes(2**26 + 1), *SGML[1:]]), "has more than the 67108864 bytes"),
-        ([("../evil", b"x"), *_sgml_members()], "'../evil' lies outside .* has been removed"),
-        (None, "r.zip: found something else .* has been removed"),
+        (SGML | {_FIRST: b"altered"}, "reut2-000.sgm: expected SHA-256"),
+        (SGML | {_FIRST: "/etc/hostname"}, "zip: found .* is no reut2-000.sgm in it.* removed"),
+        (SGML | {_FIRST: _SECOND, _SECOND: _FIRST}, "is no reut2-000.sgm in it.* been removed"),
+        (dict(list(SGML.items())[:5]), "zip: found .* no reut2-005.sgm .* removed: run again"),
+        (SGML | {_FIRST: bytes(2**26 + 1)}, "has more than the 67108864 bytes"),
+        ({"../evil": b"x"} | SGML, "'../evil' lies outside .* has been removed"),
+        (None, "zip: found something else .* has been removed"),
     ],
     ids=["altered", "link", "loop", "incomplete", "bomb", "outside", "truncated"],
 )
 def test_another_reuters_archive_is_refused_and_removed(
-    small_reuters, raw, publisher, tmp_path, monkeypatch, members, sentence
+    published, raw, tmp_path, contents, sentence
 ):
-    path = publisher[0] / NAME
-    _reuters_archive(path, members or _sgml_members())
-    if members is None:
-        path.write_bytes(path.read_bytes()[:-30])
-    _served("reuters", NAME, publisher, monkeypatch, stated=False)
+    published("reuters", _reuters(contents) if contents else _reuters(SGML)[:-30], SGML)
     with pytest.raises(ChecksumError, match=sentence) as error:
         prepare("reuters", tmp_path / "out")
     assert "\n" not in str(error.value)
+    assert _files(raw) == [] and not (tmp_path / "out").exists()
+
+
+def test_vectors_of_reviews_say_what_glove_covers(mirror, tmp_path, monkeypatch):
+    reviews = {
+        "train": {
+            "neg/0_1": "bad film of the year",
+            "neg/1_4": "bad",
+            "pos/0_7": "the good film",
+            "pos/1_10": "good",
+        },
+        "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
+    }
+    mirror("imdb", _packed_reviews(reviews))
+    values = {"the": 0.5, "film": 1.5, "odd": 9}
+    lines = "".join(f"{word} {' '.join([str(v)] * 100)}\n" for word, v in values.items())
+    mirror("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
+    monkeypatch.setattr(word_vectors, "WORDS", 4)
+    monkeypatch.setattr(
+        word_vectors, "ppmi_vectors", lambda _, ids, scale: np.full((ids, 100), scale)
+    )
+    data = load_prepared(prepare("imdb_vectors", tmp_path))
+    assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
+    assert sorted(data.word_vectors) == ["glove", "ppmi"]
+    glove = data.word_vectors["glove"]
+    assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
+    # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
+    assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
+
+
+def test_words_among_the_same_words_get_vectors_in_the_same_direction():
+    rng = _rng()
+    cats, meals = [3, 4], [5, 6]  # either of a pair stands among the companions of that pair
+    drawn = []
+    for _ in range(400):
+        pair, others = (cats, (7, 8, 9)) if rng.random() < 0.5 else (meals, (10, 11, 12))
+        drawn.append([1, *rng.choice(others, 3), rng.choice(pair), *rng.choice(others, 3)])
+    vectors = word_vectors.ppmi_vectors(np.array(drawn), ids=13, scale=0.4, size=2)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    assert unit[3] @ unit[4] > 0.95 and unit[5] @ unit[6] > 0.95
+    assert abs(unit[3] @ unit[5]) < 0.5
+    assert vectors[3:].std() == pytest.approx(0.4, rel=1e-3)
+
+
+def test_penn_treebank_as_words_and_as_characters(mirror, tmp_path):
+    parts = {
+        "train": " the cat sat \n the mat \n" * 30,
+        "valid": " the cat \n" * 40,
+        "test": " the mat \n" * 40,
+    }
+    mirror("ptb", {f"ptb.{part}.txt.gz": packed(text) for part, text in parts.items()})
+    words = load_file(prepare("ptb_words", tmp_path))
+    assert words.attrs["vocabulary_size"] == 5  # <eos> and the, 60 times; cat, mat, sat
+    assert words["inputs"].values[0, :7].tolist() == [1, 2, 4, 0, 1, 3, 0]
+    assert words["target"].values[0, :7].tolist() == [2, 4, 0, 1, 3, 0, 1]
+    characters = load_file(prepare("ptb_characters", tmp_path))
+    assert characters.attrs["vocabulary_size"] == len({*"the_cat_sat_mat", "<eos>"})
+    first = characters["inputs"].values[0, :12]
+    assert first[0] == first[10]  # t of "the" and of "sat"
+    assert first[3] == first[7]  # the blanks of "the cat sat"
+
+
+# ------------------------------------------------------------------------------- activities
+
+
+def _recordings():
+    labels = [(1, 1, 5, 11, 202), (1, 1, 7, 203, 400), (2, 2, 6, 1, 128), (2, 2, 1, 129, 255)]
+    return {
+        "signals": _rng().normal(size=(900, 6)).round(3).astype(np.float32),
+        "offsets": np.array([0, 450, 900]),
+        "experiment": np.array([1, 2], np.int16),
+        "user": np.array([1, 2], np.int16),
+        "labels": np.array(labels, np.int32),
+    }
+
+
+def test_windows_of_activities_lie_inside_their_intervals():
+    raw = _recordings()
+    inputs, targets, user = activities.windows(raw)
+    # 192 samples of standing give two windows, a transition none, 128 of laying one, 127 of walking none.
+    assert inputs.shape == (3, 128, 9)
+    assert (targets.tolist(), user.tolist()) == ([1, 1, 0], [1, 1, 2])
+    whole = activities.filtered(raw["signals"][:450])
+    assert np.array_equal(inputs[:2], [whole[10:138], whole[74:202]])
+
+
+def test_filters_part_gravity_from_the_body_and_remove_noise():
+    time = np.arange(3000) / 50
+    slow, middle, fast = (np.sin(2 * np.pi * f * time) for f in (0.02, 1, 24.5))
+    signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
+    body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
+    inside = slice(500, -500)
+    for found, waves in ((body, middle), (angular, slow + middle), (total, slow + middle)):
+        assert np.abs(found[inside, 0] - waves[inside]).max() < 0.1
+
+
+def test_har2_is_the_same_from_mirror_and_publisher(mirror, published, raw, tmp_path):
+    recorded = _recordings()
+    mirror("hapt", {"hapt_raw.npz": npz(**recorded)})
+    path = prepare("har2", tmp_path / "a")
+    contents = {
+        "HAPT/RawData/labels.txt": "\n".join(" ".join(map(str, r)) for r in recorded["labels"])
+    }
+    for k, part in enumerate(np.split(recorded["signals"], 2), 1):
+        for sensor, columns in (("acc", part[:, :3]), ("gyro", part[:, 3:])):
+            contents[f"HAPT/RawData/{sensor}_exp0{k}_user0{k}.txt"] = rows(columns, " ")
+    stated = {"signals": recorded["signals"].tobytes()}
+    published("hapt", zipped(contents), stated)
+    assert prepare("har2", tmp_path / "b").read_bytes() == path.read_bytes()
+    ds = load_file(path)
+    train = ds["inputs"].values[ds["split"].values == 0]
+    assert np.abs(train.mean((0, 1))).max() < 1e-5
+    assert np.abs(train.std((0, 1)) - 1).max() < 1e-4
+    assert "HAPT" in ds.attrs["substitute"]
+    published("hapt", zipped(contents), {"signals": b"others"})
+    with pytest.raises(ChecksumError, match=rf"zip: expected SHA-256 {sha256(b'others')}"):
+        prepare("har2", tmp_path / "c")
     assert _files(raw) == []
-    assert not (tmp_path / "out").exists()
+
+
+def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
+    mirror, published, tmp_path
+):
+    keys = [(a, p, s) for a in (1, 2) for p in (1, 5) for s in (1, 2, 5)]
+    segments = dict(zip(keys, _rng().normal(size=(12, 125, 45)).round(3).astype("f4"), strict=True))
+    quarter = [key for key in keys if key[2] % 4 == 1]
+    values = np.stack([segments[key] for key in quarter])
+    numbers = values.transpose(0, 2, 1).copy().view(np.uint8).reshape(8, 45, 125, 4)
+    activity, subject, segment = np.array(quarter, np.uint8).T
+    about = {"activity": activity, "subject": subject, "segment": segment}
+    content = npz(float32_byte_planes=np.moveaxis(numbers, -1, 0), **about)
+    mirror("dsa", {"dsa_every4th_segment.npz": content})
+    ds = load_file(prepare("dsa19", tmp_path / "a"))
+    assert ds["target"].values.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
+    assert ds["split"].values.tolist() == [0] * 4 + [1] * 4
+    train = values[subject <= 4]
+    expected = (train - train.mean((0, 1))) / train.std((0, 1))
+    assert np.allclose(ds["inputs"].values[:4], expected, atol=1e-5)
+    files = {f"data/a{a:02}/p{p}/s{s:02}.txt": rows(segments[a, p, s]) for a, p, s in keys}
+    published("dsa", zipped(files), {"quarter": values.tobytes()})
+    whole = load_file(prepare("dsa19", tmp_path / "b"))
+    assert whole.sizes["sample"] == 12
+    assert (whole.attrs["substitute"], ds.attrs["substitute"][:12]) == ("", "every fourth")
+
+
+# ------------------------------------------------------------------------------- vital signs
+
+
+def _vitals(patients, seconds):
+    rng, each = _rng(), np.arange(seconds + 1, dtype=np.float32)
+    raw = {
+        name: rng.normal(size=(patients, 125 * seconds + 1)).round(3).astype(np.float32)
+        for name in ("pleth", "ecg_ii")
+    }
+    raw["hr"] = each + 1000 * np.arange(patients, dtype=np.float32)[:, None]
+    raw["resp_rate"] = np.full((patients, seconds + 1), 15, np.float32)
+    raw["hr"][3, 31 + 3 * 2] = np.nan
+    return raw
+
+
+def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
+    raw = _vitals(5, 480)
+    inputs, targets, patient = vitals.windows(raw, "hr")
+    assert inputs.shape == (5 * 150 - 1, 4000, 2)
+    assert np.bincount(patient).tolist() == [150] * 3 + [149, 150]
+    assert targets[:3, 0].tolist() == [31, 34, 37]
+    assert targets[149, 0] == 3 * 149 + 31
+    assert np.array_equal(inputs[2, :, 0], raw["pleth"][0, 750:4750])
+    assert np.array_equal(inputs[150, :, 1], raw["ecg_ii"][1, :4000])
+    assert len(vitals.windows(raw, "resp_rate")[0]) == 750
+
+
+def test_splits_cover_all_windows_once():
+    patient = np.repeat(np.arange(53), 150)
+    for parts in (vitals.split_at_random(7949), vitals.split_by(patient)):
+        together = np.concatenate(parts)
+        assert np.array_equal(np.sort(together), np.arange(len(together)))
+        shares = [len(part) / len(together) for part in parts]
+        assert shares == pytest.approx([0.7, 0.15, 0.15], abs=0.01)
+    parts = [set(patient[part]) for part in vitals.split_by(patient)]
+    assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
+
+
+def test_vital_signs_are_the_same_from_mirror_and_publisher(
+    mirror, published, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(vitals, "WINDOWS", 4)
+    raw = _vitals(7, 50)
+    mirror("bidmc", {"bidmc_53x480s.npz": npz(**raw)})
+    first = load_file(prepare("heart_rate_by_patient", tmp_path / "a"))
+    contents = {}
+    for k in range(7):
+        signals = zip(raw["pleth"][k], raw["ecg_ii"][k], strict=True)
+        lines = "\n".join(f"0,0,{a:.3f},0,0,{b:.3f}" for a, b in signals)
+        name = f"bidmc/csv/bidmc_0{k + 1}"
+        contents[f"{name}_Signals.csv"] = f"Time [s], RESP, PLETH, V, AVR, II\n{lines}"
+        rates = zip(raw["hr"][k], raw["resp_rate"][k], strict=True)
+        lines = "\n".join(f"0,{'-' if np.isnan(a) else a},0,{b},0" for a, b in rates)
+        contents[f"{name}_Numerics.csv"] = f"Time [s], HR, PULSE, RESP, SpO2\n{lines}"
+    published("bidmc", zipped(contents), {name: part.tobytes() for name, part in raw.items()})
+    assert load_file(prepare("heart_rate_by_patient", tmp_path / "b")).equals(first)
+    who = first["target"].values[:, 0] // 1000
+    parts = [set(who[first["split"].values == k]) for k in range(3)]
+    assert sum(map(len, parts)) == 7
+
+
+def _windows(problem, size, time_steps, dimensions, labels=()):
+    """Two files of the archive, by name, and the series in them."""
+    drawn = []
+    for part in (3 * size // 5, 2 * size // 5):
+        inputs = _rng().normal(size=(part, time_steps, dimensions)).round(3).astype(np.float32)
+        targets = np.arange(part) % 5 if labels else 60 + _rng().random(part).astype(np.float32)
+        drawn.append(Series(inputs, targets, labels))
+    names = (f"{problem}/{problem}_{part}.ts" for part in ("TRAIN", "TEST"))
+    files = {n: "\n".join(ts_lines(s, problem)) for n, s in zip(names, drawn, strict=True)}
+    return files, drawn
+
+
+def test_the_archive_of_windows_is_used_where_the_mirror_has_it(mirror, tmp_path):
+    files, (train, test) = _windows("BIDMC32HR", 20, 9, 2)
+    mirror("bidmc", {vitals.WINDOWED: zipped(files)}, None)
+    ds = load_file(prepare("heart_rate", tmp_path))
+    ours, _, tested = vitals.split_at_random(20)
+    both = np.concatenate([train.inputs, test.inputs])
+    assert np.allclose(ds["inputs"].values[:14], both[ours])
+    targets = np.concatenate([train.targets, test.targets])
+    assert np.allclose(ds["target"].values[14:17, 0], targets[tested])
+    assert ds.attrs["substitute"] == ""
+    with pytest.raises(FormatError, match=r"there is no BIDMC32RR/BIDMC32RR_TRAIN.ts in it"):
+        prepare("respiratory_rate", tmp_path)
+
+
+# ------------------------------------------------------------------------------- worms
+
+LABELS = ("1", "2", "3", "4", "5")
+
+
+def _as_arff(series):
+    head = ["@relation EigenWorms", "@attribute series relational"]
+    head += ["@attribute t0 numeric", "@end series", "@attribute target {1,2,3,4,5}", "@data"]
+    cases = ("\\n".join(rows(case.T).splitlines()) for case in series.inputs)
+    return "\n".join(
+        head + [f"'{case}',{k + 1}" for case, k in zip(cases, series.targets, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("ending", ["ts", "arff"])
+def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp_path):
+    files, (train, test) = _windows("EigenWorms", 20, 7, 6, LABELS)
+    if ending == "arff":
+        names = (name.replace(".ts", ".arff") for name in files)
+        files = {n: _as_arff(s) for n, s in zip(names, (train, test), strict=True)}
+    mirror("eigenworms", {"EigenWorms.zip": zipped(files)}, None)
+    ds = load_file(prepare("eigenworms", tmp_path))
+    inputs = np.concatenate([train.inputs, test.inputs])
+    ours, rest = train_test_split(inputs, test_size=0.3, random_state=1234)
+    validation, tested = train_test_split(rest, test_size=0.5, random_state=1234)
+    assert np.allclose(ds["inputs"].values, np.concatenate([ours, tested, validation]))
+    assert np.bincount(ds["split"].values).tolist() == [14, 3, 3]
+    assert ds.attrs["substitute"] == ""
+
+
+TS, _ = _windows("EigenWorms", 20, 7, 6, LABELS)
+SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
+
+
+@pytest.mark.parametrize(
+    ("contents", "sentence"),
+    [
+        (
+            {name: TS[name] for name in list(TS)[:1]},
+            "expected both EigenWorms_TRAIN and EigenWorms",
+        ),
+        (TS | {list(TS)[1]: SHORTER}, "training and test file differ in length"),
+        ({"../EigenWorms_TRAIN.ts": ""} | TS, "'../EigenWorms_TRAIN.ts' lies outside"),
+        ({"EigenWorms_TRAIN.ts": "@data"}, "expected '@classLabel true"),
+    ],
+)
+def test_an_archive_of_worms_that_does_not_fit_is_removed_with_its_record(
+    tmp_path, contents, sentence
+):
+    archive, record = tmp_path / "a.zip", tmp_path / "a.zip.sha256"
+    archive.write_bytes(zipped(contents))
+    record.touch()
+    with pytest.raises(ChecksumError, match=f"found something else than .*{sentence}.* removed"):
+        _fetch.read_or_remove(archive, worms.from_archive)
+    assert not archive.exists() and not record.exists()
+
+
+# ------------------------------------------------------------------------------- speech
+
+
+@pytest.fixture(scope="module")
+def tones(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tones") / "tones.tar"
+    return write_archive(path, ("yes", "no", "bed"), clips=10, speakers=10, seed=1)
+
+
+def _features(samples, name):
+    return log_mel(samples)[:, :2]
+
+
+def test_clips_go_to_the_parts_that_the_lists_name(tones):
+    parts = speech.read_clips(tones, speech.CLASSES["lem"], _features)
+    # Of ten speakers one is for validation and one for testing; noise is silence, and trains.
+    counts = {part: np.bincount(targets).tolist() for part, (_, targets) in parts.items()}
+    assert counts["train"] == [8, 2, 8, 8] and counts["validation"] == [1, 0, 1, 1]
+    assert parts["test"][1].tolist() == [0, 3, 2]  # bed, no, yes
+    without = speech.read_clips(tones, speech.CLASSES["edgeml"], _features)
+    assert np.bincount(without["train"][1]).tolist() == [8, 8, 8]
+    ours, theirs = speech.CLASSES["lem"], speech.CLASSES["edgeml"]
+    assert (ours["yes"], ours["go"], ours["bed"], ours["_background_noise_"]) == (2, 11, 0, 1)
+    assert (theirs["yes"], theirs["go"], theirs["bed"]) == (1, 10, 0)
+    assert (len(ours), len(theirs), len(set(speech.WORDS))) == (36, 30, 30)
+
+
+def test_speech_commands_from_the_mirror(tones, mirror, tmp_path):
+    mirror("speech_commands", {"speech_commands_v0.01.tar.gz": tones.read_bytes()}, "files")
+    ds = load_file(prepare("keywords30", tmp_path))
+    train = ds["inputs"].values[ds["split"].values == 0]
+    assert train.shape == (24, 99, 32)
+    assert np.abs(train.mean(0)).max() < 1e-4 and np.abs(train.std(0) - 1).max() < 1e-3
+    assert ds.attrs["substitute"] == ""
+
+
+CLIPS = {f"yes/{k}_nohash_0.wav": wav_bytes(np.arange(9)) for k in range(3)}
+CLIPS |= {"validation_list.txt": b"yes/0_nohash_0.wav", "testing_list.txt": b"yes/2_nohash_0.wav"}
+SLOW = wav_bytes(np.zeros(9), 8000)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"yes/1_nohash_0.wav": SLOW}, "yes/1_nohash_0.wav: expected 16000"),
+        ({"testing_list.txt": "a link"}, "the list of test clips is missing"),
+        ({"testing_list.txt": b"no/9_nohash_0.wav"}, "no clip of a known word is for test"),
+        ({"../yes/2_nohash_0.wav": b""}, "lies outside the archive's folder; refused"),
+    ],
+)
+def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentence):
+    path = tmp_path / "s.tar"
+    path.write_bytes(tarred(CLIPS | change, ""))
+    with pytest.raises(FormatError, match=sentence):
+        speech.read_clips(path, {"yes": 0}, _features)
+
+
+# ------------------------------------------------------------------------------- made-up sets
+
+
+@pytest.mark.parametrize(
+    ("name", "sequences", "shape", "outputs"),
+    [
+        ("switching_short", [42, 9, 9], (1000, 6), 5),
+        ("beats_short", [70, 15, 15], (250, 2), 1),
+        ("markov_reviews", [600, 200, 0], (80,), 4),
+        ("markov_words", [422, 62, 60], (50,), 101),
+        ("markov_characters", [2091, 309, 296], (50,), 21),
+        ("tone_words_short", [194, 24, 24], (126, 80), 12),
+    ],
+)
+def test_made_up_sets_for_short_runs(raw, name, sequences, shape, outputs, tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
+    first, second = (prepare(name, tmp_path / folder) for folder in "ab")
+    assert first.read_bytes() == second.read_bytes()
+    ds = load_file(first)
+    assert np.bincount(ds["split"].values, minlength=3).tolist() == sequences
+    assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
+    assert "made up" in ds.attrs["substitute"] and "stand-in" in ds.attrs["substitute"]
+    if ds.attrs["target"] == "steps":
+        inputs, targets = (ds[v].values[ds["split"] == 0].ravel() for v in ("inputs", "target"))
+        assert np.array_equal(inputs[1:], targets[:-1])
+
+
+def test_what_the_mirror_does_not_have_is_named_as_made_up(mirror, tmp_path, monkeypatch):
+    for module, name, value in (
+        *((worms, "CASES", 20), (worms, "LENGTH", 30)),
+        *((speech, "CLIPS", 5), (speech, "SPEAKERS", 5)),
+    ):
+        monkeypatch.setattr(module, name, value)
+    ds = load_file(prepare("eigenworms", tmp_path))
+    assert ds["inputs"].shape == (20, 30, 6)
+    assert "stand-in for EigenWorms" in ds.attrs["substitute"]
+    ds = load_file(prepare("keywords12", tmp_path))
+    assert ds["inputs"].shape == (12 * 5 + 2, 126, 80)
+    assert "stand-in for Speech Commands" in ds.attrs["substitute"]
 
 
 # ------------------------------------------------------------------------------- the real files
 
-REAL = pytest.mark.skipif(
-    not os.environ.get(MIRROR), reason=f"{MIRROR} is not set, so the real files are not at hand"
-)
 EXPECTED = {  # training, validation, test, shape of an input sequence, outputs, frequency of the rarest class
     "mnist": (60_000, 0, 10_000, (784, 1), 10, 6_313),
     "fashion_mnist": (60_000, 0, 10_000, (784, 1), 10, 7_000),
@@ -738,15 +1007,16 @@ EXPECTED = {  # training, validation, test, shape of an input sequence, outputs,
 }
 
 
-@REAL
+@pytest.mark.skipif(
+    not os.environ.get(MIRROR), reason=f"{MIRROR} is not set, so the real files are not at hand"
+)
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_real_data_are_what_their_publishers_say(name, tmp_path):
     ds = load_file(prepare(name, tmp_path))
     train, validation, test, shape, outputs, rarest = EXPECTED[name]
     split = ds["split"].values
     assert [(split == part).sum() for part in (0, 2, 1)] == [train, validation, test]
-    assert ds["inputs"].shape[1:] == shape
-    assert ds.attrs["outputs"] == outputs
+    assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
     if rarest:
         assert np.bincount(ds["target"].values).min() == rarest
     if ds.attrs["kind"] != "series":

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from lib.tasks.formats import archives, sound
-from lib.tasks.formats.series import read_ts, ts_lines
-from lib.tasks.standins import beats as beats_module
-from lib.tasks.standins.beats import beats
+from lib.tasks.standins.beats import BREATH, HEART, beats
 from lib.tasks.standins.markov_text import language, reviews, sentences, text
 from lib.tasks.standins.switching import (
     PERIODS,
@@ -70,23 +68,14 @@ def test_turns_lie_on_the_second_pair_alone():
     assert np.bincount(series.targets, minlength=5) / 200 == pytest.approx(PRIORS, abs=0.1)
 
 
-def test_switching_series_pass_through_the_reader():
-    series = switching_series(3, 50, _rng(), faster=18)
-    again = read_ts(ts_lines(series, "SwitchingSeries"), "s.ts")
-    assert np.allclose(again.inputs, series.inputs, rtol=1e-5, atol=1e-5)
-    assert np.array_equal(again.targets, series.targets)
-
-
 # ------------------------------------------------------------------------------- beats
 
 
 def test_beats_have_the_rates_that_they_promise():
-    drawn = beats(4, 3, _rng())
-    assert drawn.inputs.shape == (12, 4000, 2)
-    assert drawn.patient.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-    for (ppg, ecg), (heart, breath) in zip(
-        drawn.inputs.transpose(0, 2, 1), drawn.targets, strict=True
-    ):
+    inputs, targets, patient = beats(4, 3, _rng())
+    assert inputs.shape == (12, 4000, 2)
+    assert patient.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    for (ppg, ecg), (heart, breath) in zip(inputs.transpose(0, 2, 1), targets, strict=True):
         sharp = ecg - np.convolve(ecg, np.ones(25) / 25, "same")
         above = sharp > 0.5 * sharp[100:-100].max()
         peaks = np.flatnonzero(np.diff(above.astype(int)) == 1)
@@ -100,16 +89,13 @@ def test_beats_have_the_rates_that_they_promise():
 
 
 def test_targets_of_beats_lie_in_their_ranges_and_differ_between_windows():
-    drawn = beats(20, 4, _rng(1), every=16)
-    assert drawn.inputs.shape == (80, 250, 2)
-    assert drawn.inputs.dtype == drawn.targets.dtype == np.float32
-    wander = 1 + beats_module._WANDER
-    for values, (low, high) in zip(
-        drawn.targets.T, (beats_module.HEART, beats_module.BREATH), strict=True
-    ):
-        assert low / wander < values.min() and values.max() < high * wander
-    assert len(np.unique(drawn.targets[:, 0])) == 80
-    assert np.corrcoef(drawn.targets.T)[0, 1] < 0.5
+    inputs, targets, _ = beats(20, 4, _rng(1), every=16)
+    assert inputs.shape == (80, 250, 2)
+    assert inputs.dtype == targets.dtype == np.float32
+    for values, (low, high) in zip(targets.T, (HEART, BREATH), strict=True):
+        assert low / 1.05 < values.min() and values.max() < high * 1.05
+    assert len(np.unique(targets[:, 0])) == 80
+    assert np.corrcoef(targets.T)[0, 1] < 0.5
 
 
 # ------------------------------------------------------------------------------- tone words
@@ -146,11 +132,6 @@ def test_words_of_different_speakers_sound_more_alike_than_different_words(archi
     assert np.mean(right) > 0.8
 
 
-def test_tone_words_are_the_same_bytes_twice(tmp_path, archive):
-    again = write_archive(tmp_path / "a.tar", ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
-    assert again.read_bytes() == archive.read_bytes()
-
-
 # ------------------------------------------------------------------------------- Markov text
 
 
@@ -177,8 +158,6 @@ def test_reviews_can_be_told_apart_by_their_words_alone():
     assert accuracy > 0.8
 
 
-def test_sentences_are_drawn_from_the_generator_alone():
-    made = language(50, _rng())
-    assert sentences(made, 5, _rng(2)) == sentences(made, 5, _rng(2))
-    assert sentences(made, 5, _rng(2)) != sentences(made, 5, _rng(3))
-    assert all(5 <= len(line.split()) <= 35 for line in sentences(made, 50, _rng()))
+def test_sentences_have_their_lengths():
+    lines = sentences(language(50, _rng()), 50, _rng())
+    assert all(5 <= len(line.split()) <= 35 for line in lines)

@@ -167,14 +167,7 @@ class Schema:
         self.validate(ds)
         floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
         encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
-        try:
-            return write_whole(
-                path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-            )
-        except RuntimeError as error:  # as the netCDF library reports a full disk
-            raise OSError(
-                f"{path} could not be written ({error}); make room and run again"
-            ) from None
+        return write_netcdf(ds, path, encoding)
 
     def load(self, path: str | Path) -> xr.Dataset:
         """Read the results at `path` and validate them in full.
@@ -198,19 +191,38 @@ def load(path: str | Path) -> xr.Dataset:
     ResultsError
         The file is missing, unreadable, or no dataset of results.
     """
-    path = Path(path)
-    if not path.exists():
-        raise ResultsError(f"no results at {path}; build them with `make repro`")
-    try:
-        with xr.open_dataset(path, engine="netcdf4") as ds:
-            ds = ds.load()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
+    ds = read_netcdf(path, "results")
     if lacking := [name for name in ("schema", "profile", "settings") if name not in ds.attrs]:
         raise ResultsError(
             f"{path} is no dataset of results: the attribute {lacking[0]!r} is missing; rebuild it with `make repro`"
         )
     return ds
+
+
+def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mapping]) -> Path:
+    """Write `ds` as netCDF, whole or not at all; a full disk is an `OSError` that says so."""
+
+    def write(partial: Path) -> None:
+        try:
+            ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
+        except (OSError, RuntimeError) as error:  # the library reports a full disk as either
+            raise OSError(
+                f"{path} could not be written ({error}); make room and run again"
+            ) from None
+
+    return write_whole(path, write)
+
+
+def read_netcdf(path: str | Path, what: str, **how: bool) -> xr.Dataset:
+    """Return all of a netCDF file, `what` for people; raises `ResultsError` where it is missing or unreadable."""
+    path = Path(path)
+    if not path.exists():
+        raise ResultsError(f"no {what} at {path}; build them with `make repro`")
+    try:
+        with xr.open_dataset(path, engine="netcdf4", **how) as ds:
+            return ds.load()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
 
 
 def settings_of(ds: xr.Dataset) -> dict:

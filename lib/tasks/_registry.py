@@ -20,12 +20,12 @@ Count = Annotated[int, Field(ge=1, le=10**9)]
 Size = Annotated[int, Field(ge=0, le=10**9)]
 """A number of sequences or steps; 0 stands for all there are."""
 
-_SHARED = {
-    "dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...),
-    **dict.fromkeys(("train_size", "validation_size", "test_size"), (Size, 0)),
-}
-"""Settings of every task of a prepared data set: its name, the sequences to keep (see `lib.tasks.data.load_prepared`), and those
-taken out of the training part to validate on. A maker that cuts by itself names the sizes among its own settings."""
+_SIZES = ("train_size", "validation_size", "test_size")
+"""Sequences to keep (see `lib.tasks.data.load_prepared`), and those taken out of the training part to validate on. A maker that cuts
+by itself names them among its own settings."""
+_SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
+    _SIZES, (Size, 0)
+)
 _SHOWN = 60
 """Characters of a wrong value that a sentence repeats."""
 
@@ -33,8 +33,6 @@ _SHOWN = 60
 @dataclass(frozen=True)
 class _Maker:
     make: Callable[..., Task]
-    reads: bool
-    """Whether it makes the task of a prepared data set."""
     draws: bool
     takes: frozenset[str]
     """Names of its arguments and settings."""
@@ -59,20 +57,18 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
         for p in parameters.values()
         if p.kind is p.KEYWORD_ONLY
     }
-    shared = _SHARED if "data" in parameters else {}
+    fields = (_SHARED if "data" in parameters else {}) | own
     strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    settings = create_model(make.__name__, __config__=strict, **shared | own)
-    TASKS[make.__name__] = _Maker(
-        make, "data" in parameters, draws, frozenset(parameters), settings
-    )
+    settings = create_model(make.__name__, __config__=strict, **fields)
+    TASKS[make.__name__] = _Maker(make, draws, frozenset(parameters), settings)
     return make
 
 
 def check_task(spec: Mapping) -> None:
     """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the wrong type or out of range."""
     maker, given = _checked(spec)
-    if not maker.reads and "rng" not in maker.takes:
-        maker.make(**_own(maker, given))
+    if maker.takes == set(given):  # needs no data and draws nothing yet, so it can be made
+        maker.make(**given)
 
 
 def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) -> Task:
@@ -82,17 +78,12 @@ def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) ->
     `check_task`, and whatever the task says of settings that do not fit its data.
     """
     maker, given = _checked(spec)
-    arguments = _own(maker, given)
-    if "rng" in maker.takes:
-        arguments["rng"] = rng
-    if maker.reads:
-        cut = {
-            name: 0 if name in maker.takes else given[name] for name in _SHARED if name != "dataset"
-        }
-        path = Path(prepared) / f"{given['dataset']}.nc"
-        data = load_prepared(path, cut["train_size"], cut["test_size"])
-        arguments["data"] = hold_out(data, cut["validation_size"])
-    return maker.make(**arguments)
+    if "data" in maker.takes:
+        train, validation, test = (0 if name in maker.takes else given[name] for name in _SIZES)
+        data = load_prepared(Path(prepared) / f"{given['dataset']}.nc", train, test)
+        given["data"] = hold_out(data, validation)
+    given["rng"] = rng
+    return maker.make(**{name: given[name] for name in maker.takes})
 
 
 def task_module(spec: Mapping) -> str:
@@ -119,10 +110,6 @@ def _find(spec: Mapping) -> _Maker:
     if name not in TASKS:
         raise ValueError(f"unknown task {_short(name)}; known: {', '.join(sorted(TASKS))}")
     return TASKS[name]
-
-
-def _own(maker: _Maker, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name in maker.takes}
 
 
 def _checked(spec: Mapping) -> tuple[_Maker, dict[str, Any]]:

@@ -27,19 +27,16 @@ FEATURES = 2
 BASELINE = 2 * (1 / 12)
 """Mean squared error of predicting 1, the expected sum, always: the variance of two uniform numbers (remark 2.3)."""
 
-SHORTEST = 2
-"""Time steps that two marks need."""
-
 
 @task(draws=True)
-def adding(*, time_steps: Annotated[int, Field(ge=SHORTEST, le=10**7)]) -> Task:
+def adding(*, time_steps: Annotated[int, Field(ge=2, le=10**7)]) -> Task:
     """Return the adding problem of a length, see `draw_sums`."""
     draw = partial(draw_sums, time_steps)
     return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)
 
 
 def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the adding problem, T = `time_steps`; the generator moves on.
+    """Draw `size` sequences of the adding problem, T = `time_steps`, at least the 2 that its marks need.
 
     Inputs (n, T, 2), float32: the value, between 0 and 1, and the mark, 0 or 1. Targets (n, 1), float32: the sum of the
     two marked values.
@@ -50,16 +47,13 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     >>> bool(part.targets[0, 0] == part.inputs[0, [0, 2], 0].sum())
     True
     """
-    if time_steps < SHORTEST:
+    if time_steps < 2 or size < 1:
         raise ValueError(
-            f"adding problem: expected at least {SHORTEST} time steps for two marks, got {time_steps}"
+            f"adding problem: expected at least 2 time steps and 1 sequence, got {time_steps} and {size}"
         )
-    if size < 1:
-        raise ValueError(f"adding problem: expected a positive size, got {size}")
     inputs = np.zeros((size, time_steps, FEATURES), np.float32)
     inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)
-    middle = time_steps // 2
-    each = np.arange(size)
+    middle, each = time_steps // 2, np.arange(size)
     targets = np.zeros(size, np.float32)
     for low, high in ((0, middle), (middle, time_steps)):
         place = rng.integers(low, high, size)

@@ -24,14 +24,9 @@ FEATURES = SYMBOLS + 2
 @task(draws=True)
 def copying(*, delay: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
     """Return the copying task with a delay T, see `draw_copies`."""
-    return Task(
-        name="copying",
-        kind="series",
-        target="steps",
-        outputs=SYMBOLS + 1,
-        draw=partial(draw_copies, delay),
-        memoryless=memoryless(delay),
-    )
+    about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}
+    draw = partial(draw_copies, delay)
+    return Task(name="copying", **about, draw=draw, memoryless=memoryless(delay))
 
 
 def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:

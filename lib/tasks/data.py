@@ -44,18 +44,15 @@ class Part:
 class Followed(Part):
     """Sequences that all end in one block, which is held once and put behind them as they are taken.
 
-    `heads`, (n, t, p) float32, is where they differ, `block`, (T - t, p) float32, how they go on.
+    `heads`, (n, t, p) float32, is where they differ, `block`, (T - t, p) float32, how they go on; `inputs` are made anew.
     """
 
     def __init__(self, heads: np.ndarray, block: np.ndarray, targets: np.ndarray) -> None:
-        object.__setattr__(self, "heads", heads)
-        object.__setattr__(self, "block", block)
-        object.__setattr__(self, "targets", targets)
+        vars(self).update(heads=heads, block=block, targets=targets)
 
     @property
     def inputs(self) -> np.ndarray:
-        """All sequences whole, made anew: (n, T, p)."""
-        return self._whole(self.heads)
+        return self.take(slice(None)).inputs
 
     @property
     def time_steps(self) -> int:
@@ -66,13 +63,9 @@ class Followed(Part):
         return self.heads.nbytes + self.block.nbytes + self.targets.nbytes
 
     def take(self, indices: np.ndarray | slice) -> Part:
-        """Return these sequences alone, whole."""
-        return Part(self._whole(self.heads[indices]), self.targets[indices])
-
-    def _whole(self, heads: np.ndarray) -> np.ndarray:
-        return np.concatenate(
-            [heads, np.broadcast_to(self.block, (len(heads), *self.block.shape))], axis=1
-        )
+        heads = self.heads[indices]
+        tails = np.broadcast_to(self.block, (len(heads), *self.block.shape))
+        return Part(np.concatenate([heads, tails], axis=1), self.targets[indices])
 
 
 Draw = Callable[[int, np.random.Generator], Part]
@@ -90,9 +83,8 @@ class Task:
     name: str  # of the data set, or the problem
     kind: str
     target: str
-    outputs: (
-        int  # classes K, or numbers k in a target; 1 for two classes by their log odds (a sigmoid)
-    )
+    # Classes K, or numbers k in a target; 1 for two classes by their log odds (a sigmoid).
+    outputs: int
     train: Part | None = None  # absent, as the test part, where the task draws its sequences
     test: Part | None = None
     validation: Part | None = None
@@ -116,15 +108,14 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What a part is scored by: ``accuracy`` or ``root mean squared error``."""
+        """What a part is scored by."""
         return "accuracy" if self.classifies else "root mean squared error"
 
     @property
     def noise_range(self) -> tuple[float, float]:
-        """Range of the inputs, from which noise is drawn: [0, 1) or the ids of words, [low, high).
+        """Range [low, high) of the inputs, from which noise is drawn: brightness, or ids of words.
 
-        Filling, the start of a text and unknown words stand for no input of their own, so noise is none
-        of them.
+        Filling, the start of a text and unknown words stand for no input of their own, so noise is none of them.
         """
         return (FIRST_WORD, self.vocabulary_size) if self.kind == "tokens" else (0.0, 1.0)
 
@@ -144,6 +135,11 @@ class Task:
     def map_inputs(self, change: Callable[[np.ndarray], np.ndarray]) -> "Task":
         """Return the task with the inputs of its parts changed, in the same order."""
         return self.map(lambda part: replace(part, inputs=change(part.inputs)))
+
+    def standardised(self) -> "Task":
+        """Return the task with the mean 0 and the deviation 1 of the training part for all inputs."""
+        mean, deviation = self.train.inputs.mean(), self.train.inputs.std()
+        return replace(self.map_inputs(lambda inputs: (inputs - mean) / deviation), kind="series")
 
     def guess(self, part: Part) -> tuple[float, float]:
         """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from training.
@@ -165,8 +161,7 @@ class Task:
                 counts = counts + 1
             loss = -np.sum(asked[shown] * np.log(counts[shown] / counts.sum()))
             return float(loss), float(asked[counts.argmax()])
-        axes = tuple(range(known.ndim - 1))
-        guesses = [known.mean(axis=axes, dtype=np.float64)]
+        guesses = [known.mean(axis=tuple(range(known.ndim - 1)), dtype=np.float64)]
         if self.target == "steps" and part.inputs.shape == part.targets.shape:
             guesses.append(part.inputs)
         loss = min(float(np.mean((part.targets - guess) ** 2)) for guess in guesses)
@@ -197,15 +192,14 @@ def hold_out(data: Task, size: int) -> Task:
         return data
     if data.validation is not None:
         raise ValueError(f"{data.name} has a validation part of its own; leave validation_size out")
-    if not 0 < size < len(data.train):
+    kept = len(data.train) - size
+    if not 0 < kept < len(data.train):
         raise ValueError(
             f"{data.name}: expected a validation part of 1 to {len(data.train) - 1} of the "
             f"{len(data.train)} training sequences, got {size}"
         )
-    kept = len(data.train) - size
-    return replace(
-        data, train=data.train.take(slice(kept)), validation=data.train.take(slice(kept, None))
-    )
+    train, validation = (data.train.take(part) for part in (slice(kept), slice(kept, None)))
+    return replace(data, train=train, validation=validation)
 
 
 def load_prepared(path: str | Path, train_size: int = 0, test_size: int = 0) -> Task:
@@ -227,7 +221,6 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
     ds = load_file(path)
     name, kind, target = (ds.attrs[key] for key in ("dataset", "kind", "target"))
     raw, targets, split = (ds[variable].values for variable in ("inputs", "target", "split"))
-    wide = np.int64 if targets.dtype.kind == "i" else np.float32
 
     def part(flag: int, size: int) -> Part:
         members = np.flatnonzero(split == flag)
@@ -236,30 +229,23 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
         else:
             strata = targets[members] if target == "class" else np.zeros(len(members), int)
             chosen = members[_in_proportion(f"{name} {SPLITS[flag]}", strata, size)]
-        if kind == "tokens":
-            inputs = raw[chosen].astype(np.int64)
-        elif kind == "pixels":  # to [0, 1] by the range of the raw values
-            inputs = raw[chosen].astype(np.float32) / np.float32(ds["inputs"].attrs["valid_max"])
-        else:
-            inputs = raw[chosen]
+        inputs = raw[chosen].astype(np.int64 if kind == "tokens" else np.float32, copy=False)
+        if kind == "pixels":  # to [0, 1] by the range of the raw values
+            inputs = inputs / np.float32(ds["inputs"].attrs["valid_max"])
+        wide = np.int64 if targets.dtype.kind == "i" else np.float32
         return Part(inputs, targets[chosen].astype(wide))
 
+    vectors = {name: ds[name].values for name in map(str, ds) if name.startswith("vectors_")}
     return Task(
         name=name,
         kind=kind,
         target=target,
-        outputs=int(ds.attrs["outputs"]),
-        vocabulary_size=int(ds.attrs["vocabulary_size"]),
-        noise_inputs=int(ds.attrs["noise_inputs"]),
         substitute=ds.attrs["substitute"],
         train=part(0, train_size),
         test=part(1, test_size),
         validation=part(2, 0) if (split == 2).any() else None,
-        word_vectors={
-            str(key).removeprefix("vectors_"): ds[key].values
-            for key in ds
-            if str(key).startswith("vectors_")
-        },
+        word_vectors={name.removeprefix("vectors_"): array for name, array in vectors.items()},
+        **{key: int(ds.attrs[key]) for key in ("outputs", "vocabulary_size", "noise_inputs")},
     )
 
 

@@ -26,23 +26,18 @@ def language(
         raise ValueError(
             f"{data.name}: expected tokens with a target at every step, got {data.kind} with a {data.target}"
         )
-
-    def pieces(name: str, size: int) -> Part:
+    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
+    parts = {}
+    for name, size in sizes.items():
         rows = getattr(data, name)
         stream = np.append(rows.inputs.ravel(), rows.targets.ravel()[-1])
-        inputs, targets = cut(stream, time_steps)
-        if not len(inputs) or size > len(inputs):
+        pieces = Part(*cut(stream, time_steps))
+        if not pieces or size > len(pieces):
             raise ValueError(
-                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(inputs)}"
+                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(pieces)}"
             )
-        return Part(inputs[: size or None], targets[: size or None])
-
-    return replace(
-        data,
-        train=pieces("train", train_size),
-        validation=pieces("validation", validation_size),
-        test=pieces("test", test_size),
-    )
+        parts[name] = pieces.take(slice(size or None))
+    return replace(data, **parts)
 
 
 def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:

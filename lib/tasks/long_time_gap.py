@@ -19,20 +19,17 @@ from pydantic import Field
 from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
-CLASSES = 2
-"""Labels K: 0 for a negative sign, 1 for a positive one."""
-
 
 @task(draws=True)
 def long_time_gap(*, place: Count, time_steps: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
     """Return the task LTG`place` of a length, see `draw_signs`."""
-    _check_place(place, time_steps)
+    _check(place, time_steps)
     draw = partial(draw_signs, place, time_steps)
-    return Task(name=f"LTG{place}", kind="series", target="class", outputs=CLASSES, draw=draw)
+    return Task(name=f"LTG{place}", kind="series", target="class", outputs=2, draw=draw)
 
 
 def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator) -> Part:
-    """Draw `size` sequences of the task LTG`place`, T = `time_steps`; the generator moves on.
+    """Draw `size` sequences of the task LTG`place`, T = `time_steps`.
 
     The place t* of the input that decides is 1..T as in the text (the first input is u_1). Inputs (n, T, 1), float32, -1 or +1; labels
     (n,), int64, 0 where u_t* is -1 and 1 where it is +1.
@@ -43,16 +40,15 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
     >>> part.targets.tolist()
     [1, 1, 1, 0]
     """
-    for label, value in (("time_steps", time_steps), ("size", size)):
-        if value < 1:
-            raise ValueError(f"long time gap: expected a positive {label}, got {value}")
-    _check_place(place, time_steps)
+    _check(place, time_steps, size)
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0
     return Part(signs.astype(np.float32), labels.astype(np.int64))
 
 
-def _check_place(place: int, time_steps: int) -> None:
+def _check(place: int, time_steps: int, size: int = 1) -> None:
+    if size < 1:
+        raise ValueError(f"long time gap: expected a positive size, got {size}")
     if not 1 <= place <= time_steps:
         raise ValueError(
             f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"

@@ -1,6 +1,5 @@
 """Images read pixel by pixel in the order of a text's program: sMNIST and psMNIST."""
 
-from dataclasses import replace
 from typing import Literal
 
 from lib.tasks._registry import Count, task
@@ -29,9 +28,6 @@ def pixels(
         Whether all inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
     """
     data = smaller(data, pool)
-    places = PERMUTATIONS[order](data.train.inputs.shape[1])
+    places = PERMUTATIONS[order](data.train.time_steps)
     data = data.map_inputs(lambda inputs: inputs[:, places])
-    if not standardised:
-        return data
-    mean, deviation = data.train.inputs.mean(), data.train.inputs.std()
-    return replace(data.map_inputs(lambda inputs: (inputs - mean) / deviation), kind="series")
+    return data.standardised() if standardised else data

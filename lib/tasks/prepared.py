@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from lib.results.schema import ResultsError, Schema
-from lib.run.files import write_whole
+from lib.results.schema import ResultsError, Schema, read_netcdf, write_netcdf
 
 SCHEMA = "prepared/2"
 SPLITS = ("train", "test", "validation")
@@ -19,42 +18,34 @@ _ATTRIBUTES = (
     *("source", "substitute"),
 )
 _INPUTS = {
-    "pixels": (("sample", "time", "feature"), "uint8", "brightness"),
-    "tokens": (("sample", "time"), "int32", "token id, by frequency"),
-    "series": (("sample", "time", "feature"), "float32", "measurement"),
+    "pixels": (("sample", "time", "feature"), "uint8", "brightness", "1"),
+    "tokens": (("sample", "time"), "int32", "token id, by frequency", "1"),
+    "series": (("sample", "time", "feature"), "float32", "measurement", "1"),
 }
-"""Dimensions, type and meaning of the inputs, by kind."""
 _TARGETS = {
-    ("class", "i"): (("sample",), "int16"),
-    ("value", "f"): (("sample", "output"), "float32"),
-    ("steps", "i"): (("sample", "time"), "int32"),
-    ("steps", "f"): (("sample", "time", "output"), "float32"),
+    ("class", "i"): (("sample",), "int16", "class", "1"),
+    ("value", "f"): (("sample", "output"), "float32", "value", "1"),
+    ("steps", "i"): (("sample", "time"), "int32", "class", "1"),
+    ("steps", "f"): (("sample", "time", "output"), "float32", "value", "1"),
 }
-"""Dimensions and type of the targets, by what is asked for and whether it is a class or a value."""
+"""Dimensions, type, meaning and unit, of inputs by kind, of targets by what is asked for and whether it is a class or a value."""
 
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
 def _schema(name: str, kind: str, target: str, letter: str) -> Schema:
     """Return the schema of a data set's kind, target, and type of targets (``i`` or ``f``)."""
-    for what, value, known in (
-        ("kind", kind, list(_INPUTS)),
-        ("target", target, sorted({target for target, _ in _TARGETS})),
-    ):
-        if value not in known:
-            *others, last = map(repr, known)
-            raise ResultsError(
-                f"{name}: expected the {what} {', '.join(others)} or {last}, got {value!r}"
-            )
-    if (target, letter) not in _TARGETS:
-        raise ResultsError(f"{name}: a {target} cannot be of a type such as {letter!r}")
-    asked = "class" if letter == "i" else "value"
+    if kind not in _INPUTS or (target, letter) not in _TARGETS:
+        raise ResultsError(
+            f"{name}: expected pixels, tokens or series, and as a target a class (integer), a value (float) or steps (either), "
+            f"got {kind!r} and {target!r} of type {letter!r}"
+        )
     return Schema(
         SCHEMA,
         coordinates={},
         variables={
-            "inputs": (*_INPUTS[kind], "1"),
-            "target": (*_TARGETS[target, letter], asked, "1"),
+            "inputs": _INPUTS[kind],
+            "target": _TARGETS[target, letter],
             "split": (("sample",), "int8", "part of the data set", "1"),
         },
         check=_check_values,
@@ -78,7 +69,7 @@ def prepared_dataset(
     substitute: str = "",
     vectors: Mapping[str, np.ndarray] | None = None,
 ) -> xr.Dataset:
-    """Return a data set in the schema of stage 00.
+    """Return a data set in the schema of stage 00; raises `ResultsError` where what is given does not follow it.
 
     Parameters
     ----------
@@ -96,14 +87,8 @@ def prepared_dataset(
         One sentence if something stands in for the publisher's data.
     vectors
         Vectors of the tokens by name, (vocabulary, size) each, that an embedding may start from.
-
-    Raises
-    ------
-    ResultsError
-        What was given does not follow the schema.
     """
     parts = [train, test] if validation is None else [train, test, validation]
-    letter = "i" if np.asarray(train[1]).dtype.kind in "iu" else "f"
     flags = np.arange(len(SPLITS), dtype=np.int8)
     values = {
         "inputs": np.concatenate([part[0] for part in parts]),
@@ -113,41 +98,28 @@ def prepared_dataset(
     more = {"split": {"flag_values": flags, "flag_meanings": " ".join(SPLITS)}}
     if kind != "series":
         more["inputs"] = {"valid_max": valid_max}
-    variables = {
-        key: (
-            dims,
-            values[key].astype(dtype),
-            {"long_name": text, "units": units, **more.get(key, {})},
-        )
-        for key, (dims, dtype, text, units) in _schema(name, kind, target, letter).variables.items()
-    }
+    letter = "i" if values["target"].dtype.kind in "iu" else "f"
+    variables = {}
+    for key, (dims, dtype, text, units) in _schema(name, kind, target, letter).variables.items():
+        about = {"long_name": text, "units": units} | more.get(key, {})
+        variables[key] = (dims, values[key].astype(dtype), about)
     about = {"long_name": "vector of a token", "units": "1"}
     for key, array in (vectors or {}).items():
         variables[f"vectors_{key}"] = (("token", "component"), array.astype(np.float32), about)
-    attrs = {
-        "schema": SCHEMA,
-        "dataset": name,
-        "kind": kind,
-        "target": target,
-        "outputs": outputs,
-        "vocabulary_size": vocabulary_size,
-        "noise_inputs": noise_inputs,
-        "source": source,
-        "substitute": substitute,
-    }
+    said = (name, kind, target, outputs, vocabulary_size, noise_inputs, source, substitute)
+    attrs = {"schema": SCHEMA} | dict(zip(_ATTRIBUTES, said, strict=True))
     return validate_prepared(xr.Dataset(variables, attrs=attrs))
 
 
 def validate_prepared(ds: xr.Dataset) -> xr.Dataset:
     """Return `ds` unchanged if it follows the schema; raises `ResultsError` with the first thing that is wrong."""
-    if ds.attrs.get("schema") != SCHEMA:
+    if ds.attrs.get("schema") != SCHEMA or "target" not in ds:
         raise ResultsError(
-            f"expected prepared data of schema {SCHEMA!r}, got {ds.attrs.get('schema')!r}; "
+            f"expected prepared data of schema {SCHEMA!r} with a target, got {ds.attrs.get('schema')!r}; "
             "run notebook 00 again"
         )
     name, kind, target = (ds.attrs.get(key) for key in ("dataset", "kind", "target"))
-    letter = ds["target"].dtype.kind if "target" in ds else "i" if target == "class" else "f"
-    return _schema(name, kind, target, letter).validate(ds)
+    return _schema(name, kind, target, ds["target"].dtype.kind).validate(ds)
 
 
 def _check_values(ds: xr.Dataset) -> None:
@@ -156,18 +128,15 @@ def _check_values(ds: xr.Dataset) -> None:
     for flag, split in enumerate(SPLITS[:2]):
         if not (ds["split"] == flag).any():
             raise ResultsError(f"{name}: the {split} part is empty")
-    if not ds["split"].isin(range(len(SPLITS))).all():
-        raise ResultsError(
-            f"{name}: expected the split to be 0 (train), 1 (test) or 2 (validation)"
-        )
+    _check_range(name, "splits", ds["split"].values, len(SPLITS) - 1)
     inputs, targets = ds["inputs"].values, ds["target"].values
     for what, values in (("inputs", inputs), ("targets", targets)):
         if values.dtype.kind == "f" and (bad := int((~np.isfinite(values)).sum())):
             raise ResultsError(f"{name}: expected finite {what}, got {bad} that are not")
-    if targets.dtype.kind == "f" and targets.shape[-1] != outputs:
-        raise ResultsError(f"{name}: expected {outputs} numbers a target, got {targets.shape[-1]}")
     if targets.dtype.kind == "i":
         _check_range(name, "classes", targets, outputs - 1)
+    elif targets.shape[-1] != outputs:
+        raise ResultsError(f"{name}: expected {outputs} numbers a target, got {targets.shape[-1]}")
     if kind == "series":
         return
     if "valid_max" not in ds["inputs"].attrs:
@@ -190,26 +159,12 @@ def _check_range(name: str, what: str, values: np.ndarray, largest: int) -> None
 def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
     """Validate `ds` and write it to ``<folder>/<dataset>.nc``, whole or not at all; a full disk is an `OSError` that says so."""
     validate_prepared(ds)
-    path = Path(folder) / f"{ds.attrs['dataset']}.nc"
-    encoding = {name: {"zlib": True, "complevel": 1, "shuffle": True} for name in ds.data_vars}
-    try:
-        return write_whole(
-            path, lambda partial: ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-        )
-    except (OSError, RuntimeError) as error:  # the netCDF library reports a full disk as either
-        raise OSError(f"{path} could not be written ({error}); make room and run again") from None
+    packed = {"zlib": True, "complevel": 1, "shuffle": True}
+    return write_netcdf(
+        ds, Path(folder) / f"{ds.attrs['dataset']}.nc", dict.fromkeys(ds.data_vars, packed)
+    )
 
 
 def load_file(path: str | Path) -> xr.Dataset:
     """Read and validate a prepared data set; raises `ResultsError` with what is wrong."""
-    path = Path(path)
-    if not path.exists():
-        raise ResultsError(f"no prepared data set at {path}; run notebook 00 or `make repro`")
-    try:
-        with xr.open_dataset(path, engine="netcdf4", mask_and_scale=False) as ds:
-            ds = ds.load()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ResultsError(
-            f"{path} is not a readable netCDF file ({error}); run notebook 00"
-        ) from None
-    return validate_prepared(ds)
+    return validate_prepared(read_netcdf(path, "prepared data", mask_and_scale=False))

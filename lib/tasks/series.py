@@ -26,10 +26,10 @@ def series(
     Parameters
     ----------
     every
-        One step of so many is kept, from the first on; 1 keeps all.
+        One step of so many is kept, from the first on.
     keep, steps, share
-        Of these, so many are kept, or this share: the ``last`` ones, or ``random`` ones in their order, a choice of its own
-        for each sequence that does not change between epochs; 0 keeps all.
+        Of these, so many are kept (0: all), or this share: the ``last`` ones, or ``random`` ones in their order, a choice of its
+        own for each sequence that does not change between epochs.
     centred
         Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
         without it a head that starts at zero must first climb to some ninety beats a minute.
@@ -40,15 +40,17 @@ def series(
         raise ValueError(
             f"{data.name}: expected series with one target each, got {data.kind} with {data.target}"
         )
-    if centred and data.target != "value":
-        raise ValueError(f"{data.name}: only values can be centred, its target is a {data.target}")
     data = data.map_inputs(lambda inputs: inputs[:, ::every])
-    length = data.train.inputs.shape[1]
+    length = data.train.time_steps
     if share < 1:
         steps = max(1, round(share * length))
     if steps > length:
         raise ValueError(f"{data.name}: {steps} steps to be kept, there are {length}")
     if centred:
+        if data.target != "value":
+            raise ValueError(
+                f"{data.name}: only values can be centred, its target is a {data.target}"
+            )
         mean = data.train.targets.mean(axis=0)
         data = data.map(lambda part: replace(part, targets=part.targets - mean))
 

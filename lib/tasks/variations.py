@@ -22,7 +22,7 @@ ROWS = 4096
 
 
 @task
-def dataset(
+def vary(
     data: Task,
     rng: np.random.Generator,
     *,
@@ -37,20 +37,33 @@ def dataset(
 ) -> Task:
     """Return one of the six variations of a prepared data set, made smaller first where asked for.
 
+    The generator draws the permutation, then each sequence's noise, once.
+
     Parameters
     ----------
-    order, noise, permutation, spread
-        As in `vary`.
+    order
+        ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
+    noise
+        ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
     noise_inputs
         Length of the noise; 0 is the data set's own, 1,000 for those of the dissertation.
     pool, words
         As in `smaller`.
+    permutation
+        ``attempt``: each attempt draws its own, as the text says. Or that of a program, the same for all attempts, see
+        `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
+    spread
+        Rule by which the noise is spread, see `noise_places`.
     sigmoid
         Whether two classes have one output, as the author's program has it for IMDB; other data sets stay as they are.
     """
     data = smaller(data, pool, words)
     data = replace(data, noise_inputs=noise_inputs or data.noise_inputs)
-    data = vary(data, order, noise, rng, permutation=permutation, spread=spread)
+    length = data.train.time_steps
+    draw = rng.permutation if permutation == "attempt" else PERMUTATIONS[permutation]
+    moved = draw(length) if order == "permuted" else slice(None)
+    places = noise_places(length, data.noise_inputs, noise, spread)
+    data = data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
     return one_output(data) if sigmoid else data
 
 
@@ -83,42 +96,7 @@ def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
 
 def time_steps(data: Task, noise: str) -> int:
     """Return the length of the input sequence, T or T plus the noise inputs."""
-    _check("noise", noise, NOISES)
-    return data.train.inputs.shape[1] + (0 if noise == "none" else data.noise_inputs)
-
-
-def vary(
-    data: Task,
-    order: str,
-    noise: str,
-    rng: np.random.Generator,
-    *,
-    permutation: str = "attempt",
-    spread: str = "floor",
-) -> Task:
-    """Return the task that `order` and `noise` make of a data set.
-
-    Parameters
-    ----------
-    order
-        ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
-    noise
-        ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
-    rng
-        The attempt's own generator: it draws the permutation, then each sequence's noise, once.
-    permutation
-        ``attempt``: each attempt draws its own, as the text says. Or that of a program, the same for all attempts, see
-        `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
-    spread
-        Rule by which the noise is spread, see `noise_places`.
-    """
-    _check("order", order, ORDERS)
-    _check("permutation", permutation, DRAWS)
-    length = data.train.inputs.shape[1]
-    draw = rng.permutation if permutation == "attempt" else PERMUTATIONS[permutation]
-    moved = draw(length) if order == "permuted" else slice(None)
-    places = noise_places(length, data.noise_inputs, noise, spread)
-    return data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
+    return len(noise_places(data.train.time_steps, data.noise_inputs, noise))
 
 
 def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:
@@ -133,8 +111,6 @@ def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floo
     >>> noise_places(5, 2, "uniform", "bresenham").astype(int).tolist()
     [0, 0, 1, 0, 0, 1, 0]
     """
-    _check("noise", noise, NOISES)
-    _check("spread", spread, SPREADS)
     if noise == "none":
         return np.zeros(length, bool)
     if noise == "post":
@@ -171,8 +147,3 @@ def _with_noise(
         else:
             rows[:, places] = rng.random(shape, dtype=np.float32)
     return varied
-
-
-def _check(what: str, name: str, known: tuple[str, ...]) -> None:
-    if name not in known:
-        raise ValueError(f"unknown {what} {name!r}; known: {', '.join(known)}")

@@ -88,7 +88,7 @@ class Factorial(Job):
 
     Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
     and `noise_inputs` make the tasks shorter than the text's; `permutation`, `spread` and `sigmoid` make them as the author's program does
-    where it differs from the text, see `lib.tasks.variations.dataset`. With `drop_last` the last, smaller batch of an epoch is left out, as
+    where it differs from the text, see `lib.tasks.variations.vary`. With `drop_last` the last, smaller batch of an epoch is left out, as
     that program does.
 
     Attempts that differ in learning rate, length, order, kind of noise and replicate alone are trained `together` in one pass, at most so
@@ -225,7 +225,14 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
 def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
     variation, initial, order = seeds_of(job, ATTEMPT, 3)
     rng = np.random.default_rng(variation)
-    task = vary(data, job.order, job.noise, rng, permutation=job.permutation, spread=job.spread)
+    task = vary(
+        data,
+        rng,
+        order=job.order,
+        noise=job.noise,
+        permutation=job.permutation,
+        spread=job.spread,
+    )
     device = pick_device(job.device)
     with torch_seed(initial):
         model = initial_model(job, task).to(device)

@@ -12,6 +12,7 @@ import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from archives import tarred
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
@@ -19,7 +20,7 @@ from lib.tasks.sources import _fetch, texts
 from lib.tasks.sources._fetch import (
     ChecksumError,
     DownloadError,
-    fetch_pinned,
+    fetch,
     from_publisher,
     read_or_remove,
     unpacked,
@@ -106,14 +107,9 @@ def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, tmp_path):
         ways = [draw.choice(WAYS) for _ in range(draw.randrange(1, 4))]
         for how in ways:
             _Publisher.how = how
+            call = lambda: from_publisher(publisher + name, sha256, "toy").read_bytes()
             trials.refuse(
-                (how, len(content)),
-                lambda name=name, sha256=sha256: from_publisher(
-                    publisher + name, sha256, "toy"
-                ).read_bytes(),
-                ChecksumError,
-                DownloadError,
-                right=content.__eq__,
+                (how, len(content)), call, ChecksumError, DownloadError, right=content.__eq__
             )
             kept = {path.name for path in folder.glob("*")} if folder.exists() else set()
             if kept - {name} and any(not one.startswith(".") for one in kept - {name}):
@@ -125,13 +121,7 @@ def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, tmp_path):
                 from_publisher(publisher + name, sha256, "toy")
             except (ChecksumError, DownloadError):
                 continue
-        trials.accept(
-            ("at last", ways),
-            lambda name=name, sha256=sha256: from_publisher(
-                publisher + name, sha256, "toy"
-            ).read_bytes(),
-            content.__eq__,
-        )
+        trials.accept(("at last", ways), call, content.__eq__)
         for path in folder.glob("*"):
             path.unlink()
 
@@ -173,18 +163,13 @@ def test_what_lies_in_the_way_is_neither_trusted_nor_written_through(
         folder.mkdir(parents=True)
         place = folder / draw.choice((name, f".{name}.part"))
         what = _in_the_way(draw, place, target), place.name, stated
-        trials.refuse(
-            what,
-            lambda name=name, sha256=sha256 if stated else "": from_publisher(
-                publisher + name, sha256, "toy"
-            ).read_bytes(),
-            ChecksumError,
-            DownloadError,
-            # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
-            right=lambda found, content=content, what=what, stated=stated: (
-                found == content or (not stated and what[0] == "link" and found == content[:100])
-            ),
-        )
+        call = lambda: from_publisher(
+            publisher + name, sha256 if stated else "", "toy"
+        ).read_bytes()
+        # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
+        linked = not stated and what[0] == "link"
+        right = lambda found: found == content or (linked and found == content[:100])
+        trials.refuse(what, call, ChecksumError, DownloadError, right=right)
         if target.read_bytes() != content[:100] or list(target.parent.iterdir()) != [target]:
             trials.note("wrong acceptance", f"{what}: written through a link")
         shutil.rmtree(folder)
@@ -203,7 +188,7 @@ def test_records_of_hashes_are_files(trials, draw, publisher, tmp_path):
         what = _in_the_way(draw, folder / f"{name}.sha256", target)
         trials.refuse(
             what,
-            lambda: fetch_pinned("eigenworms", name).read_bytes(),
+            lambda: fetch("eigenworms", name).read_bytes(),
             ChecksumError,
             DownloadError,
             right=b"content".__eq__,
@@ -216,54 +201,24 @@ def test_records_of_hashes_are_files(trials, draw, publisher, tmp_path):
 
 # ---- archives ----------------------------------------------------------------------------------------------------------
 
-OUTSIDE = [
-    "../x",
-    "a/../../x",
-    "/etc/x",
-    "..",
-    "a/..",
-    "C:/x",
-    "C:\\x",
-    "\\x",
-    "..\\x",
-    "a\\..\\..\\x",
-    "//x",
-]
-INSIDE = [
-    "a.txt",
-    "b/c.txt",
-    "./d.txt",
-    "e f.txt",
-    "..g.txt",
-    "h..txt",
-    "ü.txt",
-    "b/./i.txt",
-    ".j.txt",
-    "k.bin",
-]
+OUTSIDE = (
+    "../x", "a/../../x", "/etc/x", "..", "a/..", "C:/x", "C:\\x", "\\x", "..\\x", "a\\..\\..\\x", "//x",
+)  # fmt: skip
+INSIDE = (
+    "a.txt", "b/c.txt", "./d.txt", "e f.txt", "..g.txt", "h..txt", "ü.txt", "b/./i.txt", ".j.txt", "k.bin",
+)  # fmt: skip
 LARGEST = 5_000
-
-
-def _zip(path, items, how):
-    with zipfile.ZipFile(path, "w", how) as archive:
-        for name, content in items:
-            archive.writestr(zipfile.ZipInfo(name), content, how)
-
-
-def _tar(path, items, how):
-    with tarfile.open(path, f"w:{how}") as archive:
-        for name, content in items:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
 
 
 def _archive(draw, path, items):
     if draw.random() < 0.5:
         kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-        _zip(path, items, draw.choice(kinds))
+        how = draw.choice(kinds)
+        with zipfile.ZipFile(path, "w", how) as archive:
+            for name, content in items:
+                archive.writestr(zipfile.ZipInfo(name), content, how)
     else:
-        _tar(path, items, draw.choice(("", "gz", "bz2", "xz")))
+        path.write_bytes(tarred(dict(items), draw.choice(("", "gz", "bz2", "xz"))))
 
 
 def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
@@ -293,21 +248,12 @@ def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
 
 def test_links_and_devices_of_an_archive_are_passed_over(trials, draw, tmp_path):
     path = tmp_path / "a.tar"
-    kinds = (
-        tarfile.SYMTYPE,
-        tarfile.LNKTYPE,
-        tarfile.CHRTYPE,
-        tarfile.FIFOTYPE,
-        tarfile.DIRTYPE,
-        tarfile.BLKTYPE,
-    )
+    kinds = "SYMTYPE", "LNKTYPE", "CHRTYPE", "FIFOTYPE", "DIRTYPE", "BLKTYPE"
     for _ in trials.some(100):
         with tarfile.open(path, "w") as archive:
             info = tarfile.TarInfo("k.txt")
-            info.type, info.linkname = (
-                draw.choice(kinds),
-                draw.choice(("/etc/passwd", "../x", "a.txt", "k.txt")),
-            )
+            info.type = getattr(tarfile, draw.choice(kinds))
+            info.linkname = draw.choice(("/etc/passwd", "../x", "a.txt", "k.txt"))
             archive.addfile(info)
             good = tarfile.TarInfo("a.txt")
             good.size = 1

@@ -5,7 +5,9 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from lib.tasks.formats import FormatError
 
@@ -34,13 +36,11 @@ def members(
         A member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
     """
     name, pattern = name or archive.name, re.compile(wanted)
-
-    def opened() -> Path | io.BytesIO:
-        return io.BytesIO(archive) if isinstance(archive, bytes) else archive
-
     try:
-        walk = _zip if zipfile.is_zipfile(opened()) else _tar
-        for path, size, open_member in walk(opened()):
+        file = io.BytesIO(archive) if isinstance(archive, bytes) else archive.open("rb")
+        walk = _zip if zipfile.is_zipfile(file) else _tar
+        file.seek(0)
+        for path, size, open_member in walk(file):
             parts = PurePosixPath(path.replace("\\", "/")).parts
             if path.startswith(("/", "\\")) or ".." in parts or path[1:2] == ":":
                 raise FormatError(
@@ -73,16 +73,15 @@ def member(archive: Path, name: str, largest: int = LARGEST) -> bytes:
     raise FormatError(f"{archive.name}: there is no {name} in it")
 
 
-def _zip(file: Path | io.BytesIO) -> Iterator[tuple]:
-    with zipfile.ZipFile(file) as archive:
+def _zip(file: BinaryIO) -> Iterator[tuple]:
+    with file, zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
             if not info.is_dir():
-                yield info.filename, info.file_size, lambda info=info: archive.open(info)
+                yield info.filename, info.file_size, partial(archive.open, info)
 
 
-def _tar(file: Path | io.BytesIO) -> Iterator[tuple]:
-    opened = {"name": file} if isinstance(file, Path) else {"fileobj": file}
-    with tarfile.open(**opened) as archive:
+def _tar(file: BinaryIO) -> Iterator[tuple]:
+    with file, tarfile.open(fileobj=file) as archive:
         for info in archive:
             if info.isfile():
-                yield info.name, info.size, lambda info=info: archive.extractfile(info)
+                yield info.name, info.size, partial(archive.extractfile, info)

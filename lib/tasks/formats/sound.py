@@ -9,6 +9,7 @@ import wave
 from functools import cache
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.signal import get_window
 
 from lib.tasks.formats import FormatError
@@ -73,10 +74,7 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     ----------
     tk-rusch/LEM, src/Google12/google12_data_loader.py.
     """
-    padded = np.pad(samples / FULL, FFT // 2)
-    padded = np.pad(padded, (0, max(0, FFT - len(padded))))
-    starts = range(0, len(padded) - FFT + 1, HOP)
-    frames = np.stack([padded[start : start + FFT] for start in starts])
+    frames = sliding_window_view(np.pad(samples / FULL, FFT // 2), FFT)[::HOP]
     magnitude = np.abs(np.fft.rfft(frames * get_window("hann", FFT), axis=1))
     decibels = 10 * np.log10(np.maximum(magnitude @ _slaney_triangles().T, _FLOOR))
     decibels = np.maximum(decibels - decibels.max(), -_RANGE)[:FRAMES]
@@ -90,10 +88,8 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
 def _slaney_triangles() -> np.ndarray:
     """Return the weights of the bands over the transform's frequencies, (80, 513)."""
     edges = _slaney_hertz(np.linspace(*_slaney_mel(np.array([LOWEST, HIGHEST])), BANDS + 2))
-    return (
-        _triangles(np.linspace(0, RATE / 2, FFT // 2 + 1), edges)
-        * (2 / (edges[2:] - edges[:-2]))[:, None]
-    )
+    triangles = _triangles(np.linspace(0, RATE / 2, FFT // 2 + 1), edges)
+    return triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
 
 
 _BEND, _LINEAR, _LOG = 1000.0, 200 / 3, np.log(6.4) / 27
@@ -106,10 +102,8 @@ def _slaney_mel(hertz: np.ndarray) -> np.ndarray:
 
 
 def _slaney_hertz(mel: np.ndarray) -> np.ndarray:
-    bend = _BEND / _LINEAR
-    return np.where(
-        mel < bend, mel * _LINEAR, _BEND * np.exp(_LOG * (np.maximum(mel, bend) - bend))
-    )
+    above = np.maximum(mel - _BEND / _LINEAR, 0)
+    return np.where(above > 0, _BEND * np.exp(_LOG * above), mel * _LINEAR)
 
 
 def _triangles(at: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -151,7 +145,7 @@ def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
     clip = np.concatenate([np.zeros(CLIP - len(samples)), samples])
     clip = np.append(clip[0], clip[1:] - EMPHASIS * clip[:-1])
     clip = np.pad(clip, (0, (STEPS - 1) * STEP + WINDOW - CLIP))
-    frames = np.stack([clip[start : start + WINDOW] for start in range(0, STEPS * STEP, STEP)])
+    frames = sliding_window_view(clip, WINDOW)[::STEP]
     power = np.abs(np.fft.rfft(frames * np.hamming(WINDOW), _ENERGY_FFT, axis=1)) ** 2 / _ENERGY_FFT
     energies = power @ _htk_triangles().T
     energies[energies == 0] = _TINY[0]

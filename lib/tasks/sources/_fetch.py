@@ -29,6 +29,7 @@ SILENCE = 60.0
 """Seconds that a publisher may be silent."""
 UNPACKED = 2**29
 """Bytes that a packed file of the mirror may unpack to; the largest has a sixth of it."""
+FIRST_SEEN = "first seen"
 
 
 class ChecksumError(ValueError):
@@ -56,36 +57,29 @@ def in_mirror(origin: str, name: str) -> bool:
 
 
 def fetch(origin: str, name: str) -> Path:
-    """Return a file of an origin in `table.toml`, its SHA-256 checked where one is stated.
+    """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256 checked where one is stated.
 
-    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
+    Where the table says ``first seen``, the first file counts from then on: its SHA-256 is kept in
+    ``data/raw/<origin>/<name>.sha256``, and a file that differs later raises `ChecksumError`. To accept another one, remove that
+    record. Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
     """
-    row = ORIGINS[origin]
+    row, record = ORIGINS[origin], DATA / "raw" / origin / f"{name}.sha256"
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
-    sha256 = stated.get(name)
+    sha256 = published = stated.get(name)
+    if sha256 == FIRST_SEEN:
+        _check_place(record)
+        sha256, published = record.read_text().strip() if record.exists() else "", ""
     if mirror() is None:
-        return from_publisher(row["address"] + name, sha256, origin)
-    file = mirror() / origin / name
-    if not file.is_file():
+        file = from_publisher(row["address"] + name, published, origin)
+    elif in_mirror(origin, name):
+        file = mirror() / origin / name
+    else:
         raise FileNotFoundError(
             f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
         )
     if sha256:
-        check_file(file, sha256, f"{origin}/{name}")
-    return file
-
-
-def fetch_pinned(origin: str, name: str) -> Path:
-    """Return a file whose publisher states no checksum: the first one seen counts from then on.
-
-    Its SHA-256 is kept in ``data/raw/<origin>/<name>.sha256``; a file that differs later raises `ChecksumError`. To accept
-    another one, remove that record.
-    """
-    file, record = fetch(origin, name), DATA / "raw" / origin / f"{name}.sha256"
-    _check_place(record)
-    if record.exists():
-        check_file(file, record.read_text().strip(), f"{origin}/{name}")
-    else:
+        _compare(_sha256(file), sha256, f"{origin}/{name}")
+    elif stated.get(name):
         write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
     return file
 
@@ -94,9 +88,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
     What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
-    through a link.
-
-    `sha256` is empty where the publisher states none and the caller checks the content.
+    through a link. `sha256` is empty where the publisher states none and the caller checks the content.
 
     Raises
     ------
@@ -109,17 +101,14 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
     part = target / f".{name}.part"
 
     def download(address: str, partial: Path, pooch_: object) -> None:
-        if part.is_symlink() or (part.exists() and not part.is_file()):
-            raise DownloadError(
-                f"{part} is no file of its own but a link or a folder; remove it and run again"
-            )
+        _check_place(part, own=True)
         if not sha256:
             part.unlink(missing_ok=True)
         try:
             _download(address, part)
             if sha256:  # here and not by pooch, so that the sentence is the mirror's
-                check_file(part, sha256, name)
-        except (ChecksumError, _TooLarge):
+                _compare(_sha256(part), sha256, name)
+        except ChecksumError:
             part.unlink()
             raise
         part.replace(partial)
@@ -145,14 +134,12 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         ) from None
 
 
-def _check_place(path: Path) -> None:
-    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one."""
-    if path.exists() and not path.is_file():
-        raise DownloadError(f"{path} is no file but a folder or a pipe; remove it and run again")
-
-
-class _TooLarge(DownloadError):
-    """More came than a file may have."""
+def _check_place(path: Path, own: bool = False) -> None:
+    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one; any link where it must be a file of our `own`."""
+    if (own and path.is_symlink()) or (path.exists() and not path.is_file()):
+        raise DownloadError(
+            f"{path} is no file{' of its own' if own else ''} but a link, a folder or a pipe; remove it and run again"
+        )
 
 
 def _download(address: str, part: Path) -> None:
@@ -170,7 +157,8 @@ def _download(address: str, part: Path) -> None:
             for piece in answer.iter_content(2**16):
                 have += len(piece)
                 if have > LARGEST:
-                    raise _TooLarge(
+                    part.unlink()
+                    raise DownloadError(
                         f"{name} has more than the {LARGEST} bytes that it may have; refused"
                     )
                 file.write(piece)
@@ -188,9 +176,8 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
     """
     try:
         return read(archive)
-    except (
-        Exception
-    ) as error:  # of content, of format, for want of a file in it, or of its reader's limits
+    # Of content, of format, for want of a file in it, or of its reader's limits.
+    except Exception as error:
         if mirror() is not None and archive.is_relative_to(mirror()):
             raise
         archive.unlink()
@@ -203,6 +190,19 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         ) from None
 
 
+def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the arrays of the mirror's file of an origin, or what `read` makes of its publisher's archive; the first of either."""
+    if mirror() is not None:
+        return read_arrays(fetch(origin, next(iter(ORIGINS[origin]["mirrored"]))))
+    return read_or_remove(fetch(origin, next(iter(ORIGINS[origin]["published"]))), read)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an ``.npz`` file; a pickled object in it raises `ValueError`."""
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
 def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
     """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there, `ChecksumError` unless as stated."""
     for name, sha256 in ORIGINS[origin]["contents"].items():
@@ -211,17 +211,13 @@ def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") 
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
 
 
-def check_file(file: Path, sha256: str, name: str) -> None:
-    """Raise `ChecksumError` unless the file has the SHA-256; files larger than the memory are no trouble."""
-    _compare(_sha256(file), sha256, name)
-
-
 def _sha256(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _compare(found: str, sha256: str, name: str) -> None:
+    """Raise `ChecksumError` unless both are equal."""
     if found != sha256:
         raise ChecksumError(
             f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
@@ -243,9 +239,3 @@ def unpacked(path: Path, largest: int = UNPACKED) -> bytes:
             f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
         ) from None
     return content
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an ``.npz`` file; a pickled object in it raises `ValueError`."""
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file}

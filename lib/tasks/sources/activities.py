@@ -8,7 +8,7 @@ from scipy.ndimage import median_filter
 from scipy.signal import butter, sosfiltfilt
 
 from lib.tasks.formats.archives import members
-from lib.tasks.sources._fetch import check_contents, fetch, mirror, read_arrays, read_or_remove
+from lib.tasks.sources._fetch import arrays, check_contents
 from lib.tasks.sources._table import reader
 
 
@@ -38,36 +38,26 @@ def har2() -> dict:
     inside each labelled interval of an activity, filtered as that set's description says. Classes as in A. Kusupati et al.,
     *FastGRNN*, 2018. Any commercial use is prohibited; nothing of it is committed.
     """
-    if mirror() is not None:
-        raw = read_arrays(fetch("hapt", "hapt_raw.npz"))
-    else:
-        name = "smartphone+based+recognition+of+human+activities+and+postural+transitions.zip"
-        raw = read_or_remove(fetch("hapt", name), _recordings)
-    inputs, targets, user = windows(raw)
+    inputs, targets, user = windows(arrays("hapt", _recordings))
     return _split(inputs, targets, ~np.isin(user, TEST_USERS))
 
 
 def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return windows (n, 128, 9), their classes (n,) and their users (n,).
 
-    Parameters
-    ----------
-    raw
-        ``signals`` (samples, 6) of all recordings, acceleration before angular velocity; ``offsets``, where recordings start
-        and end; ``experiment`` and ``user`` of each; ``labels``, rows of experiment, user, activity, first and last sample of
-        an interval, counted from 1.
+    `raw` has ``signals`` (samples, 6) of all recordings, acceleration before angular velocity; ``offsets``, where recordings
+    start and end; ``experiment`` and ``user`` of each; ``labels``, rows of experiment, user, activity, first and last sample of
+    an interval, counted from 1.
     """
-    inputs, targets, users = [], [], []
+    cut = []
     for k, (experiment, user) in enumerate(zip(raw["experiment"], raw["user"], strict=True)):
         signals = filtered(raw["signals"][raw["offsets"][k] : raw["offsets"][k + 1]])
         intervals = raw["labels"][(raw["labels"][:, :2] == (experiment, user)).all(axis=1)]
-        for _, _, activity, first, last in intervals:
-            if activity > ACTIVITIES:
-                continue
-            for start in range(first - 1, last - WINDOW + 1, STEP):
-                inputs.append(signals[start : start + WINDOW])
-                targets.append(int(activity in SECOND))
-                users.append(user)
+        for _, _, activity, first, last in intervals[intervals[:, 2] <= ACTIVITIES]:
+            starts = range(first - 1, last - WINDOW + 1, STEP)
+            target = int(activity in SECOND)
+            cut += [(signals[start : start + WINDOW], target, user) for start in starts]
+    inputs, targets, users = zip(*cut, strict=True)
     return np.stack(inputs), np.array(targets), np.array(users)
 
 
@@ -84,16 +74,15 @@ def filtered(signals: np.ndarray) -> np.ndarray:
     return np.concatenate([total - gravity, angular, total], axis=1)
 
 
-_RECORDING = re.compile(r".*/(?P<sensor>acc|gyro)_exp(?P<experiment>\d+)_user(?P<user>\d+)\.txt")
-
-
 def _recordings(path: Path) -> dict[str, np.ndarray]:
     """Read the recordings from the publisher's zip."""
+    wanted = (
+        r".*RawData/(labels|(?P<sensor>acc|gyro)_exp(?P<experiment>\d+)_user(?P<user>\d+))\.txt"
+    )
     sensors: dict[tuple[int, int], dict[str, np.ndarray]] = {}
-    labels = None
-    for name, content in members(path, r".*RawData/(labels|(acc|gyro)_exp\d+_user\d+)\.txt"):
-        values = np.array(content.split(), np.float64)
-        if found := _RECORDING.fullmatch(name):
+    for name, content in members(path, wanted):
+        values, found = np.array(content.split(), np.float64), re.fullmatch(wanted, name)
+        if found["sensor"]:
             key = int(found["experiment"]), int(found["user"])
             sensors.setdefault(key, {})[found["sensor"]] = values.reshape(-1, 3)
         else:
@@ -102,13 +91,9 @@ def _recordings(path: Path) -> dict[str, np.ndarray]:
     signals = np.concatenate(recordings).astype(np.float32)
     check_contents("hapt", {"signals": signals.tobytes()}, path.name)
     experiment, user = np.array(sorted(sensors)).T
-    return {
-        "signals": signals,
-        "offsets": np.cumsum([0, *map(len, recordings)]),
-        "experiment": experiment,
-        "user": user,
-        "labels": labels,
-    }
+    offsets = np.cumsum([0, *map(len, recordings)])
+    found = {"experiment": experiment, "user": user, "labels": labels}
+    return found | {"signals": signals, "offsets": offsets}
 
 
 # ------------------------------------------------------------------------------- DSA-19
@@ -124,35 +109,23 @@ def dsa19() -> dict:
     sensors*, Pattern Recognition 2010. The text splits the 9,120 segments in halves and does not say how: here users 1 to 4 train
     and users 5 to 8 test.
     """
-    if mirror() is not None:
-        inputs, activity, user = _from_planes(fetch("dsa", "dsa_every4th_segment.npz"))
-        substitute = {"substitute": "every fourth segment of the data set"}
-    else:
-        archive = fetch("dsa", "daily+and+sports+activities.zip")
-        (inputs, activity, user), substitute = read_or_remove(archive, _segments), {}
-    return _split(inputs, activity - 1, user <= TRAIN_USERS) | substitute
+    raw, about = arrays("dsa", _segments), {}
+    if "float32_byte_planes" in raw:  # the mirror's: the four bytes of each number are stored apart
+        planes = np.ascontiguousarray(np.moveaxis(raw["float32_byte_planes"], 0, -1))
+        raw["inputs"] = planes.view("<f4")[..., 0].transpose(0, 2, 1)
+        about = {"substitute": "every fourth segment of the data set"}
+    targets = raw["activity"].astype(int) - 1
+    return _split(raw["inputs"], targets, raw["subject"] <= TRAIN_USERS) | about
 
 
-def _from_planes(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Put together the four bytes of each float32, which the mirror's file stores apart."""
-    raw = read_arrays(path)
-    numbers = np.ascontiguousarray(np.moveaxis(raw["float32_byte_planes"], 0, -1)).view("<f4")
-    inputs = numbers[..., 0].transpose(0, 2, 1)
-    return inputs, raw["activity"].astype(int), raw["subject"].astype(int)
-
-
-_SEGMENT = re.compile(r"(?:.*/)?a(\d+)/p(\d+)/s(\d+)\.txt")
-
-
-def _segments(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _segments(path: Path) -> dict[str, np.ndarray]:
     """Read all segments from the publisher's zip."""
-    read = {}
-    for name, content in members(path, _SEGMENT.pattern):
-        key = tuple(map(int, _SEGMENT.fullmatch(name).groups()))
+    wanted, read = r"(?:.*/)?a(\d+)/p(\d+)/s(\d+)\.txt", {}
+    for name, content in members(path, wanted):
         values = np.array(content.replace(b",", b" ").split(), np.float64)
+        key = tuple(map(int, re.fullmatch(wanted, name).groups()))
         read[key] = values.astype(np.float32).reshape(STEPS, SENSORS)
-    keys = np.array(sorted(read)).reshape(-1, 3)
-    inputs = np.stack([read[tuple(key)] for key in keys.tolist()])
-    quarter = inputs[keys[:, 2] % EVERY == 1].tobytes()
-    check_contents("dsa", {"quarter": quarter}, path.name)
-    return inputs, keys[:, 0], keys[:, 1]
+    inputs = np.stack([read[key] for key in sorted(read)])
+    activity, subject, segment = np.array(sorted(read)).T
+    check_contents("dsa", {"quarter": inputs[segment % EVERY == 1].tobytes()}, path.name)
+    return {"inputs": inputs, "activity": activity, "subject": subject}

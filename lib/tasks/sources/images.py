@@ -1,7 +1,6 @@
 """Images as sequences of pixels, row by row: MNIST and Fashion MNIST in their idx format, CIFAR-10, scikit-learn's digits."""
 
 import io
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +14,24 @@ from lib.tasks.sources._table import reader
 Part = tuple[np.ndarray, np.ndarray]
 """Inputs and targets."""
 
-MAGIC = {1: 0x00000801, 3: 0x00000803}
-"""Magic numbers of unsigned bytes with one or three dimensions."""
-
 
 @reader
 def idx_images(origin: str) -> dict:
     """Return the official split, (n, T, 1) pixels."""
-    parts = []
-    for part in ("train", "t10k"):
-        images, labels = (
-            read_idx(fetch(origin, f"{part}-{what}-ubyte.gz"))
-            for what in ("images-idx3", "labels-idx1")
-        )
-        parts.append((images.reshape(len(images), -1, 1), labels))
-    return {"train": parts[0], "test": parts[1]}
+
+    def part(name: str) -> Part:
+        images = read_idx(fetch(origin, f"{name}-images-idx3-ubyte.gz"))
+        labels = read_idx(fetch(origin, f"{name}-labels-idx1-ubyte.gz"))
+        return images.reshape(len(images), -1, 1), labels
+
+    return {"train": part("train"), "test": part("t10k")}
 
 
 def read_idx(path: Path) -> np.ndarray:
     """Return the array in a gzipped idx file of unsigned bytes; raises `ValueError` where it is none, or holds less or more."""
     content = unpacked(path)
     dimensions = content[3] if len(content) > 3 else 0
-    if MAGIC.get(dimensions) != int.from_bytes(content[:4], "big"):
+    if dimensions not in (1, 3) or content[:3] != bytes([0, 0, 8]):  # 8: unsigned bytes
         raise ValueError(f"{path.name} is no idx file of bytes with one or three dimensions")
     start = 4 + 4 * dimensions
     shape = np.frombuffer(content[4:start], ">u4").astype(int)
@@ -77,13 +72,12 @@ def cifar10() -> dict:
 def cifar10_exact() -> dict:
     """Return the 8,068 + 1,017 images whose exact pixels can be had without the publisher's archive, in the publisher's order."""
     heads = (np.arange(FIRST_OF_OTHERS) + A_FILE * k for k in range(1, len(BATCHES)))
-    chosen = np.concatenate([np.arange(FIRST_OF_ONE), *heads])
+    train, test = np.concatenate([np.arange(FIRST_OF_ONE), *heads]), slice(FIRST_OF_OTHERS)
     if mirror() is None:
-        whole = _from_binary()
-        few = slice(FIRST_OF_OTHERS)
+        parts = _from_binary()
         return {
-            part: tuple(array[kept] for array in whole[part])
-            for part, kept in (("train", chosen), ("test", few))
+            part: tuple(array[chosen] for array in parts[part])
+            for part, chosen in (("train", train), ("test", test))
         }
     first, others = (
         read_arrays(fetch("cifar10", f"cifar10_{name}_exact.npz"))
@@ -91,11 +85,8 @@ def cifar10_exact() -> dict:
     )
     images = np.concatenate([first["images"], others["train_images"]])
     return {
-        "train": (images.reshape(-1, PIXELS, 3), others["train_labels_all"][chosen]),
-        "test": (
-            others["test_images"].reshape(-1, PIXELS, 3),
-            others["test_labels_all"][:FIRST_OF_OTHERS],
-        ),
+        "train": (images.reshape(-1, PIXELS, 3), others["train_labels_all"][train]),
+        "test": (others["test_images"].reshape(-1, PIXELS, 3), others["test_labels_all"][test]),
     }
 
 
@@ -115,14 +106,9 @@ def _from_binary() -> dict[str, Part]:
 
 def _from_jpeg(path: Path) -> Part:
     file = read_arrays(path)
-    stream, offsets = file["jpeg"], file["offsets"]
-    images = np.stack(
-        [
-            np.asarray(Image.open(io.BytesIO(stream[start:stop].tobytes())).convert("RGB"))
-            for start, stop in itertools.pairwise(offsets)
-        ]
-    )
-    return images.reshape(len(images), PIXELS, 3), file["labels"]
+    streams = np.split(file["jpeg"], file["offsets"][1:-1])
+    images = [np.asarray(Image.open(io.BytesIO(stream)).convert("RGB")) for stream in streams]
+    return np.stack(images).reshape(len(images), PIXELS, 3), file["labels"]
 
 
 # ------------------------------------------------------------------------------- digits

@@ -92,7 +92,4 @@ def read_clips(
         parts[part].append(read[clip])
     if empty := [part for part, clips in parts.items() if not clips]:
         raise FormatError(f"{archive.name}: no clip of a known word is for {empty[0]}")
-    return {
-        part: (np.stack([inputs for inputs, _ in clips]), np.array([label for _, label in clips]))
-        for part, clips in parts.items()
-    }
+    return {part: tuple(map(np.array, zip(*clips, strict=True))) for part, clips in parts.items()}

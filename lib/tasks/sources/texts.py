@@ -3,7 +3,7 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +28,15 @@ def words(text: str) -> list[str]:
     return text.lower().translate(_SEPARATORS).split()
 
 
+def by_frequency(tokens: Iterable[str]) -> list[str]:
+    """Return all different tokens, the most frequent first, ties by spelling."""
+    counts = Counter(tokens)
+    return sorted(counts, key=lambda token: (-counts[token], token))
+
+
 def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
-    """Return the words that have ids, from the first, `FIRST_WORD`, on: by frequency, ties by spelling."""
-    counts = Counter(word for text in texts for word in words(text))
-    return sorted(counts, key=lambda word: (-counts[word], word))[: size - FIRST_WORD]
+    """Return the words that have ids, from the first, `FIRST_WORD`, on."""
+    return by_frequency(word for text in texts for word in words(text))[: size - FIRST_WORD]
 
 
 def encode(
@@ -55,14 +60,14 @@ def encode(
     return tuple(np.stack([sequence(text) for text in part]) for part in (train, *others))
 
 
-def _labelled(train: tuple, test: tuple, size: int) -> dict:
+def labelled(tokens: Sequence[np.ndarray], targets: Sequence[np.ndarray], size: int) -> dict:
+    """Return training and test part, and what follows from the vocabulary's `size`."""
+    train, test = zip(tokens, targets, strict=True)
     return {"train": train, "test": test, "valid_max": size - 1, "vocabulary_size": size}
 
 
 # ------------------------------------------------------------------------------- IMDB: A. Maas et al. 2011
 
-_REVIEW = re.compile(r"aclImdb/(?P<part>train|test)/(?P<name>(neg|pos)/\d+_\d+)\.txt")
-CLASSES = ("neg", "pos")
 STARS = {1: 0, 2: 0, 3: 1, 4: 1, 7: 2, 8: 2, 9: 3, 10: 3}
 """Class by printed stars, in the form of Yelp-5; ratings of 5 and 6 are not in the data."""
 
@@ -78,17 +83,17 @@ def reviews(
     train, test = read_reviews()
     texts = ([text for _, text in part] for part in (train, test))
     tokens = encode(*texts, vocabulary_size=vocabulary_size, length=length)
-    label = ratings if stars else labels
-    return _labelled((tokens[0], label(train)), (tokens[1], label(test)), vocabulary_size)
+    return labelled(tokens, (labels(train, stars), labels(test, stars)), vocabulary_size)
 
 
 def read_reviews() -> tuple[Reviews, Reviews]:
     """Return the reviews for training and testing, in one order whatever the container: by class, then by number."""
     parts: dict[str, Reviews] = {"train": [], "test": []}
     if mirror() is None:
-        for name, content in members(fetch("imdb", "aclImdb_v1.tar.gz"), _REVIEW.pattern):
-            found = _REVIEW.fullmatch(name)
-            parts[found["part"]].append((found["name"], content.decode("utf-8")))
+        wanted = r"aclImdb/(train|test)/((?:neg|pos)/\d+_\d+)\.txt"
+        for path, content in members(fetch("imdb", "aclImdb_v1.tar.gz"), wanted):
+            part, name = re.fullmatch(wanted, path).groups()
+            parts[part].append((name, content.decode("utf-8")))
     else:  # one review a line: its name, a tab, its text (which may hold further tabs)
         for part, read in parts.items():
             text = unpacked(fetch("imdb", f"aclImdb_{part}.txt.gz")).decode("utf-8")
@@ -105,18 +110,15 @@ def read_reviews() -> tuple[Reviews, Reviews]:
     )
 
 
-def labels(reviews: Reviews) -> np.ndarray:
-    """Return 1 for a favourable review and 0 for another."""
-    return np.array([CLASSES.index(name.split("/")[0]) for name, _ in reviews])
+def labels(reviews: Reviews, stars: bool = False) -> np.ndarray:
+    """Return 1 for a favourable review and 0 for another; or the class of each by its `stars`.
 
-
-def ratings(reviews: Reviews) -> np.ndarray:
-    """Return the class of each review by its stars.
-
-    >>> ratings([("neg/0_2", "bad"), ("pos/17_10", "good")]).tolist()
+    >>> labels([("neg/0_2", "bad"), ("pos/17_10", "good")], stars=True).tolist()
     [0, 3]
     """
-    return np.array([STARS[int(name.rsplit("_", 1)[1])] for name, _ in reviews])
+    if stars:
+        return np.array([STARS[int(name.rsplit("_", 1)[1])] for name, _ in reviews])
+    return np.array([int(name.startswith("pos")) for name, _ in reviews])
 
 
 # ------------------------------------------------------------------------------- Reuters-21578: D. D. Lewis
@@ -126,14 +128,6 @@ EVERY = 4
 """The text measures on at least 2,800 sequences (3.5): a quarter of 11,228 documents is 2,807."""
 LARGEST = 2**26
 """Bytes that a file in the publisher's archive may have; the largest has an eighth of it."""
-
-_DOCUMENT = re.compile(r"<REUTERS(.*?)</REUTERS>", re.DOTALL)
-_TOPICS = re.compile(r"<TOPICS>(.*?)</TOPICS>", re.DOTALL)
-_TOPIC = re.compile(r"<D>(.*?)</D>")
-_TEXT = re.compile(r"<TEXT.*?>(.*?)</TEXT>", re.DOTALL)
-_TITLE = re.compile(r"<TITLE>(.*?)</TITLE>", re.DOTALL)
-_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
-_TAG = re.compile(r"<[^>]*>")
 
 
 @reader
@@ -152,20 +146,26 @@ def reuters() -> dict:
     test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
     texts = np.array([text for _, text in kept], dtype=object)
     tokens = encode(texts[~test], texts[test])
-    parts = (tokens[0], labels[~test]), (tokens[1], labels[test])
-    return _labelled(*parts, VOCABULARY_SIZE) | {"outputs": len(topics)}
+    parts = labelled(tokens, (labels[~test], labels[test]), VOCABULARY_SIZE)
+    return parts | {"outputs": len(topics)}
 
 
 def parse(content: str) -> Iterator[tuple[str, str]]:
     """Give (first topic, title and body) of each document that has a topic."""
-    for document in _DOCUMENT.findall(content):
-        topics = _TOPIC.findall(_TOPICS.search(document)[1])
+    for document in _inside("REUTERS", content):
+        topics = _inside("D", _inside("TOPICS", document)[0])
         if not topics:
             continue
-        text = _TEXT.search(document)[1]
-        parts = [found[1] for found in (_TITLE.search(text), _BODY.search(text)) if found]
+        text = _inside("TEXT", document)[0]
+        parts = [*_inside("TITLE", text)[:1], *_inside("BODY", text)[:1]]
         # Some documents are unprocessed: all they have is the bare text.
-        yield topics[0], html.unescape("\n".join(parts) if parts else _TAG.sub(" ", text))
+        bare = "\n".join(parts) if parts else re.sub("<[^>]*>", " ", text)
+        yield topics[0], html.unescape(bare)
+
+
+def _inside(tag: str, text: str) -> list[str]:
+    """Return what stands between each pair of a tag."""
+    return re.findall(rf"<{tag}(?: [^>]*)?>(.*?)</{tag}>", text, re.DOTALL)
 
 
 def _news() -> list[str]:
@@ -193,20 +193,16 @@ ROW = 50
 """Tokens of a row in the prepared file; the rows follow each other, and tasks cut them anew."""
 
 
-def sentence_words(text: str) -> list[str]:
-    """Return the words of a text with one sentence a line, and a mark after each."""
-    return [word for line in text.splitlines() for word in [*line.split(), "<eos>"]]
-
-
-def sentence_characters(text: str) -> list[str]:
-    """Return the characters of a text with one sentence a line: blanks as ``_``, a mark after each sentence."""
-    return [c for line in text.splitlines() for c in [*"_".join(line.split()), "<eos>"]]
-
-
 UNITS: dict[str, Callable[[str], list[str]]] = {
-    "words": sentence_words,
-    "characters": sentence_characters,
+    "words": str.split,
+    "characters": lambda line: list("_".join(line.split())),
 }
+"""Tokens of a sentence; in characters a blank is ``_``."""
+
+
+def tokens_of(text: str, unit: str) -> list[str]:
+    """Return the tokens of a text with one sentence a line, and a mark after each sentence."""
+    return [token for line in text.splitlines() for token in [*UNITS[unit](line), "<eos>"]]
 
 
 @reader
@@ -217,7 +213,7 @@ def penn_treebank(unit: str) -> dict:
         texts = [fetch("ptb", name).read_bytes() for name in names]
     else:
         texts = [unpacked(fetch("ptb", f"{name}.gz")) for name in names]
-    return stream(*(UNITS[unit](text.decode("utf-8")) for text in texts))
+    return stream(*(tokens_of(text.decode("utf-8"), unit) for text in texts))
 
 
 @reader
@@ -226,16 +222,12 @@ def markov_stream(unit: str) -> dict:
     rng = np.random.default_rng(9)
     spoken = markov_text.language(100, rng)
     parts = [markov_text.sentences(spoken, count, rng) for count in (1000, 150, 150)]
-    return stream(*(UNITS[unit]("\n".join(part)) for part in parts))
+    return stream(*(tokens_of("\n".join(part), unit) for part in parts))
 
 
 def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str]) -> dict:
-    """Return three streams of tokens with the next token as the target at every step.
-
-    The vocabulary is that of the training stream, by frequency (ties by spelling).
-    """
-    counts = Counter(train)
-    ids = {token: k for k, token in enumerate(sorted(counts, key=lambda t: (-counts[t], t)))}
+    """Return three streams of tokens with the next token as the target at every step; the vocabulary is that of the first."""
+    ids = {token: k for k, token in enumerate(by_frequency(train))}
     parts = {}
     for part, tokens in {"train": train, "validation": validation, "test": test}.items():
         if unknown := set(tokens) - set(ids):
@@ -256,4 +248,4 @@ def markov_reviews() -> dict:
     texts, targets = markov_text.reviews(markov_text.language(500, rng), size, 4, rng)
     tokens = encode(texts[test:], texts[:test], length=80)
     known = int(max(part.max() for part in tokens)) + 1
-    return _labelled((tokens[0], targets[test:]), (tokens[1], targets[:test]), known)
+    return labelled(tokens, (targets[test:], targets[:test]), known)

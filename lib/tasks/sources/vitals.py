@@ -9,7 +9,6 @@ A respiratory rate printed as 0 stays one. Where the mirror holds the archive it
 random.
 """
 
-import csv
 import io
 import re
 from collections.abc import Sequence
@@ -18,17 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from lib.tasks.formats.archives import member, members
-from lib.tasks.formats.series import read_ts
+from lib.tasks.formats.series import joined, read_ts
 from lib.tasks.permutations import torch_permutation
-from lib.tasks.sources._fetch import (
-    check_contents,
-    fetch,
-    fetch_pinned,
-    in_mirror,
-    mirror,
-    read_arrays,
-    read_or_remove,
-)
+from lib.tasks.sources._fetch import arrays, check_contents, fetch, in_mirror
 from lib.tasks.sources._table import reader
 from lib.tasks.standins.beats import beats
 
@@ -50,9 +41,9 @@ def vital_sign(sign: str, by_patient: bool) -> dict:
     most of its samples with training windows.
     """
     if not by_patient and in_mirror("bidmc", WINDOWED):  # it does not say whose a window is
-        inputs, targets = from_windows(fetch_pinned("bidmc", WINDOWED), PROBLEMS[sign])
+        inputs, targets = from_windows(fetch("bidmc", WINDOWED), PROBLEMS[sign])
         return _parts(inputs, targets, split_at_random(len(inputs)))
-    inputs, targets, patient = windows(_recordings(), sign)
+    inputs, targets, patient = windows(arrays("bidmc", _from_archive), sign)
     indices = split_by(patient) if by_patient else split_at_random(len(inputs))
     return _parts(inputs, targets, indices) | {"substitute": SUBSTITUTE}
 
@@ -60,8 +51,8 @@ def vital_sign(sign: str, by_patient: bool) -> dict:
 @reader
 def beats_by_patient(patients: int, windows: int, every: int, seed: int) -> dict:
     """Return made-up windows and the heart rate a minute; no patient in two parts."""
-    drawn = beats(patients, windows, np.random.default_rng(seed), every=every)
-    return _parts(drawn.inputs, drawn.targets[:, :1], split_by(drawn.patient))
+    inputs, targets, patient = beats(patients, windows, np.random.default_rng(seed), every)
+    return _parts(inputs, targets[:, :1], split_by(patient))
 
 
 def _parts(inputs: np.ndarray, targets: np.ndarray, indices: Sequence[np.ndarray]) -> dict:
@@ -74,9 +65,9 @@ def from_windows(archive: Path, problem: str) -> tuple[np.ndarray, np.ndarray]:
     parts = []
     for file in (f"{problem}_TRAIN.ts", f"{problem}_TEST.ts"):
         content = member(archive, f"{problem}/{file}", largest=2**30)
-        parts.append(read_ts(io.TextIOWrapper(io.BytesIO(content), encoding="latin-1"), file))
-    inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
-    return np.concatenate(inputs), np.concatenate(targets)[:, None]
+        parts.append(read_ts(io.StringIO(content.decode("latin-1")), file))
+    both = joined(*parts, archive.name)
+    return both.inputs, both.targets[:, None]
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -111,43 +102,25 @@ def split_by(patient: np.ndarray) -> Indices:
     return tuple(np.flatnonzero(np.isin(patient, part)) for part in parts)
 
 
-def _recordings() -> dict[str, np.ndarray]:
-    if mirror() is not None:
-        return read_arrays(fetch("bidmc", "bidmc_53x480s.npz"))
-    archive = fetch("bidmc", "bidmc-ppg-and-respiration-dataset-1.0.0.zip")
-    return read_or_remove(archive, _from_archive)
-
-
-_FILE = re.compile(r".*/bidmc_(\d\d)_(Signals|Numerics)\.csv")
-_COLUMNS = {
-    "Signals": {"PLETH": "pleth", "II": "ecg_ii"},
-    "Numerics": {"HR": "hr", "RESP": "resp_rate"},
-}
-
-
 def _from_archive(path: Path) -> dict[str, np.ndarray]:
-    """Read the recordings from PhysioNet's zip."""
-    read: dict[tuple[str, str], list[float]] = {}
-    for name, content in members(path, _FILE.pattern):
-        patient, kind = _FILE.fullmatch(name).groups()
-        head, *rows = csv.reader(io.StringIO(content.decode("ascii")))
-        head = [column.strip() for column in head]
-        for column, channel in _COLUMNS[kind].items():
-            place = head.index(column)
-            read[channel, patient] = [_number(row[place]) for row in rows]
-    patients = sorted({patient for _, patient in read})
+    """Read the recordings from PhysioNet's zip; what is not printed for a second is nan."""
+    wanted = r".*/bidmc_(\d\d)_(Signals|Numerics)\.csv"
+    columns = {
+        "Signals": {"PLETH": "pleth", "II": "ecg_ii"},
+        "Numerics": {"HR": "hr", "RESP": "resp_rate"},
+    }
+    read: dict[str, dict[str, np.ndarray]] = {}
+    for name, content in members(path, wanted):
+        patient, kind = re.fullmatch(wanted, name).groups()
+        lines = content.decode("ascii").splitlines()
+        head = [column.strip() for column in lines[0].split(",")]
+        table = np.genfromtxt(lines[1:], delimiter=",").astype(np.float32)
+        for column, channel in columns[kind].items():
+            read.setdefault(channel, {})[patient] = table[:, head.index(column)]
     raw = {
-        channel: np.array([read[channel, patient] for patient in patients], np.float32)
-        for columns in _COLUMNS.values()
-        for channel in columns.values()
+        channel: np.stack([found[patient] for patient in sorted(found)])
+        for channel, found in read.items()
     }
     contents = {channel: values.tobytes() for channel, values in raw.items()}
     check_contents("bidmc", contents, path.name)
     return raw
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:  # not printed for this second
-        return float("nan")

@@ -16,7 +16,7 @@ from lib.tasks.formats.vectors import read_vectors
 from lib.tasks.prepared import FIRST_WORD, START
 from lib.tasks.sources._fetch import fetch, mirror, unpacked
 from lib.tasks.sources._table import reader
-from lib.tasks.sources.texts import encode, labels, read_reviews, vocabulary
+from lib.tasks.sources.texts import encode, labelled, labels, read_reviews, vocabulary
 
 MEMBER = "glove.6B.100d.txt"
 WORDS, SIZE, SEED = 25_000, 100, 6
@@ -40,14 +40,9 @@ def reviews_with_vectors() -> dict:
         "and random ones for the others"
     )
     scale = glove[FIRST_WORD:][has_one].std()
-    return {
-        "train": (tokens[0], labels(train)),
-        "test": (tokens[1], labels(test)),
-        "valid_max": size - 1,
-        "vocabulary_size": size,
-        "substitute": "" if has_one.all() else substitute,
-        "vectors": {"glove": glove, "ppmi": ppmi_vectors(tokens[0], size, scale)},
-    }
+    vectors = {"glove": glove, "ppmi": ppmi_vectors(tokens[0], size, scale)}
+    about = {"substitute": "" if has_one.all() else substitute, "vectors": vectors}
+    return labelled(tokens, (labels(train), labels(test)), size) | about
 
 
 def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,6 @@ not hold it, switching series take its place, and say so.
 """
 
 import io
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,11 @@ from sklearn.model_selection import train_test_split
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.formats.series import Series, read_arff, read_ts, ts_lines
-from lib.tasks.sources._fetch import fetch_pinned, in_mirror, mirror, read_or_remove
+from lib.tasks.formats.series import Series, arff_as_ts, joined, read_ts, ts_lines
+from lib.tasks.sources._fetch import fetch, in_mirror, mirror, read_or_remove
 from lib.tasks.sources._table import reader
 from lib.tasks.standins.switching import switching_series
 
-READERS: dict[str, Callable[[Iterable[str], str], Series]] = {".ts": read_ts, ".arff": read_arff}
 FILES = ("EigenWorms_TRAIN", "EigenWorms_TEST")
 STATE = 1234
 """The programs' ``random_state``."""
@@ -32,7 +30,7 @@ def worms() -> dict:
     """Return the series, (17984, 6), or their stand-in."""
     if mirror() is not None and not in_mirror("eigenworms", "EigenWorms.zip"):
         return switching(CASES, LENGTH)
-    return _parts(read_or_remove(fetch_pinned("eigenworms", "EigenWorms.zip"), from_archive))
+    return _parts(read_or_remove(fetch("eigenworms", "EigenWorms.zip"), from_archive))
 
 
 @reader
@@ -45,19 +43,13 @@ def switching(size: int, time_steps: int, faster: float = 1.0) -> dict:
 
 def from_archive(path: Path) -> Series:
     """Return all cases of the archive's zip, the training file's first; raises `FormatError`."""
-    for suffix, read in READERS.items():
+    for suffix, lines_of in ((".ts", iter), (".arff", arff_as_ts)):
         found = {}
         for name, content in members(path, rf"(.*/)?({'|'.join(FILES)})\{suffix}"):
-            lines = io.TextIOWrapper(io.BytesIO(content), encoding="latin-1")
-            found[Path(name).stem] = read(lines, Path(name).name)
+            lines = lines_of(io.StringIO(content.decode("latin-1")))
+            found[Path(name).stem] = read_ts(lines, Path(name).name)
         if set(found) == set(FILES):
-            train, test = (found[file] for file in FILES)
-            if train.labels != test.labels or train.inputs.shape[1:] != test.inputs.shape[1:]:
-                raise FormatError(
-                    f"{path.name}: training and test file differ in length, dimensions or classes"
-                )
-            inputs = np.concatenate([train.inputs, test.inputs])
-            return Series(inputs, np.concatenate([train.targets, test.targets]), train.labels)
+            return joined(*(found[file] for file in FILES), path.name)
     raise FormatError(f"{path.name}: expected both {' and '.join(FILES)}, as .ts or as .arff")
 
 

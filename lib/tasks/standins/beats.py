@@ -4,8 +4,6 @@ Every patient has a heart rate, a respiratory rate and pulse shapes of their own
 so that the windows of one patient do not all have one target.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 SECONDS, HOP, RATE = 32.0, 3.2, 125.0
@@ -23,23 +21,16 @@ _ECG = (
 """Waves P, Q, R, S, T of a heartbeat: seconds from its peak, width in seconds, height."""
 
 
-@dataclass(frozen=True)
-class Beats:
-    """Windows of made-up patients: inputs (n, T, 2), PPG and ECG; targets (n, 2), mean heart and respiratory rate a minute; patient (n,)."""
+def beats(
+    patients: int, windows: int, rng: np.random.Generator, every: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw `windows` windows of each of `patients` patients, and keep one sample of `every`.
 
-    inputs: np.ndarray
-    targets: np.ndarray
-    patient: np.ndarray
-
-
-def beats(patients: int, windows: int, rng: np.random.Generator, every: int = 1) -> Beats:
-    """Draw `windows` windows of each of `patients` patients, and keep one sample of `every`."""
+    Returns inputs (n, T, 2), PPG and ECG; targets (n, 2), mean heart and respiratory rate a minute; patient (n,).
+    """
     parts = [_patient(windows, rng, every) for _ in range(patients)]
-    return Beats(
-        np.concatenate([inputs for inputs, _ in parts]),
-        np.concatenate([targets for _, targets in parts]),
-        np.repeat(np.arange(patients), windows),
-    )
+    inputs, targets = map(np.concatenate, zip(*parts, strict=True))
+    return inputs, targets, np.repeat(np.arange(patients), windows)
 
 
 def _patient(windows: int, rng: np.random.Generator, every: int) -> tuple[np.ndarray, np.ndarray]:

@@ -63,7 +63,5 @@ def _turns(rate: float, time_steps: int, rng: np.random.Generator) -> np.ndarray
     """Return how many turns last at each step, (T,)."""
     starts = rng.integers(0, time_steps, rng.poisson(rate * time_steps))
     ends = np.minimum(starts + rng.geometric(1 / MEAN_LENGTH, len(starts)), time_steps)
-    change = np.bincount(starts, minlength=time_steps + 1) - np.bincount(
-        ends, minlength=time_steps + 1
-    )
-    return change[:-1].cumsum()
+    begun, ended = (np.bincount(steps, minlength=time_steps + 1) for steps in (starts, ends))
+    return (begun - ended)[:-1].cumsum()

@@ -1,0 +1,55 @@
+"""Small archives and files in the forms that publishers have."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zipfile
+
+import numpy as np
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def packed(content: bytes | str) -> bytes:
+    """Return a gzip file."""
+    content = content if isinstance(content, bytes) else content.encode()
+    return gzip.compress(content, mtime=0)
+
+
+def zipped(contents: dict[str, bytes | str]) -> bytes:
+    """Return a zip archive."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def tarred(contents: dict[str, bytes | str], how: str = "gz") -> bytes:
+    """Return a tar archive; a content that is text is the target of a link."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=f"w:{how}") as archive:
+        for name, content in contents.items():
+            info = tarfile.TarInfo(name)
+            if isinstance(content, str):
+                info.type, info.linkname = tarfile.SYMTYPE, content
+                archive.addfile(info)
+            else:
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def npz(**arrays: np.ndarray) -> bytes:
+    """Return an .npz file."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def rows(values: np.ndarray, between: str = ",") -> str:
+    """Return numbers as text with three digits, a row a line."""
+    return "\n".join(between.join(f"{v:.3f}" for v in row) for row in values.astype(float))
