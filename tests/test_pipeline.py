@@ -226,7 +226,7 @@ def test_a_misspelled_parameter_is_told_before_anything_runs(stages, small):
 def test_outputs_of_what_is_gone_are_removed_and_nothing_else(small):
     made = small / "data" / "made"
     gone, unknown = made / "29_gone" / "rebuilt", made / "22_numerical_errors" / "drawn"
-    kept = made / "22_numerical_errors" / "rebuilt", made / "30_tenet_1" / "rebuilt"
+    kept = made / "22_numerical_errors" / "rebuilt", made / "30_tenet" / "rebuilt"
     for folder in (gone, unknown, *kept):
         folder.mkdir(parents=True)
     removed = {path.as_posix() for path in prune(["rebuilt"], small)}

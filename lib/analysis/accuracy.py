@@ -99,6 +99,12 @@ def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return marked.groupby(list(by), sort=False)[list(columns)].sum().astype(int).reset_index()
 
 
+def entered_text(frame: pd.DataFrame) -> str:
+    """Return how many attempts entered an analysis, and how many did not and why."""
+    counts = account(frame).iloc[0].items()
+    return "Attempts: " + ", ".join(f"{count:,} {what}" for what, count in counts) + "."
+
+
 def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame:
     """Return the best configuration of each architecture at each task.
 

@@ -7,10 +7,12 @@ deviation. So does `outcomes`; what was measured last is beside it.
 import math
 from collections.abc import Iterable
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lib.plotting import colour, marker
 from lib.results.schema import COMPLETED, NOT_PLANNED
@@ -191,6 +193,25 @@ def plot_curves(ax: Axes, frame: pd.DataFrame, *, styles: dict[str, str] | None 
         ax.plot(mean.index, mean, style, color=tint, label=first["label"], markersize=4, **shape)
         if by_step.size().max() > 1:
             ax.fill_between(mean.index, by_step.min(), by_step.max(), color=tint, alpha=0.15, lw=0)
+
+
+def plot_accuracies(
+    ds: xr.Dataset, *, styles: dict[str, str] | None = None
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw test accuracies in percent while training, a panel for each task, dotted the guess; return the figure and its `curves`."""
+    drawn = curves(ds)
+    tasks = list(dict.fromkeys(drawn["task"]))
+    size = (4 + 3 * len(tasks), 4.2)
+    figure, axes = plt.subplots(1, len(tasks), figsize=size, sharey=True, squeeze=False)
+    for ax, task in zip(axes[0], tasks, strict=True):
+        rows = drawn[drawn["task"] == task]
+        plot_curves(ax, rows.assign(value=100 * rows["value"]), styles=styles)
+        guess = 100 * float(ds["guess_metric"].where(ds["task"] == task).max())
+        ax.axhline(guess, color="black", linestyle=":", label="guess")
+        ax.set(title=task, xlabel="training steps (batches)")
+    axes[0, 0].set(ylabel="test accuracy (%)")
+    axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1))
+    return figure, drawn
 
 
 def steps_to(ds: xr.Dataset, threshold: float, name: str = "test_loss") -> pd.DataFrame:

@@ -31,8 +31,10 @@ from lib.analysis import scales
 from lib.analysis.networks import (
     IDENTITY,
     MEASURES,
+    beside_published,
     in_measure,
     levels_of,
+    outcomes,
     steps_to,
     trainings,
     validated_best,
@@ -468,6 +470,18 @@ def _learners(verb: str, pair: tuple[str, str], region: Region) -> tuple[str, ..
         return pair
     first = math.isinf(region.high) == (verb == "lead")
     return pair[:1] if first else pair[1:]
+
+
+def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
+    """Return `beside_published` of the published networks alone, with ``learned``: better than guessing; None where not trained."""
+    table = beside_published(outcomes(ds), published)
+    table = table[table["published"].notna()].reset_index(drop=True)
+    every = Networks(ds)
+    found = []
+    for task, name in zip(table["task"], table["network"], strict=True):
+        networks = every.at(task)
+        found.append(networks.learned(name) if name in networks.labels() else None)
+    return table.assign(learned=found)
 
 
 def judged(ds: xr.Dataset, group: str) -> pd.DataFrame:

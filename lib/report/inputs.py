@@ -187,7 +187,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
         given = read_parameters(notebook)
-        family = str(given.get("family", given.get("group", ""))).replace("_", " ")
+        family = str(given.get("family") or given.get("group", "")).replace("_", " ")
         result_set = str(given.get("result_set", ""))
         one = Notebook(path, result_set, _title(notebook) or path.stem, family)
         first = found.setdefault((one.name, result_set), one)

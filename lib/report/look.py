@@ -34,7 +34,10 @@ def main() -> int:
         os.environ.setdefault(name, "1")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         statuses = pool.map(
-            lambda name: _notebook(name, f"made/{name}/reference/{name}", out=LOOK), names
+            lambda name: _notebook(
+                name, f"made/{name}/reference/{name}", out=LOOK, result_set="reference"
+            ),
+            names,
         )
         for count, (name, status) in enumerate(zip(names, statuses, strict=True), start=1):
             print(f"{count} of {len(names)} notebooks: {name}", flush=True)
@@ -46,7 +49,7 @@ def main() -> int:
     return status or _run("lib.report", "--data", LOOK, "--out", LOOK / "report")
 
 
-def _notebook(name: str, executed: str, **parameters: Path) -> int:
+def _notebook(name: str, executed: str, **parameters: str | Path) -> int:
     given = [text for pair in parameters.items() for text in ("-p", *pair)]
     target = LOOK / f"{executed}.ipynb"
     return _run("lib.run", f"notebooks/{name}.ipynb", target, "-q", *given)

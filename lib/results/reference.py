@@ -138,12 +138,9 @@ def _ends(results: xr.Dataset) -> dict[str, dict[str, int]]:
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
-    """Return what notebooks made; one that is run for several families has a numbered folder for each.
-
-    Claims are left out: every run judges them anew on the kept results.
-    """
-    folders = [f"{stem}{number}" for stem in sorted(notebooks) for number in ("", "_[0-9]")]
-    made = [path for name in folders for path in sorted(folder.glob(f"{name}/rebuilt/{pattern}"))]
+    """Return what notebooks made, but claims, which every run judges anew on the kept results."""
+    stems = sorted(notebooks)
+    made = [path for name in stems for path in sorted(folder.glob(f"{name}/rebuilt/{pattern}"))]
     return [path for path in made if path.stem != CLAIMS]
 
 
