@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -30,15 +29,6 @@ class ResultsError(ValueError):
     """A results dataset or file does not follow its schema."""
 
 
-class Variable(NamedTuple):
-    """Dimensions, NumPy type, meaning and unit of a variable."""
-
-    dims: tuple[str, ...]
-    dtype: str
-    long_name: str
-    units: str
-
-
 @dataclass(frozen=True)
 class Schema:
     """What the datasets of one experiment hold.
@@ -50,7 +40,7 @@ class Schema:
     coordinates
         Meaning and unit of each dimension.
     variables
-        Each a `Variable` or a tuple of its four fields; the type of text is ``str``. Those whose names end with ``status`` hold `COMPLETED`,
+        Dimensions, NumPy type (``str`` of text), meaning and unit of each. Those whose names end with ``status`` hold `COMPLETED`,
         `DIVERGED` or `MISSING`.
     check
         Further conditions: raises `ResultsError` where the dataset breaks one.
@@ -175,16 +165,6 @@ class Schema:
             raise OSError(
                 f"{path} could not be written ({error}); make room and run again"
             ) from None
-
-    def load(self, path: str | Path) -> xr.Dataset:
-        """Read the results at `path` and validate them in full.
-
-        Raises
-        ------
-        ResultsError
-            The file is missing, unreadable or of another schema.
-        """
-        return self.validate(load(path))
 
 
 def load(path: str | Path) -> xr.Dataset:
