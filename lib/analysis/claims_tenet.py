@@ -1,4 +1,4 @@
-"""What the twelve models (section 3.5, Tables 3.5 to 3.8) say of the text's claims.
+"""What the twelve models (section 3.5, Tables 3.5 to 3.8) say of the text's claims, and the evidence that all judges of the factorial experiment share.
 
 The metric is taken as single precision would have stored it, which is what the text's numbers are made of; intervals come from
 resampling attempts (`lib.analysis.resample`).

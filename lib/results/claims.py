@@ -100,31 +100,22 @@ class Scale:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge found: a quantity with its 95 % interval, undefined where nothing can be said.
-
-    Attributes
-    ----------
-    trials
-        Where the quantity is a share: of how many.
-    note
-        What a reader must know beside it; the reason where nothing can be said.
-    ratio
-        Whether it is a ratio, whose interval is that of its logarithm.
-    reservation
-        Why no verdict may rest on it, whatever its interval.
-    parts
-        The findings of which this is the smallest or the largest.
-    """
+    """What a judge found: a quantity with its 95 % interval, undefined where nothing can be said."""
 
     value: float
     low: float
     high: float
     scale: Scale = field(default_factory=Scale)
     trials: int | None = None
+    """Where the quantity is a share: of how many."""
     note: str = ""
+    """What a reader must know beside it; the reason where nothing can be said."""
     ratio: bool = False
+    """Whether it is a ratio, whose interval is that of its logarithm."""
     reservation: str = ""
+    """Why no verdict may rest on it, whatever its interval."""
     parts: tuple["Finding", ...] = ()
+    """The findings of which this is the smallest or the largest."""
 
 
 def verdict(finding: Finding, region: Region, published: float = math.nan) -> tuple[str, float]:

@@ -156,18 +156,10 @@ def schema_of(ds: xr.Dataset) -> Schema:
 
 
 def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:
-    """Return what runs say as coordinates along `run`.
+    """Return what runs say, each its levels by name of those factors that it has, as coordinates along `run`.
 
-    Parameters
-    ----------
-    said
-        For each run its levels by name, of those factors that it has.
-
-    Returns
-    -------
-    dict
-        Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
-        name, and beside numbers under ``<name>_range``.
+    Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
+    name, and beside numbers under ``<name>_range``.
     """
     found: dict[str, tuple[str, np.ndarray]] = {}
     for name in sorted({key for one in said for key in one}):
