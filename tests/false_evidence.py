@@ -7,9 +7,10 @@ import numpy as np
 import xarray as xr
 from synthetic_results import empty
 
-from lib.analysis import claims_factorial, claims_gaps, claims_tasks, claims_tenet, padding
+from lib.analysis import claims_factorial, claims_gaps, claims_padding, claims_tasks, claims_tenet
 from lib.analysis.claims_factorial import FRAGILE, ROBUST
 from lib.analysis.claims_tenet import Evidence
+from lib.analysis.padding import SWEEP
 from lib.results.claims import mean, share
 from lib.results.factorial import ATTEMPT
 from lib.results.schema import COMPLETED, DIVERGED
@@ -192,7 +193,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     once = ("run", np.ones(2 * networks, int))
     return xr.Dataset(
         {
-            "network": ("run", [padding.SWEEP] * 2 * networks),
+            "network": ("run", [SWEEP] * 2 * networks),
             "status": (training, np.full(shape, COMPLETED)),
             "records": (training, np.ones(shape, int)),
             "test_metric": ((*training, "record"), accuracy[..., None]),
@@ -201,7 +202,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
             **dict.fromkeys(("width", "sequences", "test_sequences"), once),
         },
         {"stage": ["trained"], "padding": ("run", [0, 3] * networks)}
-        | {"dataset": ("run", [padding.TEXT[1]] * 2 * networks)},
+        | {"dataset": ("run", [claims_padding.TEXT[1]] * 2 * networks)},
     )
 
 
@@ -212,7 +213,7 @@ JUDGES = {
     "linear_gaps": claims_gaps.linear,
     "coadjoint_gaps": claims_gaps.coadjoint,
     "latching": claims_gaps.latching,
-    "padding": padding.judges,
+    "padding": claims_padding.judges,
 }
 """By the results that they judge."""
 

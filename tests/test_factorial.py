@@ -10,8 +10,7 @@ from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import Cell, _cell, cell_class, make_cell
-from lib.results.factorial import ATTEMPT, MEASUREMENTS
-from lib.results.schema import COMPLETED, DIVERGED
+from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS
 from lib.tasks import Part, Task
 from lib.training.factorial import AUTHOR, initial_model, train
 from lib.training.measure import measure

@@ -28,7 +28,7 @@ from designs import train_on
 from distributed.comm import CommClosedError
 
 from lib.paths import CACHE
-from lib.results.factorial import FACTORIAL
+from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run import fingerprint as fingerprints
 from lib.run.params import Jobs
@@ -81,8 +81,8 @@ def _same(a, b):
 
 
 def test_the_dataset_is_complete_and_follows_the_schema(whole):
-    FACTORIAL.validate(whole)
-    assert (whole["status"] == COMPLETED).all()
+    results.validate(whole)
+    assert (whole["status"] == results.COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
     assert whole["classes"].values.tolist() == [10]
@@ -93,8 +93,8 @@ def test_local_processes_come_to_the_same(whole, prepared, tmp_path):
 
 
 def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
-    first = FACTORIAL.save(whole, tmp_path / "a.nc").read_bytes()
-    assert FACTORIAL.save(whole, tmp_path / "b.nc").read_bytes() == first
+    first = results.save(whole, tmp_path / "a.nc").read_bytes()
+    assert results.save(whole, tmp_path / "b.nc").read_bytes() == first
 
 
 def test_a_finished_study_runs_nothing(whole, scheduler, prepared, tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from designs import one_job, rows_of, train
 
-from lib.results.rows import schema_of
-from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
+from lib.results.rows import load, schema_of
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.tasks.sources import prepare
 from lib.training import rows as module
 from lib.training.__main__ import main

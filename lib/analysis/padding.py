@@ -1,5 +1,4 @@
-"""Padded images (experiment 2.3): its attempts as a table, their medians, when a network learned (notebooks 42 and 43), and what the sweep over
-the coadjoint penalty (section 2.8, Figure 2.6) says of balance and accuracy; claims on Table 2.2 have verbs."""
+"""Padded images (experiment 2.3): its attempts as a table, their medians, and when a network learned (notebooks 42 and 43)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +8,6 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import binom, median_abs_deviation
 
-from lib.results.claims import Finding, Judges, Scale, correlation, unable
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
 
@@ -35,8 +33,6 @@ SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
 AUTHOR_SCALES = ("1/T", "")
 """Input weights of the author's public research code, of which the text's tables are; the LSTM's begin in one way."""
-TEXT = ("mnist", "fashion_mnist")
-"""The text's data sets: what stands in for them in short runs judges nothing."""
 STATUS = ("completed", "diverged", "missing")
 CONFIDENCE = 0.999
 """How sure it must be that an accuracy is no guess."""
@@ -97,34 +93,3 @@ def learning_bound(largest_class: float, examples: int) -> float:
     10.94
     """
     return 100 * binom.ppf(CONFIDENCE, examples, largest_class) / examples
-
-
-def _nearness(ds: xr.Dataset, padding: int) -> Finding:
-    """Return the correlation of accuracy with how near the metric is to zero, over the sweep at one padding."""
-    rows = attempts(ds)
-    rows = rows[(rows["method"] == SWEEP) & (rows["padding"] == padding)]
-    if instead := set(rows["dataset"]) - set(TEXT):
-        return unable(f"the sweep is over {min(instead)}, which is no data set of the text")
-    rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
-    if rows.empty:
-        return unable("no attempt of the sweep has a metric")
-    scale = Scale(
-        sequences=int(ds["sequences"].max()),
-        epochs=ds.sizes["record"],
-        width=int(rows["width"].max()),
-        replicates=rows["replicate"].nunique(),
-        test_size=int(ds["test_sequences"].max()),
-    )
-    return correlation(rows["accuracy"], -rows["metric"].abs(), scale)
-
-
-def _largest_padding(ds: xr.Dataset) -> int:
-    return int(ds["padding"].where(ds["network"] == SWEEP).max())
-
-
-judges = Judges(
-    {
-        "diss-2.8-no-relation": lambda ds: _nearness(ds, 0),
-        "diss-2.8-relation": lambda ds: _nearness(ds, _largest_padding(ds)),
-    }
-)

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from lib.results.schema import COMPLETED, ResultsError, Schema
+from lib.results.schema import load as load
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
