@@ -132,7 +132,8 @@ def test_rank_and_share_of_the_deciding_input():
 def test_the_latest_of_the_records_that_validate_best_is_followed():
     dims, test = ("run", "replicate", "record"), np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
     validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
-    ds = xr.Dataset({"validation_metric": (dims, validation), "test_metric": (dims, test)})
+    metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
+    ds = xr.Dataset(metrics, {"record": range(4)})
     np.testing.assert_array_equal(kept_accuracy(ds), [[0.3], [np.nan]])
 
 
