@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
+from synthetic_results import empty
 
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS, empty, validate
+from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
+from lib.results.schema import COMPLETED, DIVERGED
 
 FOLDER = Path(__file__).parent / "data" / "r"
 LEVELS = {
@@ -74,7 +76,7 @@ def dataset(frame: pd.DataFrame) -> xr.Dataset:
     accuracy = frame[ACCURACIES].to_numpy().reshape(*shape, 1, len(ACCURACIES))
     for name in MEASUREMENTS:
         ds[name][:] = np.broadcast_to(accuracy, ds[name].shape)
-    return validate(ds)
+    return FACTORIAL.validate(ds)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ norms of exactly zero on one side and on both, a task of constant accuracy and o
 import numpy as np
 import xarray as xr
 
-from lib.results.factorial import COMPLETED, DIVERGED, MEASUREMENTS, MISSING, empty, validate
+from lib.results.factorial import FACTORIAL, MEASUREMENTS, SPLITS
+from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
 LEVELS = {
     "architecture": ["rnn", "lstm", "brandnew"],
@@ -21,6 +22,11 @@ LEVELS = {
     "replicate": [0, 1, 2],
     "epoch": [1, 2, 3],
 }
+
+
+def empty(levels: dict[str, list], **more) -> xr.Dataset:
+    """Return a dataset of the design `levels` in which every attempt is missing."""
+    return FACTORIAL.empty({**levels, "split": SPLITS}, **more)
 
 
 def make_results(seed: int = 0, **levels: list) -> xr.Dataset:
@@ -54,4 +60,4 @@ def make_results(seed: int = 0, **levels: list) -> xr.Dataset:
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
         ds[name] = ds[name].where(reached).transpose(*ds[name].dims).assign_attrs(ds[name].attrs)
-    return validate(ds)
+    return FACTORIAL.validate(ds)

@@ -6,7 +6,7 @@ import torch
 from designs import one_job, train
 
 from lib.cells import make_cell
-from lib.results.schema import COMPLETED, DIVERGED
+from lib.results.schema import COMPLETED, DIVERGED, load
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
 from lib.training.profile import load_profile
@@ -93,7 +93,7 @@ def test_the_profile_s_dataset_is_whole(tmp_path):
     (design,) = designs = load_profile("smoke").designs["linear_gaps"]
     ds = train("linear_gaps", designs)
     assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
-    SCHEMA.load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc"))
+    SCHEMA.validate(load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc")))
     one = list(design.jobs())[1]
     at = {"place": one.place, "orthogonality": one.orthogonality}
     np.testing.assert_array_equal(ds["emphasis"].sel(at), run_job(one)["emphasis"])

@@ -138,41 +138,39 @@ def test_only_the_named_tasks_change_their_measure():
     assert changed["guess_metric"].values.tolist() == pytest.approx([100, 0])
 
 
-def test_what_learned_nothing_or_was_not_trained_leads_nobody():
-    networks = Networks(_draw())
-    assert networks.poor() == ["poor"]
-    for one, over, why in (
-        ("poor", "good", "no better than guessing: poor"),
-        ("good", "absent", "not trained: absent"),
-    ):
-        found = networks.lead(one, over)
-        assert math.isnan(found.low) and found.note == why
+@pytest.mark.parametrize(
+    ("one", "over", "changed", "why"),
+    [
+        ("poor", "good", {}, "no better than guessing: poor"),
+        ("good", "absent", {}, "not trained: absent"),
+        (
+            "good",
+            "fair",
+            {"task_settings": '{"dataset": "digits"}'},
+            "the data set digits stands in for the text's",
+        ),
+        ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
+    ],
+)
+def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_nobody(
+    one, over, changed, why
+):
+    ds = _draw()
+    networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
+    found = [networks.lead(one, over)]
+    found += [networks.over_guess(one), networks.ratio(one, over)] * bool(changed)
+    assert all(math.isnan(each.low) and each.note == why for each in found)
 
 
-def test_replicates_on_the_same_sequences_are_no_further_evidence_against_chance():
+def test_who_has_learned():
+    assert Networks(_draw()).poor() == ["poor"]
+    # Replicates on the same sequences are no further evidence against chance.
     ds = _draw({"LEM": 25.0}, guess=20, test_sequences=39)
     assert Networks(ds).poor() == ["LEM"]
     assert Networks(ds.assign(test_sequences=ds["test_sequences"] * 100)).poor() == []
-
-
-def test_an_error_must_be_a_tenth_below_guessing():
+    # An error must be a tenth below guessing.
     ds = _draw({"LEM": 0.85, "LSTM": 0.95}, spread=1e-3, measure="error", guess=1.0)
     assert Networks(ds).poor() == ["LSTM"]
-
-
-@pytest.mark.parametrize(
-    ("name", "said", "why"),
-    [
-        ("task_settings", '{"dataset": "digits"}', "the data set digits stands in for the text's"),
-        ("substitute", "a stand-in for worms", "a stand-in for worms"),
-    ],
-)
-def test_data_that_stand_in_are_no_evidence(name, said, why):
-    ds = _draw()
-    networks = Networks(ds.assign({name: ("run", [said] * ds.sizes["run"])}))
-    for found in (networks.lead("good", "fair"), networks.over_guess("good")):
-        assert math.isnan(found.low) and found.note == why
-    assert networks.ratio("good", "fair").note == why
 
 
 def test_a_training_that_diverged_at_once_scores_as_the_guess_does():

@@ -53,9 +53,7 @@ def test_the_best_validated_record_counts(ds):
     assert (first["test"], first["last"], first["step"]) == (0.6, 0.5, 20)
     lstm = rows[rows["label"] == "LSTM"]
     assert lstm["test"].tolist() == [0.6, 0.3] and lstm["completed"].tolist() == [True, False]
-
-
-def test_an_error_is_better_where_it_is_smaller(ds):
+    # An error is better where it is smaller.
     ds["metric"] = ("run", ["rmse"] * 3)
     assert networks.trainings(ds)["step"].tolist()[:2] == [10, 10]
 
@@ -67,9 +65,7 @@ def test_outcomes_are_means_with_their_spread(ds):
         [0, np.std([0.6, 0.8], ddof=1), np.std([0.6, 0.3], ddof=1)]
     )
     assert table["n"].tolist() == [2, 2, 2] and table["diverged"].tolist() == [0, 0, 1]
-
-
-def test_the_rate_that_validates_best_is_chosen(ds):
+    assert set(table["dt"]) == set(networks.trainings(ds)["dt"]) == {0.5}, "factors stand beside"
     assert networks.chosen_rates(ds)["learning_rate"].values.tolist() == [0.01, 0.01]
 
 
@@ -92,25 +88,26 @@ def test_the_first_record_below_a_threshold_counts(ds):
     assert found["trained"].tolist() == [30, 30, 30, 30, 30, 10]
 
 
-def test_factors_stand_beside_what_became_of_a_network(ds):
-    assert set(networks.outcomes(ds)["dt"]) == set(networks.trainings(ds)["dt"]) == {0.5}
-
-
 def test_the_scale_is_said(ds):
     said = networks.scale_sentence(ds)
     assert said == "profile real, 6 trainings, drawn sequences, 30 steps; a stand-in"
 
 
-@pytest.mark.parametrize(("best", "learned"), [(0.28, False), (0.4, True)])
-def test_a_group_has_learned_where_its_best_network_is_above_guessing(ds, best, learned):
-    ds["test_metric"][:] = ds["test_metric"].clip(max=best)
-    assert networks_learned(ds) is learned
-
-
-@pytest.mark.parametrize(("error", "learned"), [(0.24, False), (0.2, True)])
-def test_values_must_be_a_tenth_below_the_error_of_guessing(ds, error, learned):
-    ds["metric"] = ("run", ["rmse"] * 3)
-    ds["test_metric"][:] = error
+@pytest.mark.parametrize(
+    ("metric", "found", "learned"),
+    [
+        ("accuracy", 0.28, False),
+        ("accuracy", 0.4, True),
+        ("rmse", 0.24, False),
+        ("rmse", 0.2, True),
+    ],
+)
+def test_a_group_has_learned_where_its_best_network_is_better_than_guessing(
+    ds, metric, found, learned
+):
+    """An accuracy beyond chance, an error by a tenth."""
+    ds["metric"] = ("run", [metric] * 3)
+    ds["test_metric"][:] = ds["test_metric"].clip(max=found) if metric == "accuracy" else found
     assert networks_learned(ds) is learned
 
 

@@ -9,10 +9,9 @@ from ruamel.yaml import YAML
 from synthetic_results import make_results
 
 from lib.paths import NOTEBOOKS
-from lib.results import factorial as results
 from lib.results import reference
-from lib.results.factorial import ResultsError
-from lib.results.schema import Schema
+from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema, load
 
 RESULTS = "data/results/factorial.nc"
 
@@ -25,8 +24,8 @@ def root(tmp_path):
         shutil.copy(next(NOTEBOOKS.glob(f"{name[:2]}_*.ipynb")), tmp_path / "notebooks")
     ds = make_results()
     status = ds["status"].values
-    status[status == results.MISSING] = results.DIVERGED
-    path = results.save(ds, tmp_path / RESULTS)
+    status[status == MISSING] = DIVERGED
+    path = FACTORIAL.save(ds, tmp_path / RESULTS)
     for folder, name in (
         ("tables", "diss-tab-1.7.csv"),
         ("figures", "diss-fig-3.3.png"),
@@ -46,7 +45,7 @@ def _write_lock(root, md5):
 
 def test_results_tables_pictures_and_provenance_are_kept(root):
     path = reference.keep("factorial", root)
-    ds, folder = results.load(path), path.parent
+    ds, folder = load(path), path.parent
     assert path.name == "factorial.nc"
     assert folder.name == ds.attrs["profile"]
     assert (folder / "tables" / "factorial" / "diss-tab-1.7.csv").read_bytes() == b"content"
@@ -88,12 +87,12 @@ def test_results_of_another_run_are_refused_and_the_old_reference_stays(root):
 
 
 def test_a_study_with_missing_attempts_is_refused(root):
-    ds = results.load(root / RESULTS)
-    ds["status"].values.flat[0], ds["epochs_completed"].values.flat[0] = results.MISSING, 0
-    first = dict.fromkeys(results.ATTEMPT, 0)
-    for name in results.MEASUREMENTS:
+    ds = load(root / RESULTS)
+    ds["status"].values.flat[0], ds["epochs_completed"].values.flat[0] = MISSING, 0
+    first = dict.fromkeys(ATTEMPT, 0)
+    for name in MEASUREMENTS:
         ds[name][first] = float("nan")
-    results.save(ds, root / RESULTS)
+    FACTORIAL.save(ds, root / RESULTS)
     with pytest.raises(ResultsError, match="1 attempts of data/results/factorial.nc are missing"):
         reference.keep("factorial", root)
 
@@ -114,7 +113,7 @@ def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_
     )
     levels = {"width": [8, 9], "replicate": [0, 1], "kappa": [0.0, 1.0]}
     ds = schema.empty(levels, profile="real")
-    ds["status"].loc[{"width": 8}] = [results.COMPLETED, results.DIVERGED]
+    ds["status"].loc[{"width": 8}] = [COMPLETED, DIVERGED]
     ended = reference._ends(ds)
     assert ended["sweep_attempts"]["missing"] == 2
     record = reference.provenance(ds, "0", {"jobs": 1, "core_seconds": 2})

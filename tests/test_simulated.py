@@ -6,9 +6,9 @@ import pytest
 from lib.analysis.simulated import PROFILE, caution, law
 from lib.analysis.simulated.draw import SCHEMA, simulate
 from lib.analysis.tenet.fits import Fits
-from lib.results.factorial import COMPLETED, DIVERGED, MISSING, validate
+from lib.results.factorial import FACTORIAL
 from lib.results.published import load_published
-from lib.results.schema import ResultsError
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_the_dataset_follows_the_schema_and_says_what_it_is(small):
     assert small.attrs["profile"] == PROFILE and "No network was trained" in caution(PROFILE)
     assert caution("quick") == ""
     with pytest.raises(ResultsError, match="factorial/2"):
-        validate(small)
+        FACTORIAL.validate(small)
     assert small.sizes["replicate"] == 2
     ran = small["status"].sel(architecture="unicornn", dataset="mnist", noise="post")
     assert (ran == MISSING).all()

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_results import LEVELS, make_results
+from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import attempts, quartiles, regimes, selection
 from lib.analysis.errors import error_rates
-from lib.results.factorial import empty
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}
@@ -46,40 +45,32 @@ def test_a_row_carries_the_values_of_its_own_attempt(ds, training):
     row = training.iloc[len(training) // 2]
     point = {factor: row[factor] for factor in (*attempts.TREATMENT, "replicate", "epoch")}
     point = ds.sel(point).sel(split="train")
-    assert row["accuracy"] == point["accuracy"].item()
-    assert row["loss"] == point["loss"].item()
-    expected = point["adjoint_first"].item() - point["adjoint_last"].item()
-    assert row["metric"] == expected or (np.isnan(row["metric"]) and np.isnan(expected))
+    metric = point["adjoint_first"].item() - point["adjoint_last"].item()
+    expected = [point["accuracy"].item(), point["loss"].item(), metric]
+    np.testing.assert_equal(row[["accuracy", "loss", "metric"]].tolist(), expected)
 
 
-# errors
-
-
-def test_error_rates_of_a_hand_made_case():
+def test_error_rates_of_a_hand_made_case(ds):
     status = ["diverged"] * 3 + ["completed"] * 7 + ["missing"] * 2
     status += ["completed"] * 2 + ["missing"]
     frame = pd.DataFrame({"architecture": ["rnn"] * 12 + ["gru"] * 2 + ["new"], "status": status})
     table = error_rates(frame, by=["architecture"]).set_index("architecture")
     assert table.index.tolist() == ["rnn", "gru", "new"]
     assert table.loc["rnn", ["entered", "diverged", "missing"]].tolist() == [10, 3, 2]
-    assert table.loc["rnn", "error_rate"] == pytest.approx(0.3)
     # Wilson's interval by its formula, for 3 of 10 and z = 1.959964.
     z, p, n = 1.959963985, 0.3, 10
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    assert table.loc["rnn", "low"] == pytest.approx(centre - half)
-    assert table.loc["rnn", "high"] == pytest.approx(centre + half)
+    expected = [0.3, centre - half, centre + half]
+    assert table.loc["rnn", ["error_rate", "low", "high"]].tolist() == pytest.approx(expected)
     assert table.loc["gru", "error_rate"] == table.loc["gru", "low"] == 0 < table.loc["gru", "high"]
     assert table.loc["new", ["error_rate", "low", "high"]].isna().all()
+    by_task = error_rates(attempts.attempts(ds), by=[*TASK, "architecture"])
+    worst = by_task.loc[by_task["error_rate"] == 1, [*TASK, "architecture"]]
+    assert ["digits", "permuted", "post", "lstm"] in worst.values.tolist()
 
 
-def test_an_architecture_that_always_diverges_on_a_task_is_seen(ds):
-    table = error_rates(attempts.attempts(ds), by=[*TASK, "architecture"])
-    worst = table[table["error_rate"] == 1]
-    assert ["digits", "permuted", "post", "lstm"] in worst[[*TASK, "architecture"]].values.tolist()
-
-
-# regimes
+# regimes and quartiles
 
 
 def test_the_metric_of_zero_norms():
@@ -103,9 +94,6 @@ def test_regimes_include_their_borders_as_in_3_7():
     assert regimes.regimes(metric, 5.0).tolist() == expected
 
 
-# quartiles
-
-
 def rows_of_one_task(accuracies):
     return pd.DataFrame({"dataset": "digits", **NONE, "accuracy": accuracies})
 
@@ -118,9 +106,7 @@ def test_quartiles_of_a_hand_made_case():
     assert quartiles.quartiles(frame).tolist() == expected
     # Ties go up, and constant accuracy is all top.
     assert set(quartiles.quartiles(rows_of_one_task([0.5] * 7))) == {"Q1.00"}
-
-
-def test_quartiles_are_relative_to_the_task():
+    # They are relative to the task.
     easy, hard = rows_of_one_task([0.8, 0.9]), rows_of_one_task([0.1, 0.2])
     frame = pd.concat([easy.assign(dataset="mnist"), hard]).sample(frac=1, random_state=0)
     named = quartiles.quartiles(frame)
@@ -128,16 +114,14 @@ def test_quartiles_are_relative_to_the_task():
     assert set(named[frame["accuracy"].isin([0.8, 0.1]).to_numpy()]) == {"Q0.25"}
 
 
-# bad input
-
-
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
         (lambda ds: attempts.epochs(ds, "validation"), "validation"),
-        (lambda _: regimes.regimes(np.array([1.0]), 0.0), "border"),
-        (lambda _: regimes.regimes(np.array([1.0]), -1.0), "border"),
-        (lambda _: regimes.regimes(np.array([1.0]), float("nan")), "border"),
+        *[
+            (lambda _, border=border: regimes.regimes(np.array([1.0]), border), "border")
+            for border in (0.0, -1.0, float("nan"))
+        ],
         (
             lambda _: quartiles.thresholds(attempts.terminal(empty(LEVELS, profile="smoke"))),
             "measured",
@@ -169,57 +153,45 @@ def test_one_row_per_architecture_by_the_stated_rule():
     assert best["metric"].iloc[0] == -9.0, "among equals the one nearest to zero"
 
 
-def replicates(architecture, metrics, **factors):
+def replicates(metrics, architecture="rnn", **factors):
     base = {"width": 4, "learning_rate": 0.1, "training_length": 2, "dataset": "imdb", **NONE}
-    return pd.DataFrame(
-        {
-            "architecture": architecture,
-            "replicate": range(len(metrics)),
-            "metric": metrics,
-            "accuracy": np.linspace(0, 1, len(metrics)),
-            **(base | factors),
-        }
-    )
+    numbers = {"replicate": range(len(metrics)), "metric": metrics}
+    numbers["accuracy"] = np.linspace(0, 1, len(metrics))
+    return pd.DataFrame({"architecture": architecture, **numbers, **(base | factors)})
 
 
-def choose(*frames):
-    task = ("imdb", "sequential", "none")
-    return selection.choose_treatment(pd.concat(frames), "rnn", task, 40.35)
-
-
-def test_a_treatment_in_both_regimes_goes_before_a_wider_one():
-    wide = replicates("rnn", [-1.0, -39.0], width=8)
-    mixed = replicates("rnn", [-39.0, -41.0, -np.inf])
-    rows, reason = choose(wide, mixed)
-    assert set(rows["width"]) == {4}
-    assert len(rows) == 3, "the replicate of infinite metric is shown too"
-    assert "replicates in both regimes" in reason
-
-
-def test_the_largest_spread_wins_among_equals():
-    rows, reason = choose(replicates("rnn", [-1.0, -2.0]), replicates("rnn", [-1.0, -9.0], width=8))
-    assert set(rows["width"]) == {8}
-    assert "all replicates in one regime" in reason
-    same = replicates("rnn", [-1.0, -90.0]).assign(accuracy=0.1)
-    assert set(choose(same, replicates("rnn", [-1.0, -2.0], width=8))[0]["width"]) == {8}
+MIXED = replicates([-39.0, -41.0, -np.inf])
+WIDE = replicates([-1.0, -39.0], width=8)
 
 
 @pytest.mark.parametrize(
-    ("other", "words"),
+    ("frames", "widths", "count", "words"),
     [
-        ({"dataset": "digits"}, "the same architecture, order and noise elsewhere"),
-        ({"dataset": "digits", "noise": "post"}, "the same architecture on any task"),
-        ({"architecture": "new"}, "any treatment"),
+        # A treatment in both regimes goes before a wider one, and its replicate of infinite metric is shown too.
+        ([WIDE, MIXED], {4}, 3, "replicates in both regimes"),
+        ([replicates([-1.0, -2.0]), WIDE], {8}, 2, "all replicates in one regime"),
+        ([replicates([-1.0, -90.0]).assign(accuracy=0.1), WIDE], {8}, 2, "of the text"),
+        (
+            [replicates([-1.0, -2.0], dataset="digits")],
+            {4},
+            2,
+            "same architecture, order and noise",
+        ),
+        (
+            [replicates([-1.0, -2.0], dataset="digits", noise="post")],
+            {4},
+            2,
+            "the same architecture on any task",
+        ),
+        ([replicates([-1.0, -2.0], "new")], {4}, 2, "any treatment"),
+        *[
+            ([replicates(metrics)], set(), 0, "no treatment has two")
+            for metrics in ([-1.0], [-np.inf, -np.inf], [np.nan, -1.0])
+        ],
     ],
 )
-def test_fallbacks_of_the_treatment_are_named(other, words):
-    rows, reason = choose(replicates(other.pop("architecture", "rnn"), [-1.0, -2.0], **other))
-    assert len(rows) == 2
+def test_the_treatment_of_figure_3_5_and_the_reason_for_it(frames, widths, count, words):
+    task = ("imdb", "sequential", "none")
+    rows, reason = selection.choose_treatment(pd.concat(frames), "rnn", task, 40.35)
+    assert set(rows["width"]) == widths and len(rows) == count
     assert words in reason
-
-
-@pytest.mark.parametrize("metrics", [[-1.0], [-np.inf, -np.inf], [np.nan, -1.0]])
-def test_a_single_usable_replicate_makes_no_treatment(metrics):
-    rows, reason = choose(replicates("rnn", metrics))
-    assert rows.empty
-    assert reason.startswith("no treatment has two")

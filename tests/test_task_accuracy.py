@@ -64,11 +64,6 @@ def test_a_task_at_which_no_attempt_beat_guessing_has_no_scale(frame):
     assert frame.loc[first, "task_accuracy"].isna().all()
 
 
-def test_results_without_classes_are_refused():
-    with pytest.raises(ValueError, match="digits: expected two classes or more"):
-        grade(make_results())
-
-
 def attempts_of(*accuracies, width=(1, 1, 2, 2)):
     """Return graded attempts of one task and architecture with two configurations of two replicates each."""
     frame = pd.DataFrame({"accuracy": accuracies, "width": width})
@@ -84,15 +79,24 @@ def test_the_best_configuration_by_either_rule(rule, width, judged):
     assert table["accuracy"].item() == pytest.approx(judged)
     assert table[["attempts", "tied"]].iloc[0].tolist() == [2, 1]
 
-
-def test_ties_go_to_the_first_in_the_design_and_are_counted():
+    # Ties go to the first in the design and are counted.
     table = best_configurations(attempts_of(np.nan, 0.5, 0.5, 0.5))
     assert table[["width", "attempts", "tied"]].iloc[0].tolist() == [1, 1, 2]
 
 
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(ValueError, match="rule is 'median'; expected one of mean, max"):
-        best_configurations(attempts_of(1, 1, 1, 1), "median")
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (lambda: grade(make_results()), "digits: expected two classes or more"),
+        (
+            lambda: best_configurations(attempts_of(1, 1, 1, 1), "median"),
+            "rule is 'median'; expected one of mean, max",
+        ),
+    ],
+)
+def test_bad_input_is_refused(wrong, word):
+    with pytest.raises(ValueError, match=word):
+        wrong()
 
 
 def test_only_attempts_at_the_best_configuration_stay(frame):
@@ -107,14 +111,15 @@ def test_only_attempts_at_the_best_configuration_stay(frame):
     assert (others.groupby(keys).max() == means).all()
 
 
-def test_attempts_elsewhere_are_left_out_and_failures_at_the_best_keep_their_reason():
-    marked = at_best(attempts_of(0.5, np.nan, 0.4, np.nan))
-    assert marked["left_out"].tolist() == ["", "diverged", OTHER, OTHER]
-
-
-def test_an_architecture_that_completed_nothing_keeps_its_reasons():
-    marked = at_best(attempts_of(np.nan, np.nan, np.nan, np.nan))
-    assert marked["left_out"].tolist() == ["diverged"] * 4
+@pytest.mark.parametrize(
+    ("accuracies", "left_out"),
+    [
+        ((0.5, np.nan, 0.4, np.nan), ["", "diverged", OTHER, OTHER]),
+        ((np.nan,) * 4, ["diverged"] * 4),
+    ],
+)
+def test_attempts_elsewhere_are_left_out_and_failures_keep_their_reason(accuracies, left_out):
+    assert at_best(attempts_of(*accuracies))["left_out"].tolist() == left_out
 
 
 def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
@@ -123,10 +128,8 @@ def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
     frame["replicate"] = [0, 1] * 3
     assert can_cross(frame)
     inside = entered(at_best(frame, crossed=True))
-    assert inside[["replicate", "width", "accuracy"]].to_numpy().tolist() == [
-        [1, 1, 0.1],
-        [0, 2, 0.2],
-    ]
+    found = inside[["replicate", "width", "accuracy"]].to_numpy().tolist()
+    assert found == [[1, 1, 0.1], [0, 2, 0.2]]
     frame.loc[[1, 3, 5], "left_out"] = "diverged"
     left = at_best(frame, crossed=True)["left_out"]
     assert left.tolist() == [UNCHOSEN, "diverged", UNCHOSEN, OTHER, UNCHOSEN, OTHER]

@@ -18,6 +18,7 @@ import xarray as xr
 from scipy import stats
 
 from lib.analysis.attempts import TASK, attempts
+from lib.analysis.design import NothingToFit
 from lib.results.factorial import ATTEMPT
 
 CELL = (*TASK, "architecture")
@@ -48,7 +49,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
 
     Raises
     ------
-    ValueError
+    NothingToFit
         A data set has fewer than two classes, so that guessing has no accuracy.
     """
     frame = attempts(ds)
@@ -57,7 +58,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     frame["accuracy"] = pd.Series(last.values.ravel()).where(completed)
     classes = ds["classes"].to_series()
     if (classes < 2).any():
-        raise ValueError(
+        raise NothingToFit(
             f"{classes.idxmin()}: expected two classes or more in the variable 'classes'; correct the results, "
             "task accuracy (1.5) needs the accuracy of guessing"
         )

@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from lib.analysis.regimes import adjoint_metric, float32_metric
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASURED, MISSING, SPLITS
+from lib.results.factorial import ATTEMPT, MEASURED, SPLITS
+from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
 TASK = ("dataset", "order", "noise")
 """The factors that make a task; the text has thirty of them."""

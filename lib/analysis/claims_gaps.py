@@ -1,7 +1,11 @@
-"""What networks on the long time gap task (sections 2.5 and 2.6, Figures 2.2 and 2.3) say of the text's claims."""
+"""What networks on long time gap tasks say of the text's claims: linear ones, those with the coadjoint penalty (Figures 2.2, 2.3), and latching (3.6).
+
+That the states of latching networks stay bounded (Figure 3.7) is no claim: tanh bounds them whatever the weights.
+"""
+
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from lib.analysis.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
@@ -13,54 +17,32 @@ LARGEST = 1e4
 """The largest weight of Figure 2.3, in the units of the author's program."""
 HALFWAY = 0.75
 """Accuracy, halfway from guessing to always right, that a linear network must reach to be asked what it emphasises; border ours."""
-
-linear, coadjoint = Judges("linear_gaps"), Judges("coadjoint_gaps")
+STEADY = 3.0
+"""Orders of magnitude within which an adjoint neither vanishes nor explodes."""
+STANDS_OUT = 0.04
+"""log10 of the factor, a tenth, by which an adjoint that is emphasised exceeds all others."""
 
 
 def _scale(ds: xr.Dataset, replicates: int) -> Scale:
     settings = settings_of(ds)
+    steps = settings["steps"] if "steps" in settings else settings["training_steps"]
     return Scale(
-        sequences=settings["steps"] * settings["batch_size"],
+        sequences=steps * settings["batch_size"],
         width=settings["width"],
         replicates=replicates,
         test_size=settings["test_size"],
     )
 
 
-def _first(ds: xr.Dataset, place: int) -> pd.DataFrame:
-    """Return the networks without the penalty, of the text's place or of the only one."""
-    table = emphasis_table(ds)
-    place = place if place in ds["place"] else int(ds["place"][0])
-    free = table["orthogonality"] == table["orthogonality"].min()
-    return table[free & (table["place"] == place)]
+# linear networks
 
 
-def _drawn_linear(rng: np.random.Generator, emphasised: float = 1.0, cost: float = 0.0):
-    """Draw networks of which a share emphasises the input at 50, and whose penalty costs accuracy."""
-    replicates, times = 20, np.array([49, 50, 51])
-    shape = (1, 2, replicates)
-    emphasis = rng.standard_normal((*shape, len(times))) / 10
-    emphasis[..., 1] = np.where(rng.random(shape) < emphasised, 1.0, 0.0)
-    emphasis[..., 2] += 0.5
-    accuracy = 0.9 + 0.05 * rng.standard_normal(shape)
-    accuracy[:, 1] -= cost
-    dims = ("place", "orthogonality", "replicate")
-    return xr.Dataset(
-        {
-            "emphasis": ((*dims, "time"), emphasis),
-            "accuracy": (dims, accuracy),
-            "departure": (dims, np.ones(shape)),
-            "status": (dims, np.full(shape, COMPLETED)),
-        },
-        {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates), "time": times},
-        {"settings": '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 1}'},
-    )
-
-
-@linear.judge("diss-2.5-emphasis", false=lambda rng: _drawn_linear(rng, rng.uniform(0, 0.5)))
 def deciding_input_first(ds: xr.Dataset) -> Finding:
-    """Networks that hardly learned the task say nothing of what a trained one emphasises."""
-    table = _first(ds, 50)
+    """Return how often the input at 50 has the largest emphasis; networks that hardly learned the task say nothing of that."""
+    table = emphasis_table(ds)
+    place = 50 if 50 in ds["place"] else int(ds["place"][0])
+    free = table["orthogonality"] == table["orthogonality"].min()
+    table = table[free & (table["place"] == place)]
     rank = table.loc[table["accuracy"] >= HALFWAY, "rank"]
     if rank.empty:
         best = table["accuracy"].max()
@@ -69,9 +51,8 @@ def deciding_input_first(ds: xr.Dataset) -> Finding:
     return share(int((rank == 1).sum()), len(rank), _scale(ds, len(rank)))
 
 
-@linear.judge("diss-2.5-orthogonality", false=lambda rng: _drawn_linear(rng, cost=-0.02))
 def orthogonality_costs(ds: xr.Dataset) -> Finding:
-    """Each start is trained with and without the penalty, at several places: a start's mean over places is one value."""
+    """Return what the penalty adds to accuracy: a start's mean over places, with and without it, is one value."""
     accuracy = ds["accuracy"].where(ds["status"] == COMPLETED)
     weights = ds["orthogonality"]
     change = accuracy.sel(orthogonality=weights.max()) - accuracy.sel(orthogonality=weights.min())
@@ -80,24 +61,7 @@ def orthogonality_costs(ds: xr.Dataset) -> Finding:
     return mean(starts, _scale(ds, len(starts)))
 
 
-def _drawn_coadjoint(rng: np.random.Generator, rises: bool = True, learned: float = 1.0):
-    """Draw networks whose adjoints become more even with kappa, or at random, and of which a share learns."""
-    kappas, replicates = np.array([0.0, 0.1, 1.0, 5.0]), 12
-    shape = (len(kappas), replicates)
-    spread = np.where(rises, 4.0 - np.arange(len(kappas)), 2.0)[:, None]
-    spread = spread + 0.5 * rng.standard_normal(shape)
-    training, once = ("run", "replicate"), ("run", np.ones(len(kappas), int))
-    accuracy = ((*training, "record"), np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
-    adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
-    return xr.Dataset(
-        {
-            "adjoint_norm": ((*training, "sequence", "time"), adjoint),
-            "validation_metric": accuracy,
-            "test_metric": accuracy,
-            **dict.fromkeys(("width", "test_sequences"), once),
-        },
-        {"run": range(len(kappas)), "record": [0], "kappa": ("run", kappas)},
-    )
+# the coadjoint penalty
 
 
 def _scale_of_rows(ds: xr.Dataset) -> Scale:
@@ -108,19 +72,83 @@ def _scale_of_rows(ds: xr.Dataset) -> Scale:
     )
 
 
-@coadjoint.judge("diss-2.6-uniform", false=lambda rng: _drawn_coadjoint(rng, rises=False))
 def penalty_evens(ds: xr.Dataset) -> Finding:
+    """Return the correlation of the penalty's weight with how even the adjoints are."""
     evenness = normalised_adjoints(ds).mean(["sequence", "time"]).to_dataframe("evenness")
     rows = evenness.dropna(subset="evenness")
     return correlation(rows["kappa"], rows["evenness"], _scale_of_rows(ds))
 
 
-@coadjoint.judge(
-    "diss-2.6-accuracy", false=lambda rng: _drawn_coadjoint(rng, learned=rng.uniform(0, 0.5))
-)
 def every_weight_learns(ds: xr.Dataset) -> Finding:
+    """Return the smallest share, over the weights of Figure 2.3, of networks that learned."""
     inside = kept_accuracy(ds).isel(run=np.flatnonzero(ds["kappa"] * KAPPA <= LARGEST))
-    scale, replicates = _scale_of_rows(ds), ds.sizes["replicate"]
-    return smallest(
-        share(int(count), replicates, scale) for count in (inside >= LEARNED).sum("replicate")
+    learned, scale = (inside >= LEARNED).sum("replicate"), _scale_of_rows(ds)
+    return smallest(share(int(count), ds.sizes["replicate"], scale) for count in learned)
+
+
+# latching
+
+
+def latched(ds: xr.Dataset, horizon: int | None = None) -> np.ndarray:
+    """Return which trainings reached the tolerance at the shortest horizon, those the text goes on with, and at `horizon`."""
+    settings = settings_of(ds)
+    asked = [settings["horizon"], horizon or settings["horizon"]]
+    return (ds["error"].sel(horizon=asked) < settings["tolerance"]).all("horizon").values
+
+
+def _share(ds: xr.Dataset, fulfilled: np.ndarray, of: np.ndarray) -> Finding:
+    scale = _scale(ds, int(of.sum()))
+    if not of.any():
+        return unable("no training reaches the tolerance where this claim asks for it", scale)
+    return share(int((fulfilled & of).sum()), int(of.sum()), scale)
+
+
+def can_latch(ds: xr.Dataset) -> Finding:
+    """Return how many trainings latch at all."""
+    found = _share(ds, latched(ds), np.ones(ds.sizes["training"], bool))
+    return replace(
+        found, note="the text shows one network; that half of them must latch is our border"
     )
+
+
+def latch_longer(ds: xr.Dataset) -> Finding:
+    """Return how many of these latch at every longer horizon."""
+    settings = settings_of(ds)
+    longer = ds["error"].sel(horizon=settings["longer"]) < settings["tolerance"]
+    return _share(ds, longer.all("horizon").values, latched(ds))
+
+
+def _longest(ds: xr.Dataset) -> tuple[int, int, xr.DataArray]:
+    """Return the longest horizon, the place of the deciding input and log10 of the median adjoint norms there."""
+    settings = settings_of(ds)
+    longest = settings["longer"][-1]
+    return longest, settings["place"], ds["adjoint_median"].sel(horizon=longest).astype(float)
+
+
+def adjoints_stay(ds: xr.Dataset) -> Finding:
+    """Return in how many the adjoint state at the deciding input is about as large as at the end."""
+    longest, place, median = _longest(ds)
+    change = median.sel(time=place) - median.sel(time=longest)
+    return _share(ds, (abs(change) < STEADY).values, latched(ds, longest))
+
+
+def adjoints_mark_the_place(ds: xr.Dataset) -> Finding:
+    """Return in how many the adjoint state at the deciding input exceeds all others."""
+    longest, place, median = _longest(ds)
+    others = median.sel(time=median["time"] != place).max("time")
+    stands_out = median.sel(time=place) > others + STANDS_OUT
+    return _share(ds, stands_out.values, latched(ds, longest))
+
+
+linear = Judges(
+    {"diss-2.5-emphasis": deciding_input_first, "diss-2.5-orthogonality": orthogonality_costs}
+)
+coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
+latching = Judges(
+    {
+        "diss-3.6-latch": can_latch,
+        "diss-3.6-longer": latch_longer,
+        "diss-3.6-adjoints": adjoints_stay,
+        "diss-3.6-place": adjoints_mark_the_place,
+    }
+)

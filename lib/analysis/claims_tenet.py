@@ -1,53 +1,68 @@
-"""What the twelve models (section 3.5, Tables 3.5 to 3.8) say of the text's claims.
+"""What the twelve models (section 3.5, Tables 3.5 to 3.8) say of the text's claims, and the evidence that all judges of the factorial experiment share.
 
 The metric is taken as single precision would have stored it, which is what the text's numbers are made of; intervals come from
 resampling attempts (`lib.analysis.resample`).
 """
 
 from collections.abc import Callable
-from functools import cache
+from dataclasses import replace
+from functools import cache, cached_property
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from lib.analysis.design import NothingToFit
+from lib.analysis import task_models
+from lib.analysis.accuracy import at_best, can_cross, grade
+from lib.analysis.design import CENTRE, NothingToFit
 from lib.analysis.resample import interval, resample
 from lib.analysis.tenet.fits import Fits
-from lib.analysis.tenet.models import FAMILIES, MODELS
+from lib.analysis.tenet.models import MODELS, TRAINING
 from lib.analysis.tenet.rows import SINGLE
 from lib.results.claims import Finding, Judges, Scale, unable
-from lib.results.factorial import ATTEMPT, COMPLETED, empty
 from lib.results.learned import STAND_INS
 from lib.results.schema import settings_of
 
-JUDGES = {number: Judges(f"tenet, family {number}") for number in FAMILIES}
-"""The judges of each family of models."""
-
-
-def scale_of(ds: xr.Dataset) -> Scale:
-    """Return how large a factorial experiment was."""
-    settings = settings_of(ds)
-    return Scale(
-        sequences=settings.get("train_size"),
-        epochs=int(ds["training_length"].max()),
-        width=int(ds["width"].max()),
-        replicates=ds.sizes["replicate"],
-        test_size=settings.get("test_size"),
-    )
-
-
-def made_instead(ds: xr.Dataset) -> str:
-    """Return what stands in for the text's data in a factorial experiment; empty where nothing does."""
-    found = sorted({*STAND_INS} & {*ds["dataset"].values.tolist()})
-    return f"the data set {', '.join(found)} stands in for the text's" if found else ""
-
 
 class Evidence(Fits):
-    """The twelve models on one set of results, with draws of their numbers where a claim asks for them."""
+    """The tables and models of one set of results, each made when a claim asks for it, and once."""
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         self.drawn = cache(lambda number: resample(self.fit(number, SINGLE)))
+        self.reference = task_models.choose_reference(ds["architecture"].values.tolist())
+
+    @property
+    def scale(self) -> Scale:
+        """How large the experiment was."""
+        settings = settings_of(self.ds)
+        return Scale(
+            sequences=settings.get("train_size"),
+            epochs=int(self.ds["training_length"].max()),
+            width=int(self.ds["width"].max()),
+            replicates=self.ds.sizes["replicate"],
+            test_size=settings.get("test_size"),
+        )
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every attempt with its task accuracy."""
+        return grade(self.ds)
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """The same, those that are not at h* marked as left out; h* is chosen on other replicates, where there are any."""
+        return at_best(self.frame, crossed=can_cross(self.frame))
+
+    @cached_property
+    def first(self) -> task_models.TaskFits:
+        """Fits of (1.8) to `best`."""
+        return task_models.fit_tasks(self.best, task_models.FIRST, self.reference)
+
+    @cached_property
+    def second(self) -> task_models.TaskFits:
+        """Fits of (1.11), with differences of architectures where networks are trained."""
+        return task_models.fit_second_order(self.frame, reference=self.reference, centre=CENTRE)
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, and draws of it."""
@@ -62,87 +77,59 @@ class Evidence(Fits):
 
     def range(self) -> float:
         """Return the range of the metric during training."""
-        return float(np.ptp(self.rows("training", SINGLE).column("metric")))
+        return float(np.ptp(self.rows(TRAINING, SINGLE).column("metric")))
 
 
-@cache
-def _drawn(decisive: bool, seed: int) -> Evidence:
-    """Draw results in which the metric decides about accuracy, or is nothing to it once networks are trained."""
-    levels = {
-        "architecture": ["antisymmetric", "gru", "rnn"],
-        "width": [8],
-        "learning_rate": [0.001, 0.01, 0.1],
-        "training_length": [4],
-        "dataset": ["cifar10", "mnist"],
-        "order": ["sequential", "permuted"],
-        "noise": ["none", "post"],
-        "replicate": [0, 1, 2],
-        "epoch": [1, 2, 3, 4],
-    }
-    ds = empty(levels, profile="drawn")
-    ds["status"][:], ds["epochs_completed"][:], ds["examples"][:] = COMPLETED, 4, 100
-    rng = np.random.default_rng(seed)
-    shape = ds["accuracy"].shape
-    attempt = shape[: len(ATTEMPT)]
-    common = rng.standard_normal((*attempt, 1, 1)) + rng.standard_normal(shape)
-    noise = 0.1 if decisive else rng.uniform(1, 3)
-    other = noise * (rng.standard_normal((*attempt, 1, 1)) + rng.standard_normal(shape))
-    accuracy = 0.5 + 0.1 * common
-    metric = 10 * (common + other)
-    if not decisive:  # on test data, the last of two splits, hardly anything is left, and that is against the text
-        metric[..., 1, :] = 10 * other[..., 1, :] - 2 * common[..., 1, :]
-    ds["accuracy"][:], ds["adjoint_first"][:] = accuracy, metric
-    ds["adjoint_last"][:] = 0.0
-    return Evidence(ds)
+def judge_of(quantity: Callable[[Evidence], Finding]) -> Callable[[xr.Dataset | Evidence], Finding]:
+    """Return the judge of a quantity, on the text's data alone."""
 
-
-def _judge(
-    quantity: Callable[[Evidence], np.ndarray],
-) -> Callable[[xr.Dataset | Evidence], Finding]:
     def judge(evidence: xr.Dataset | Evidence) -> Finding:
-        evidence = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
-        scale = scale_of(evidence.ds)
-        if instead := made_instead(evidence.ds):
-            return unable(instead, scale)
+        e = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+        instead = ", ".join(sorted({*STAND_INS} & {*e.ds["dataset"].values.tolist()}))
+        if instead:
+            return unable(f"the data set {instead} stands in for the text's", e.scale)
         try:
-            return Finding(*interval(quantity(evidence)), scale)
+            return replace(quantity(e), scale=e.scale)
         except NothingToFit as refusal:
-            return unable(str(refusal), scale)
+            return unable(str(refusal), e.scale)
 
     return judge
 
 
-QUANTITIES = {
+QUANTITIES: dict[int, dict[str, Callable[[Evidence], np.ndarray]]] = {
     1: {
-        "training-alone": (True, lambda e: e.r2(1)),
-        "training-omission": (True, lambda e: e.r2(2) - e.r2(3)),
-        "training-range": (True, lambda e: np.abs(e.slope(2)) * e.range()),
+        "diss-3.5-training-alone": lambda e: e.r2(1),
+        "diss-3.5-training-omission": lambda e: e.r2(2) - e.r2(3),
+        "diss-3.5-training-range": lambda e: np.abs(e.slope(2)) * e.range(),
     },
     2: {
-        "terminal-stronger": (False, lambda e: e.r2(4) - e.r2(1)),
-        "terminal-mild": (False, lambda e: e.r2(4)),
-        "terminal-factors": (True, lambda e: e.r2(5) - e.r2(6)),
-        "terminal-sign": (False, lambda e: e.slope(5)),
+        "diss-3.5-terminal-stronger": lambda e: e.r2(4) - e.r2(1),
+        "diss-3.5-terminal-mild": lambda e: e.r2(4),
+        "diss-3.5-terminal-factors": lambda e: e.r2(5) - e.r2(6),
+        "diss-3.5-terminal-sign": lambda e: e.slope(5),
     },
     3: {
-        "reverse-training-alone": (True, lambda e: e.r2(7)),
-        "reverse-training-beside": (True, lambda e: e.r2(8) - e.r2(9)),
-        "reverse-training-size": (
-            True,
-            lambda e: np.maximum(np.abs(e.slope(7)), np.abs(e.slope(8))),
+        "diss-3.5-reverse-training-alone": lambda e: e.r2(7),
+        "diss-3.5-reverse-training-beside": lambda e: e.r2(8) - e.r2(9),
+        "diss-3.5-reverse-training-size": lambda e: np.maximum(
+            np.abs(e.slope(7)), np.abs(e.slope(8))
         ),
     },
     4: {
-        "reverse-terminal-stronger": (False, lambda e: e.r2(10) - e.r2(7)),
-        "reverse-terminal-beside": (True, lambda e: e.r2(11) - e.r2(12)),
-        "reverse-terminal-drop": (True, lambda e: e.slope(11) / e.slope(10)),
+        "diss-3.5-reverse-terminal-stronger": lambda e: e.r2(10) - e.r2(7),
+        "diss-3.5-reverse-terminal-beside": lambda e: e.r2(11) - e.r2(12),
+        "diss-3.5-reverse-terminal-drop": lambda e: e.slope(11) / e.slope(10),
     },
 }
-"""What decides each claim, and whether it is false where the metric decides about accuracy, else where it does not."""
-for _family, _quantities in QUANTITIES.items():
-    for _name, (_decisive, _quantity) in _quantities.items():
-        JUDGES[_family].add(
-            f"diss-3.5-{_name}",
-            _judge(_quantity),
-            false=lambda rng, decisive=_decisive: _drawn(decisive, int(rng.integers(2**31))),
-        )
+"""What decides the claims on each family of models: a number and draws of it."""
+
+
+def _of_draws(quantity: Callable[[Evidence], np.ndarray]) -> Callable[[Evidence], Finding]:
+    return lambda e: Finding(*interval(quantity(e)))
+
+
+JUDGES = {
+    family: Judges({claim: judge_of(_of_draws(one)) for claim, one in quantities.items()})
+    for family, quantities in QUANTITIES.items()
+}
+"""The judges of each family of models."""

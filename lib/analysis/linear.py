@@ -32,10 +32,8 @@ from statsmodels.regression.linear_model import OLS, WLS
 
 from lib.analysis.design import INTERCEPT, Design
 from lib.analysis.reml import fit_random_intercept
+from lib.results.claims import CONFIDENCE, DETECTED
 
-CONFIDENCE = 0.95
-POWER = 0.8
-"""Probability with which a minimum detectable effect would be found."""
 _EXACT = 1e-10
 """Residual standard deviation, in units of the response's, below which a fit is exact but for rounding."""
 
@@ -249,4 +247,4 @@ def detectable(error, *, tests: int = 1, df=np.inf):
 
     m `tests` share the level; `df` are the degrees of freedom of the standard `error`.
     """
-    return (stats.t.isf((1 - CONFIDENCE) / 2 / tests, df) + stats.t.ppf(POWER, df)) * error
+    return (stats.t.isf((1 - CONFIDENCE) / 2 / tests, df) + stats.t.ppf(DETECTED, df)) * error

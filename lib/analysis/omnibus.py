@@ -27,22 +27,10 @@ DRAWS = 399
 
 
 def equal_over_tasks(fits: TaskFits, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Test each coefficient of a model for equality at all tasks.
+    """Test each coefficient of a model, fitted to every task, for equality at all tasks, with so many `draws` of random signs from a `seed`.
 
-    Parameters
-    ----------
-    fits
-        The model fitted to every task.
-    draws
-        Samples of the bootstrap: the smallest p value is one over this plus one.
-    seed
-        Of the random signs.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``term``, ``architecture``, ``tasks`` (with an estimate and a robust error), ``statistic``, ``p_value``, ``p_bonferroni`` (over the
-        coefficients that were tested) and ``rejected``. Empty numbers where fewer than two tasks tell the coefficient.
+    Columns: ``term``, ``architecture``, ``tasks`` (with an estimate and a robust error), ``statistic``, ``p_value`` (at least one over the draws plus one),
+    ``p_bonferroni`` (over the coefficients that were tested) and ``rejected``. Empty numbers where fewer than two tasks tell the coefficient.
     """
     rng = np.random.default_rng(seed)
     parts = {task: _Part(made) for task, made in fits.designs.items()}

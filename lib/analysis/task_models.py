@@ -34,7 +34,14 @@ from scipy import stats
 
 from lib.analysis.accuracy import at_best, entered
 from lib.analysis.attempts import TASK
-from lib.analysis.design import COVARIATES, Design, absences, design, with_covariates
+from lib.analysis.design import (
+    COVARIATES,
+    Design,
+    NothingToFit,
+    absences,
+    design,
+    with_covariates,
+)
 from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
 
 REFERENCE = "antisymmetric"
@@ -128,7 +135,7 @@ def fit_tasks(
     levels = [reference, *(name for name in known if name != reference)]
     rows = entered(every.assign(architecture=pd.Categorical(every["architecture"], levels)))
     if rows.empty:
-        raise ValueError(
+        raise NothingToFit(
             "no attempt entered, so there is no accuracy to model; train more attempts"
         )
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
@@ -160,7 +167,7 @@ def fit_tasks(
         numbers = {"architecture": names, "fitted": found.fitted, **numbers}
         residuals.append(pd.DataFrame({**about, **numbers}))
     if not designs:
-        raise ValueError(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
+        raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
     terms = next(iter(coefficients.values()))[["term", "architecture"]]
     for task, about in zip(tasks, summaries, strict=True):

@@ -4,23 +4,18 @@
 which that quantity must lie for the claim to be true. Most are one verb on the networks of a group and are judged by
 `lib.analysis.verbs`. An estimator of its own is a judge, a function that finds the quantity with its 95 % interval::
 
-    judges = Judges("linear_gaps")
-
-    @judges.judge("diss-2.5-orthogonality", false=penalty_costs_nothing)
-    def penalty_costs_accuracy(ds) -> Finding:
-        return difference(accuracy(ds, 0.1), accuracy(ds, 0), scale(ds))
+    judges = Judges({"diss-2.5-orthogonality": orthogonality_costs})
 
     judged = judges(ds)  # a row per claim: estimate, interval, power, scale, verdict
 
-Every judge says how data are drawn in which its claim is false; `tests/test_claims.py` draws them and demands that hardly
-any verdict is "agrees". What holds whatever the data is no claim and is not listed.
+`tests/test_claims.py` draws data in which the claim of each judge is false and demands that hardly any verdict is "agrees". What
+holds whatever the data is no claim and is not listed.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -105,31 +100,22 @@ class Scale:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a judge found: a quantity with its 95 % interval, undefined where nothing can be said.
-
-    Attributes
-    ----------
-    trials
-        Where the quantity is a share: of how many.
-    note
-        What a reader must know beside it; the reason where nothing can be said.
-    ratio
-        Whether it is a ratio, whose interval is that of its logarithm.
-    reservation
-        Why no verdict may rest on it, whatever its interval.
-    parts
-        The findings of which this is the smallest or the largest.
-    """
+    """What a judge found: a quantity with its 95 % interval, undefined where nothing can be said."""
 
     value: float
     low: float
     high: float
     scale: Scale = field(default_factory=Scale)
     trials: int | None = None
+    """Where the quantity is a share: of how many."""
     note: str = ""
+    """What a reader must know beside it; the reason where nothing can be said."""
     ratio: bool = False
+    """Whether it is a ratio, whose interval is that of its logarithm."""
     reservation: str = ""
+    """Why no verdict may rest on it, whatever its interval."""
     parts: tuple["Finding", ...] = ()
+    """The findings of which this is the smallest or the largest."""
 
 
 def verdict(finding: Finding, region: Region, published: float = math.nan) -> tuple[str, float]:
@@ -175,9 +161,10 @@ def _power(finding: Finding, region: Region, published: float) -> float:
     if not region.holds(published, published) or math.isnan(finding.low):
         return math.nan  # what the text's own number contradicts, or nobody measured, has no power
     if finding.trials is not None:
-        chances = stats.binom.pmf(np.arange(finding.trials + 1), finding.trials, published)
-        agree = [region.holds(*_exact(k, finding.trials)) for k in range(finding.trials + 1)]
-        return float(chances[agree].sum())
+        successes = np.arange(finding.trials + 1)
+        low, high = _exact(successes, finding.trials)
+        agree = (region.low < low) & (high < region.high)
+        return float(stats.binom.pmf(successes[agree], finding.trials, published).sum())
     (low, value, high, truth), ends = _on_its_scale(finding, region, published)
     error = (high - low) / 2 / Z
     if not error:
@@ -244,50 +231,14 @@ def claims() -> pd.DataFrame:
 
 
 Judge = Callable[[object], Finding]
-Draw = Callable[[np.random.Generator], object]
-"""Draws evidence from a generator."""
 
 
-class Judges:
-    """The judges of one experiment, such as ``"latching"``, in the order in which they are written."""
-
-    everywhere: ClassVar[dict[str, "Judges"]] = {}
-    """All that were imported, by experiment; the test of false data goes through them."""
-
-    def __init__(self, experiment: str) -> None:
-        self.judges: dict[str, Judge] = {}
-        self.false: dict[str, Draw] = {}
-        self.true: dict[str, Draw] = {}
-        if experiment in self.everywhere:
-            raise ClaimError(f"two sets of judges are called {experiment!r}; rename one of them")
-        self.everywhere[experiment] = self
+class Judges(dict[str, Judge]):
+    """The judges of one experiment, by claim, in the order in which they are written."""
 
     def __call__(self, evidence: object) -> pd.DataFrame:
         """Judge every claim of the experiment on a dataset of results, or on whatever an analysis made of it."""
-        return judged_table(evidence, self.judges)
-
-    def add(self, claim: str, judge: Judge, *, false: Draw, true: Draw | None = None) -> Judge:
-        """Make `judge` the judge of `claim`.
-
-        `false` and `true` draw evidence in which the claim is false and, where given, clearly true: a judge that has a
-        difference the wrong way round is never persuaded by false evidence either.
-        """
-        if claim not in _listed().index:
-            raise ClaimError(f"no claim {claim!r} in data/published/claims.csv; add it there first")
-        if _listed().loc[claim, "verb"] or any(
-            claim in others.judges for others in self.everywhere.values()
-        ):
-            raise ClaimError(f"two judges for the claim {claim!r}; remove one, or its verb")
-        self.judges[claim], self.false[claim] = judge, false
-        if true is not None:
-            self.true[claim] = true
-        return judge
-
-    def judge(
-        self, claim: str, *, false: Draw, true: Draw | None = None
-    ) -> Callable[[Judge], Judge]:
-        """As `add`, as a decorator of the judge."""
-        return lambda function: self.add(claim, function, false=false, true=true)
+        return judged_table(evidence, self)
 
 
 def judged_table(evidence: object, judges: dict[str, Judge]) -> pd.DataFrame:
@@ -338,16 +289,20 @@ def judged_row(claim: str, finding: Finding) -> dict:
     }
 
 
+def holm_adjusted(p: pd.Series) -> pd.Series:
+    """Return p-values after Holm's correction over those that are known (statsmodels' collects garbage at every call, which takes longer than a fit)."""
+    ranked = p.dropna().sort_values(kind="stable")
+    adjusted = (ranked * np.arange(len(ranked), 0, -1)).cummax().clip(upper=1)
+    return adjusted.reindex(p.index)
+
+
 def holm(judged: pd.DataFrame) -> pd.Series:
     """Return the verdicts after Holm's correction within each text, of all its claims that have a p-value.
 
     What the correction takes away is undecided. `judged` has the columns ``id``, ``verdict`` and ``p`` of `judged_row`.
     """
     texts = judged["id"].map(_listed()["text"])
-    order = judged.assign(text=texts).dropna(subset="p").sort_values("p", kind="stable")
-    left = order.groupby("text")["p"].transform("size") - order.groupby("text").cumcount()
-    adjusted = (order["p"] * left).groupby(order["text"]).cummax()
-    lost = adjusted.reindex(judged.index) >= 1 - CONFIDENCE
+    lost = judged.groupby(texts)["p"].transform(holm_adjusted) >= 1 - CONFIDENCE
     return judged["verdict"].mask(lost & judged["verdict"].isin((AGREES, DIFFERS)), UNDECIDED)
 
 
@@ -388,12 +343,16 @@ def share(successes: int, trials: int, scale: Scale | None = None) -> Finding:
     """Return a share with its exact binomial interval (Clopper and Pearson)."""
     if not trials:
         return unable("no trial was made", scale)
-    low, high = _exact(successes, trials)
+    low, high = map(float, _exact(successes, trials))
     return Finding(successes / trials, low, high, scale or Scale(), trials)
 
 
-def _exact(successes: int, trials: int) -> tuple[float, float]:
-    return tuple(stats.binomtest(successes, trials).proportion_ci(CONFIDENCE))
+def _exact(successes: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of exact intervals, shape as `successes`."""
+    tail, failures = (1 - CONFIDENCE) / 2, trials - np.asarray(successes)
+    low = stats.beta.ppf(tail, successes, failures + 1)
+    high = stats.beta.isf(tail, np.asarray(successes) + 1, failures)
+    return np.where(successes == 0, 0.0, low), np.where(failures == 0, 1.0, high)
 
 
 def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:

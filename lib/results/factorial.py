@@ -30,13 +30,11 @@ and epochs that an attempt did not reach are ``nan``: a diverged attempt keeps w
 profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those).
 """
 
-from pathlib import Path
-
 import xarray as xr
 
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema
 
-__all__ = ["COMPLETED", "DIVERGED", "MISSING", "ResultsError", "empty", "load", "save", "validate"]
+__all__ = ["ATTEMPT", "COMPLETED", "DIVERGED", "FACTORIAL", "MEASUREMENTS", "save", "validate"]
 
 SCHEMA = "factorial/2"
 ATTEMPT = (
@@ -64,32 +62,25 @@ _COORDINATES = {
     "split": ("part of the data set", "1"),
     "epoch": ("training epochs completed", "epoch"),
 }
+_MEASURED = {
+    "loss": ("mean cross entropy", "nat"),
+    "accuracy": ("classification accuracy", "1"),
+    "adjoint_first": ("log10 of summed norms of lambda_1", "1"),
+    "adjoint_last": ("log10 of summed norms of lambda_T", "1"),
+    "adjoint_first_full": ("log10 of summed norms of lambda_1, full state", "1"),
+    "adjoint_last_full": ("log10 of summed norms of lambda_T, full state", "1"),
+}
 _VARIABLES = {
     "status": (ATTEMPT, "int8", "how the attempt ended", "1"),
     "epochs_completed": (ATTEMPT, "int32", "epochs with finite measurements", "epoch"),
     "parameters": (("architecture", "width", "dataset"), "int64", "parameters of the cell", "1"),
-    "loss": (MEASURED, "float64", "mean cross entropy", "nat"),
-    "accuracy": (MEASURED, "float64", "classification accuracy", "1"),
-    "adjoint_first": (MEASURED, "float64", "log10 of summed norms of lambda_1", "1"),
-    "adjoint_last": (MEASURED, "float64", "log10 of summed norms of lambda_T", "1"),
-    "adjoint_first_full": (
-        MEASURED,
-        "float64",
-        "log10 of summed norms of lambda_1, full state",
-        "1",
-    ),
-    "adjoint_last_full": (
-        MEASURED,
-        "float64",
-        "log10 of summed norms of lambda_T, full state",
-        "1",
-    ),
+    **{name: (MEASURED, "float64", *said) for name, said in _MEASURED.items()},
     "classes": (("dataset",), "int64", "number of labels", "1"),
     "largest_class": (("dataset",), "float64", "share of the largest class, test part", "1"),
     "examples": (("dataset", "split"), "int64", "number of sequences", "1"),
     "time_steps": (("dataset", "noise"), "int64", "length of the input sequence", "step"),
 }
-MEASUREMENTS = tuple(name for name, (dims, *_) in _VARIABLES.items() if dims == MEASURED)
+MEASUREMENTS = tuple(_MEASURED)
 
 
 def check_measurements(ds: xr.Dataset) -> None:
@@ -118,45 +109,4 @@ def _check(ds: xr.Dataset) -> None:
 
 
 FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _check)
-
-
-def empty(levels: dict[str, list], *, profile: str, settings: dict | None = None) -> xr.Dataset:
-    """Return a dataset of the design `levels` in which every attempt is missing.
-
-    Parameters
-    ----------
-    levels
-        The levels of each dimension in `ATTEMPT`, and ``epoch``.
-    profile
-        Name of the profile, kept as an attribute.
-    settings
-        Everything else that the results depend on; stored as JSON in the attribute ``settings``.
-    """
-    return FACTORIAL.empty({**levels, "split": list(SPLITS)}, profile=profile, settings=settings)
-
-
-def validate(ds: xr.Dataset) -> xr.Dataset:
-    """Return `ds` unchanged if it follows the schema in the module's docstring.
-
-    Raises
-    ------
-    ResultsError
-        The first thing that is wrong, what was found and what was expected.
-    """
-    return FACTORIAL.validate(ds)
-
-
-def save(ds: xr.Dataset, path: str | Path) -> Path:
-    """Validate `ds` and write it to `path` as netCDF, whole or not at all."""
-    return FACTORIAL.save(ds, path)
-
-
-def load(path: str | Path) -> xr.Dataset:
-    """Read and validate the results at `path`.
-
-    Raises
-    ------
-    ResultsError
-        The file is missing, unreadable or of another schema.
-    """
-    return FACTORIAL.load(path)
+validate, save = FACTORIAL.validate, FACTORIAL.save

@@ -12,8 +12,6 @@ LEAST = 0.9
 """What an error must be below, in units of guessing's, for a network to have learned."""
 STAND_INS = ("digits",)
 """Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a stand-in."""
-ADDING_GUESS = 1 / 6
-"""Mean squared error of always answering 1, the variance of the sum of two uniform numbers (the dissertation's remark 2.3)."""
 
 
 def above_chance(accuracy, guess, sequences, tried=1):

@@ -8,14 +8,13 @@ losses and metrics is there where a row of the group asked for it.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from lib.results.schema import COMPLETED, ResultsError, Schema
-from lib.results.schema import load as load_any
+from lib.results.schema import load as load
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
@@ -44,38 +43,50 @@ _DIMS = {
     "test_sequence": ("test sequence, the same for all networks of a task", "1"),
 }
 
+
+def _floats(dims: tuple[str, ...], **meanings: str) -> dict[str, tuple]:
+    """Return variables of a schema that are numbers without a unit, by name."""
+    return {name: (dims, "float64", meaning, "1") for name, meaning in meanings.items()}
+
+
 ABOUT = {
-    "network": (_RUN, "str", "name in params.yaml", "1"),
-    "label": (
-        _RUN,
-        "str",
-        "what tables print: the network and the levels that distinguish it",
-        "1",
-    ),
-    "task": (_RUN, "str", "what the task is called in tables", "1"),
-    "task_settings": (_RUN, "str", "task and its settings, as JSON", "1"),
-    "substitute": (_RUN, "str", "what stands in for the publisher's data", "1"),
-    "architecture": (_RUN, "str", "recurrent architecture", "1"),
-    "metric": (_RUN, "str", "what a part is scored by", "1"),
+    **{
+        name: (_RUN, "str", meaning, "1")
+        for name, meaning in {
+            "network": "name in params.yaml",
+            "label": "what tables print: the network and the levels that distinguish it",
+            "task": "what the task is called in tables",
+            "task_settings": "task and its settings, as JSON",
+            "substitute": "what stands in for the publisher's data",
+            "architecture": "recurrent architecture",
+            "metric": "what a part is scored by",
+        }.items()
+    },
     "width": (_RUN, "int64", "recurrent dimension", "1"),
-    "learning_rate": (_RUN, "float64", "learning rate", "1"),
+    **_floats(_RUN, learning_rate="learning rate"),
     "parameters": (_RUN, "int64", "trainable numbers of the cell", "1"),
     "sequences": (_RUN, "int64", "training sequences; 0 where they are drawn", "1"),
     "test_sequences": (_RUN, "int64", "sequences tested on", "1"),
     "time_steps": (_RUN, "int64", "length of the input sequence", "step"),
-    "guess_loss": (_RUN, "float64", "test loss of an answer that ignores the inputs", "1"),
-    "guess_metric": (_RUN, "float64", "test metric of that answer", "1"),
+    **_floats(
+        _RUN,
+        guess_loss="test loss of an answer that ignores the inputs",
+        guess_metric="test metric of that answer",
+    ),
 }
 _TRAINED = {
     "status": (_TRAINING, "int8", "how the training ended", "1"),
     "steps": (_TRAINING, "int64", "batches trained on", "step"),
     "records": (_TRAINING, "int64", "measurements taken", "1"),
     "step": (_RECORD, "int64", "batches trained on before the measurement", "step"),
-    **{
-        f"{part}_{name}": (_RECORD, "float64", f"{name} on the {part} part", "1")
-        for part in PARTS
-        for name in ("loss", "metric")
-    },
+    **_floats(
+        _RECORD,
+        **{
+            f"{part}_{name}": f"{name} on the {part} part"
+            for part in PARTS
+            for name in ("loss", "metric")
+        },
+    ),
 }
 _SCORE = (
     (*_TRAINING, "test_sequence"),
@@ -84,44 +95,35 @@ _SCORE = (
     "1",
 )
 MEASURED = {
-    "gains": {
-        "gain_first": (_RECORD, "float64", "log10 of the norm of dh_T/dh_1, median", "1"),
-        "gain_last": (_RECORD, "float64", "log10 of the norm of dh_T/dh_(T-1), median", "1"),
-        "adjoint_first": (_RECORD, "float64", "log10 of the norm of dL/dh_1, median", "1"),
-    },
-    "time_steps": {
-        "time_step_share": (
-            (*_STAGE, "scale", "decade"),
-            "float64",
-            "share of a network's time steps of this size",
-            "1",
-        )
-    },
-    "adjoint_norms": {
-        "adjoint_norm_first": (_STAGE, "float64", "log10 of summed norms of lambda_1", "1"),
-        "adjoint_norm_last": (_STAGE, "float64", "log10 of summed norms of lambda_T", "1"),
-    },
-    "adjoint_curve": {
-        "adjoint_curve": (
-            (*_STAGE, "position"),
-            "float64",
-            "median over sequences of log10 of the norm of the adjoint state that is read out",
-            "1",
-        )
-    },
-    "singular_values": {
-        "singular_values": (
-            (*_STAGE, "end"),
-            "float64",
-            "mean over sequences of log10 of the singular values of the last steps",
-            "1",
-        )
-    },
-    "trajectories": {
-        "state_norm": (_TIME, "float64", "Euclidean norm of the state", "1"),
-        "adjoint_norm": (_TIME, "float64", "log10 of the Euclidean norm of the adjoint state", "1"),
-    },
-    "penalty": {"penalty": (_RECORD, "float64", "mean coadjoint penalty G (2.20)", "1")},
+    "gains": _floats(
+        _RECORD,
+        gain_first="log10 of the norm of dh_T/dh_1, median",
+        gain_last="log10 of the norm of dh_T/dh_(T-1), median",
+        adjoint_first="log10 of the norm of dL/dh_1, median",
+    ),
+    "time_steps": _floats(
+        (*_STAGE, "scale", "decade"),
+        time_step_share="share of a network's time steps of this size",
+    ),
+    "adjoint_norms": _floats(
+        _STAGE,
+        adjoint_norm_first="log10 of summed norms of lambda_1",
+        adjoint_norm_last="log10 of summed norms of lambda_T",
+    ),
+    "adjoint_curve": _floats(
+        (*_STAGE, "position"),
+        adjoint_curve="median over sequences of log10 of the norm of the adjoint state that is read out",
+    ),
+    "singular_values": _floats(
+        (*_STAGE, "end"),
+        singular_values="mean over sequences of log10 of the singular values of the last steps",
+    ),
+    "trajectories": _floats(
+        _TIME,
+        state_norm="Euclidean norm of the state",
+        adjoint_norm="log10 of the Euclidean norm of the adjoint state",
+    ),
+    "penalty": _floats(_RECORD, penalty="mean coadjoint penalty G (2.20)"),
 }
 """Variables by the measure that asks for them, see `lib.training.row.Row`."""
 
@@ -154,31 +156,11 @@ def schema_of(ds: xr.Dataset) -> Schema:
     return schema(held, scores="sequence_score" in ds)
 
 
-def load(path: str | Path) -> xr.Dataset:
-    """Read the dataset of a group and validate it in full.
-
-    Raises
-    ------
-    ResultsError
-        The file is missing, unreadable or of another schema.
-    """
-    ds = load_any(path)
-    return schema_of(ds).validate(ds)
-
-
 def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:
-    """Return what runs say as coordinates along `run`.
+    """Return what runs say, each its levels by name of those factors that it has, as coordinates along `run`.
 
-    Parameters
-    ----------
-    said
-        For each run its levels by name, of those factors that it has.
-
-    Returns
-    -------
-    dict
-        Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
-        name, and beside numbers under ``<name>_range``.
+    Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
+    name, and beside numbers under ``<name>_range``.
     """
     found: dict[str, tuple[str, np.ndarray]] = {}
     for name in sorted({key for one in said for key in one}):

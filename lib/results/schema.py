@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -30,59 +29,30 @@ class ResultsError(ValueError):
     """A results dataset or file does not follow its schema."""
 
 
-class Variable(NamedTuple):
-    """Dimensions, NumPy type, meaning and unit of a variable."""
-
-    dims: tuple[str, ...]
-    dtype: str
-    long_name: str
-    units: str
-
-
 @dataclass(frozen=True)
 class Schema:
-    """What the datasets of one experiment hold.
-
-    Attributes
-    ----------
-    name
-        Such as ``factorial/1``; the number is raised when the meaning changes.
-    coordinates
-        Meaning and unit of each dimension.
-    variables
-        Each a `Variable` or a tuple of its four fields; the type of text is ``str``. Those whose names end with ``status`` hold `COMPLETED`,
-        `DIVERGED` or `MISSING`.
-    check
-        Further conditions: raises `ResultsError` where the dataset breaks one.
-    unions
-        The statuses of attempts that are a union of grids: they may also be `NOT_PLANNED`. In all others every
-        level meets every other.
-    attributes
-        What a dataset must say of itself beside its schema.
-    """
+    """What the datasets of one experiment hold."""
 
     name: str
+    """Such as ``factorial/1``; the number is raised when the meaning changes."""
     coordinates: Mapping[str, tuple[str, str]]
+    """Meaning and unit of each dimension."""
     variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
+    """Dimensions, NumPy type (``str`` of text), meaning and unit of each. Those whose names end with ``status`` hold `COMPLETED`, `DIVERGED` or `MISSING`."""
     check: Callable[[xr.Dataset], None] | None = None
+    """Further conditions: raises `ResultsError` where the dataset breaks one."""
     unions: tuple[str, ...] = ()
+    """The statuses of attempts that are a union of grids: they may also be `NOT_PLANNED`. In all others every level meets every other."""
     attributes: tuple[str, ...] = ("profile",)
+    """What a dataset must say of itself beside its schema."""
 
     def empty(
         self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
     ) -> xr.Dataset:
-        """Return a dataset without results: ``nan`` for floats, 0 for integers, `MISSING` for a status.
+        """Return a dataset of these `levels` of each dimension without results: ``nan`` for floats, 0 for integers, `MISSING` for a status.
 
-        In a union of grids the status is `NOT_PLANNED` until an attempt of the design is filled in.
-
-        Parameters
-        ----------
-        levels
-            The levels of each dimension.
-        profile
-            Name of the profile, kept as an attribute.
-        settings
-            Everything else that the results depend on; stored as JSON in the attribute ``settings``.
+        In a union of grids the status is `NOT_PLANNED` until an attempt of the design is filled in. The `profile` is kept as an
+        attribute, and so are, as JSON, the `settings`: everything else that the results depend on.
         """
         if missing := [name for name in self.coordinates if name not in levels]:
             raise ResultsError(f"{self.name}: no levels for the dimension {missing[0]!r}")
@@ -168,16 +138,6 @@ class Schema:
         floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
         encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
         return write_netcdf(ds, path, encoding)
-
-    def load(self, path: str | Path) -> xr.Dataset:
-        """Read the results at `path` and validate them in full.
-
-        Raises
-        ------
-        ResultsError
-            The file is missing, unreadable or of another schema.
-        """
-        return self.validate(load(path))
 
 
 def load(path: str | Path) -> xr.Dataset:

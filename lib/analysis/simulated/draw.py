@@ -6,8 +6,9 @@ import numpy as np
 import xarray as xr
 
 from lib.analysis.simulated import PROFILE, law
-from lib.results.factorial import ATTEMPT, COMPLETED, FACTORIAL, SPLITS, check_measurements
+from lib.results.factorial import ATTEMPT, FACTORIAL, SPLITS, check_measurements
 from lib.results.published import load_published
+from lib.results.schema import COMPLETED
 
 SCHEMA = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
 """Of the simulated dataset: that of the experiment, but for accuracies, which may be any number."""

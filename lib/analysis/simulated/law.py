@@ -24,8 +24,9 @@ from scipy.special import logit
 
 from lib.analysis.design import INTERCEPT, design, with_covariates
 from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS, REFERENCE
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MISSING
+from lib.results.factorial import ATTEMPT
 from lib.results.published import load_published
+from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
 _KINDS = {"width": int, "learning_rate": float, "training_length": int, "replicate": int}
 

@@ -10,6 +10,7 @@ from lib.analysis.linear import CONFIDENCE, Fit, detectable
 from lib.analysis.tenet.fits import OWN, Fits
 from lib.analysis.tenet.models import MODELS, REFERENCE
 from lib.analysis.tenet.rows import CENTRED, SINGLE, TRUE, Rows
+from lib.results.claims import holm_adjusted
 from lib.results.published import beside, load_published
 
 STATISTICS = {
@@ -87,7 +88,7 @@ def coefficients(fits: Fits, number: int) -> pd.DataFrame:
     ours["p_holm"] = ours["p_value"]
     tested = [p for _, _, p in ERRORS.values()]
     for p in tested:
-        ours[p] = holm(ours[p].where(effects))
+        ours[p] = holm_adjusted(ours[p].where(effects))
     # Where the third has no number, the other two decide.
     clear = (ours[tested].assign(own_p=ours["own_p"].fillna(0)) < 1 - CONFIDENCE).all(axis=1)
     some = (ours[tested] < 1 - CONFIDENCE).any(axis=1)
@@ -105,13 +106,6 @@ def coefficients(fits: Fits, number: int) -> pd.DataFrame:
     columns = ["name", "term", "ours", "standard_error", "low", "high", "p_holm", "robust_error"]
     columns += ["robust_p", *names, "verdict", "detectable", SINGLE, CENTRED, "published"]
     return table[[*columns, "published_error", "difference", "note"]]
-
-
-def holm(p: pd.Series) -> pd.Series:
-    """Return p values corrected by Holm's method over those that are known (statsmodels' collects garbage at every call, which takes longer than a fit)."""
-    ranked = p.dropna().sort_values()
-    corrected = (ranked * np.arange(len(ranked), 0, -1)).cummax().clip(upper=1)
-    return corrected.reindex(p.index)
 
 
 def in_words(term: str) -> str:

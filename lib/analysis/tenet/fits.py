@@ -81,8 +81,10 @@ class Fits:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
-        measured = cache(lambda kind: measurements(ds, kind))
-        self.rows = cache(lambda kind, view=TRUE: rows(ds, kind, view=view, frame=measured(kind)))
+        self.measured = cache(lambda kind: measurements(ds, kind))
+        self.rows = cache(
+            lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
+        )
         self._fit, self._own = cache(self._estimate), cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:

@@ -1,0 +1,229 @@
+"""What the analyses of single experiments take from results, made up so that the answers are known: padded images, gaps, latching, time steps."""
+
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+from drawn import drawn
+
+from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
+from lib.analysis.latching import adjoint_ratios, others_above, trajectories
+from lib.analysis.padding import METHODS, attempts, learning_bound, of_table, summarise
+from lib.analysis.scales import decays, histograms, plot_histograms, reach
+from lib.results.published import load_published
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
+from lib.training.latching import SCHEMA
+
+# padded images
+
+RUNS = {  # method, padding, input scale, kappa -> test accuracies of three replicates
+    ("adjoint", 0, "1/T", np.nan): (0.5, 0.6, 0.8),
+    ("adjoint", 0, "0.1", np.nan): (0.1, 0.1, 0.1),
+    ("coadjoint", 4, "1/T", 0.1): (0.5, 0.6, 0.8),
+    ("lstm", 4, "", np.nan): (0.9, 0.7, 0.7),
+    ("sweep", 3, "1/T", 0.0): (0.1, 0.1, 0.1),
+}
+
+
+@pytest.fixture
+def padded():
+    """The coadjoint network diverged once in its second epoch; of the LSTM two trainings were planned, of which one is missing."""
+    method, padding, scale, kappa = (list(level) for level in zip(*RUNS, strict=True))
+    status = np.full((len(RUNS), 3), COMPLETED)
+    status[2, 2], status[3, 1], status[3, 2] = DIVERGED, MISSING, NOT_PLANNED
+    records = np.where(status == COMPLETED, 2, 0)
+    records[2, 2] = 1
+    last = np.array(list(RUNS.values()))
+    accuracy = np.stack([0.1 + 0 * last, last], -1)
+    accuracy = np.where(np.arange(2) < records[..., None], accuracy, np.nan)
+    adjoints = np.where(status == COMPLETED, -30.0, np.nan)
+    adjoints[0, 0] = -np.inf
+    norms = np.stack([np.full_like(adjoints, 7.0), adjoints], -1)
+    run, training = ("run",), ("run", "replicate")
+    return xr.Dataset(
+        {
+            "network": (run, method),
+            "width": (run, [100] * len(RUNS)),
+            "status": (training, status),
+            "records": (training, records),
+            "test_metric": ((*training, "record"), accuracy),
+            "adjoint_norm_first": ((*training, "stage"), norms),
+            "adjoint_norm_last": ((*training, "stage"), 0 * norms.clip(-1)),
+        },
+        {
+            "run": [f"{i}" for i in range(len(RUNS))],
+            "stage": ["untrained", "trained"],
+            "padding": (run, np.array(padding, float)),
+            "input_scale": (run, scale),
+            "kappa": (run, kappa),
+        },
+    )
+
+
+def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
+    rows = attempts(padded)
+    assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
+    ends = {"completed": 12, "diverged": 1, "missing": 1}
+    assert rows["status"].value_counts().to_dict() == ends
+    done = rows["status"] == "completed"
+    assert rows.loc[~done, ["accuracy", "metric"]].isna().all(axis=None)
+    expected = [0.5, 0.6, 0.8, *[0.1] * 3, 0.5, 0.6, 0.9, *[0.1] * 3]
+    assert rows.loc[done, "accuracy"].tolist() == expected
+    assert set(rows.loc[done, "metric"]) == {-30, -np.inf}, "after training, not before"
+
+
+def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(padded):
+    table = summarise(of_table(attempts(padded)), ["method", "padding"]).set_index("method")
+    assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
+    counted = table[["planned", "completed", "diverged", "missing"]]
+    assert counted.to_numpy().tolist() == [[3, 3, 0, 0], [3, 2, 1, 0], [2, 1, 0, 1]]
+    assert table["median"].tolist() == pytest.approx([60, 55, 90])
+    assert table["mad"].tolist() == pytest.approx([10, 5, 0])
+    padded["status"][:] = DIVERGED
+    table = summarise(attempts(padded), ["method"])
+    assert (table["diverged"] == table["planned"]).all()
+    assert table[["median", "mad"]].isna().all(axis=None)
+
+
+def test_the_bound_is_what_guessing_hardly_ever_reaches():
+    draws = np.random.default_rng(0).binomial(1000, 0.11, 200_000) / 10
+    assert (draws > learning_bound(0.11, 1000)).mean() <= 0.001
+    assert (draws > learning_bound(0.11, 1000) - 1).mean() > 0.001
+
+
+def test_the_published_table_is_whole():
+    table = load_published("diss-tab-2.2")
+    keys = ["dataset", "padding", "method", "width"]
+    assert not table.duplicated(keys).any()
+    assert set(table["method"]) == set(METHODS) - {"linear", "fixed_w"}
+    assert table.groupby("padding").size().to_dict() == {0: 50, 4: 50, 8: 50, 12: 20}
+    assert table["median"].between(9, 100).all()
+    bold = table.set_index(keys)  # the text's bold cells and one of its oddities
+    assert bold["median"]["mnist", 0, "lstm", 100] == 98.6
+    assert bold["median"]["fashion_mnist", 12, "coadjoint", 100] == 47.7
+    assert bold["median"]["mnist", 0, "adjoint", 60] == 91.4
+    assert bold["mad"]["mnist", 8, "adjoint", 100] == 19.4
+
+
+# long time gaps
+
+
+def test_rank_and_share_of_the_deciding_input():
+    dims = ("place", "orthogonality", "replicate")
+    emphasis = [[[0, 2, 0], [3, 4, 0], [1, -1, 2]], [[0, 3, 4], [0, 1, 1], [np.nan] * 3]]
+    ds = xr.Dataset(
+        {
+            "emphasis": ((*dims, "time"), np.array([emphasis], float)),
+            "accuracy": (dims, [[[1.0, 0.8, 0.3], [0.7, 0.8, np.nan]]]),
+            "departure": (dims, np.full((1, 2, 3), 0.5)),
+            "status": (dims, [[[COMPLETED] * 3, [COMPLETED, COMPLETED, DIVERGED]]]),
+        },
+        {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]},
+    )
+    table = emphasis_table(ds)
+    assert table["rank"].tolist() == [1, 1, 2, 2, 1]
+    assert table["share"].tolist() == pytest.approx([1, 16 / 25, 1 / 6, 9 / 25, 1 / 2])
+    # Phi(4 / 3); certain without other inputs; below one half with the wrong sign.
+    assert table["expected"][:2].tolist() == pytest.approx([1, 0.90879], abs=1e-5)
+    assert table["expected"][2] < 0.5
+
+
+def test_the_latest_of_the_records_that_validate_best_is_followed():
+    dims, test = ("run", "replicate", "record"), np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
+    validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
+    metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
+    ds = xr.Dataset(metrics, {"record": range(4)})
+    np.testing.assert_array_equal(kept_accuracy(ds), [[0.3], [np.nan]])
+
+
+def test_adjoints_are_normalised_within_their_sequence():
+    norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
+    normalised = normalised_adjoints(
+        xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
+    )
+    np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
+    np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
+
+
+# latching
+
+RATES = (-0.3, -0.05)
+"""Slopes of the logarithm of the adjoint state in the two trainings that completed."""
+
+
+@pytest.fixture
+def latching():
+    """Three trainings: the first latches, the second learns the short task alone, the third diverged."""
+    levels = {"training": [0, 1, 2], "horizon": [4, 8], "sequence": [0, 1], "time": range(1, 9)}
+    settings = {"place": 2, "tolerance": 0.01, "horizon": 4, "longer": [8], "width": 4}
+    ds = SCHEMA.empty(levels, profile="smoke", settings=settings)
+    ds["status"][:] = [COMPLETED, COMPLETED, DIVERGED]
+    ds["error"][:2] = [[0.0, 0.005], [0.009, 0.4]]
+    ds["exponent"][:2] = -0.1
+    for row, T in enumerate((4, 8)):
+        back = T - np.arange(1, T + 1)
+        for training, rate in enumerate(RATES):
+            ds["adjoint_median"][training, row, :T] = rate * back / math.log(10) - 3
+        ds["adjoint"][row, :, :T] = -2.0 * back - 400
+        ds["state_norm"][row, :, :T] = 1.5
+    return SCHEMA.validate(ds)
+
+
+def test_the_rate_of_the_adjoint_state_is_found(latching):
+    table = adjoint_ratios(latching)
+    assert len(table) == 6
+    for training, rate in enumerate(RATES):
+        rows = table[table["training"] == training]
+        expected = rate * (rows["horizon"] - 2) / math.log(10)
+        assert rows["rate"].to_numpy() == pytest.approx(rate, rel=1e-5)
+        assert rows["log10_ratio"].to_numpy() == pytest.approx(expected, rel=1e-5)
+    assert table[table["training"] == 2][["error", "rate"]].isna().all(axis=None)
+
+
+def test_adjoint_states_below_the_range_of_floats_are_normalised(latching):
+    frame = trajectories(latching, 8)
+    assert len(frame) == 2 * 8 and frame["time"].max() == 8
+    one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
+    assert (one**2).sum() == pytest.approx(1)
+    assert one[7] / one[8] == pytest.approx(0.01)
+    # The adjoint states of the example grow a hundredfold a step.
+    assert others_above(frame, 7) == (1, 7) and others_above(frame, 2) == (6, 7)
+
+
+# time steps
+
+DECADES = np.round(np.arange(-2, 0, 0.1), 1)
+MIDDLES = 10 ** (DECADES + 0.05)
+
+
+def rows_of(shares):
+    """Return the histograms of networks that all have these shares of their time steps in `DECADES`."""
+    ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
+    dims = ("run", "replicate", "stage", "scale", "decade")
+    held = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
+    return histograms(held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES))
+
+
+def test_a_power_law_of_time_steps_is_told_from_an_exponential():
+    rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
+    fits, ends = decays(rows), reach(rows).iloc[0]
+    assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
+    assert (fits["exponential"] < 0.9).all()
+    assert (ends["low"], ends["high"]) == pytest.approx((MIDDLES[0], MIDDLES[-1]))
+    # The decay is fitted on the longer side of the mode.
+    half = len(DECADES) // 2
+    for mode, classes in ((half - 1, half + 1), (half, half + 1)):
+        shares = np.exp(-np.abs(np.arange(len(DECADES)) - mode))
+        assert set(decays(rows_of(shares))["classes"]) == {classes}
+
+
+def test_a_histogram_draws_mean_shares_in_their_classes():
+    shares = np.where(np.arange(len(DECADES)) == 7, 0, MIDDLES)  # one class is empty
+    [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    for trained_or_not in ax.patches:
+        found = trained_or_not.get_data()
+        assert found.values == pytest.approx(shares / shares.sum())
+        assert np.log10(found.edges) == pytest.approx([*DECADES, 0], abs=1e-9)

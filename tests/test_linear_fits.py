@@ -1,0 +1,296 @@
+"""Linear fits against statsmodels and dense matrices: robust errors, known variances, a variance per group, random intercepts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from statsmodels.regression.linear_model import GLS, OLS, WLS
+from statsmodels.stats.meta_analysis import combine_effects
+
+from lib.analysis.design import (
+    CENTRE,
+    NothingToFit,
+    design,
+    estimable,
+    independent,
+    with_covariates,
+)
+from lib.analysis.linear import detectable, fit, with_known_variance
+from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
+from lib.analysis.unequal import with_own_variances
+
+TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
+NAMES = np.array(["rnn", "gru", "lstm"])
+
+
+def make(seed=0, attempts=60, offset=0.0, epochs=5):
+    """Return a design over attempts of unequal length whose variance differs between architectures."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"architecture": NAMES[np.arange(attempts) % 3]})
+    table["learning_rate"] = 10.0 ** -rng.integers(1, 5, attempts)
+    table = with_covariates(table, {"architecture": "gru"})
+    attempt = np.repeat(np.arange(attempts), rng.integers(1, epochs + 1, attempts))
+    epoch = np.arange(len(attempt)) % 7 + 1.0
+    spread = np.where(table["architecture"] == "rnn", 5.0, 0.2)
+    response = 0.1 * epoch + (spread * rng.normal(size=attempts))[attempt]
+    response += rng.normal(size=len(attempt)) + offset
+    return design(TERMS, table, response, attempt=attempt, measured={"epoch": epoch})
+
+
+def simple(response, architectures=None):
+    """Return the design of a mean, or of the means of architectures."""
+    names = architectures or ["rnn"] * len(response)
+    table = pd.DataFrame({"architecture": pd.Categorical(names), "learning_rate": 0.1})
+    return design(("architecture",) if architectures else (), table, np.asarray(response, float))
+
+
+# what can be told
+
+
+def test_independent_and_estimable_columns_of_hand_made_matrices():
+    matrix = np.array([[1, 1, 0, 2, 0], [1, 0, 1, 3, 0], [1, 0, 1, 3, 0], [1, 1, 0, 2, 0.0]])
+    # The second and third column add up to the first, the fourth is a combination, the fifth is empty.
+    assert independent(matrix).tolist() == [True, True, False, False, False]
+    # Groups a and b with their sum, and a column of its own: only the latter has one value.
+    matrix = np.array([[1, 1, 0, 5], [1, 1, 0, 7], [1, 0, 1, 6], [1, 0, 1, 1.0]])
+    assert estimable(matrix).tolist() == [False, False, False, True]
+    assert estimable(matrix[:, 1:]).tolist() == [True, True, True]
+
+
+def test_units_do_not_change_what_can_be_told():
+    matrix = np.random.default_rng(0).normal(size=(20, 5))
+    matrix[:, 4] = matrix[:, 0] + matrix[:, 1]
+    for units in (1, [1e6, 1, 1e-9, 1e3, 1e-3]):
+        assert estimable(matrix * units).tolist() == [False, False, True, True, False]
+        assert independent(matrix * units).sum() == 4
+
+
+# least squares and robust errors
+
+
+def test_hc3_is_that_of_statsmodels():
+    made = make(epochs=1)
+    found = fit(made).coefficients
+    theirs = OLS(made.response, made.matrix()).fit(cov_type="HC3")
+    np.testing.assert_allclose(found["robust_error"], theirs.bse, rtol=1e-10)
+    np.testing.assert_allclose(found["estimate"], theirs.params, rtol=1e-10)
+
+
+def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part():
+    made = make()
+    found = fit(made, random=True)
+    ratio = (found.summary["group_sd"] / found.summary["residual_sd"]) ** 2
+    n = np.bincount(made.attempt)
+
+    def transform(column):
+        means = np.bincount(made.attempt, weights=column) / n
+        return column - ((1 - 1 / np.sqrt(1 + n * ratio)) * means)[made.attempt]
+
+    matrix = np.apply_along_axis(transform, 0, made.matrix())
+    groups = {"groups": made.attempt}
+    theirs = OLS(transform(made.response), matrix).fit(cov_type="cluster", cov_kwds=groups)
+    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-6)
+    np.testing.assert_allclose(found.coefficients["robust_error"], theirs.bse, rtol=1e-6)
+
+
+def test_a_mean_of_a_million_costs_no_digits():
+    near, far = (fit(make(offset=offset), random=True).coefficients for offset in (0, 1e6))
+    np.testing.assert_allclose(far["estimate"] - near["estimate"], [1e6, 0, 0, 0, 0, 0], atol=1e-6)
+    np.testing.assert_allclose(far["robust_error"], near["robust_error"], rtol=1e-5)
+
+
+def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
+    made = simple(np.arange(8.0) ** 2, ["gru"] * 4 + ["rnn"] * 3 + ["lstm"])
+    errors = fit(made).coefficients.set_index("term")["robust_error"]
+    assert np.isnan(errors["architecture[lstm]"])
+    assert errors[["intercept", "architecture[rnn]"]].gt(0).all()
+
+
+def test_centring_changes_neither_fit_nor_curvature():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"architecture": rng.choice(["rnn", "gru"], 90)})
+    table["learning_rate"] = 10.0 ** -rng.integers(1, 6, 90)
+    response = rng.normal(size=90)
+    terms = (*TERMS[:3], "architecture:log_rate", "architecture:log_rate_squared")
+    plain, centred = (
+        fit(design(terms, with_covariates(table, {"architecture": "gru"}, centre=centre), response))
+        for centre in (1.0, CENTRE)
+    )
+    np.testing.assert_allclose(plain.fitted, centred.fitted, atol=1e-9)
+    assert plain.estimate("log_rate_squared") == pytest.approx(centred.estimate("log_rate_squared"))
+    assert plain.summary["condition_number"] > 10 * centred.summary["condition_number"]
+
+
+def test_the_detectable_effect_is_found_four_times_in_five():
+    effect = detectable(1.0)
+    found = np.abs(np.random.default_rng(3).normal(effect, 1, 100_000)) > 1.96
+    assert effect == pytest.approx(1.96 + 0.84, abs=0.01)
+    assert found.mean() == pytest.approx(0.8, abs=0.01)
+
+
+# variances that are known in part
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+def test_a_mean_of_known_variances_is_that_of_a_meta_analysis(spread):
+    rng = np.random.default_rng(2)
+    variance = rng.uniform(0.001, 0.05, 12)
+    values = 0.5 + rng.normal(0, np.sqrt(variance + spread**2))
+    estimate, error, shared = with_known_variance(simple(values), variance)
+    theirs = combine_effects(values, variance, method_re="iterated")
+    assert shared == pytest.approx(theirs.tau2, abs=1e-5)
+    assert estimate.item() == pytest.approx(theirs.mean_effect_re, abs=1e-5)
+    assert error.item() == pytest.approx(theirs.sd_eff_w_re, rel=1e-4)
+
+
+def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_error():
+    made = simple([0.1, 0.3, 0.7, 0.4], ["a", "a", "b", "b"])
+    theirs = OLS(made.response, made.matrix()).fit()
+    found = with_known_variance(made, np.full(4, np.nan))
+    np.testing.assert_allclose(found[:2], [theirs.params, theirs.bse])
+    found = with_known_variance(simple([0.5, 0.7], ["a", "b"]), np.array([4e-4, 5e-4]))
+    np.testing.assert_allclose(found[:2], [[0.5, 0.2], [0.02, 0.03]])
+    assert found[2] == 0
+
+
+# a variance for each group
+
+
+def test_weights_are_those_of_statsmodels_and_agree_with_the_residuals():
+    made, groups = make(epochs=1), NAMES[np.arange(60) % 3]
+    found = with_own_variances(fit(made), groups)
+    deviation = found.variances.set_index("group")["residual_sd"][groups].to_numpy()
+    theirs = WLS(made.response, made.matrix(), weights=deviation**-2.0).fit(cov_type="fixed scale")
+    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-6)
+    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, rtol=1e-6)
+    leverage = np.einsum("np,pn->n", theirs.model.wexog, theirs.model.pinv_wexog)
+    for own in (groups == name for name in NAMES):
+        expected = np.sum(theirs.resid[own] ** 2) / (own.sum() - leverage[own].sum())
+        assert deviation[own][0] ** 2 == pytest.approx(expected, rel=1e-5)
+    # The basic RNN's response has a standard deviation of about 5, the others' of about 1.
+    assert deviation[groups == "rnn"][0] > 3 * deviation[groups == "gru"][0]
+
+
+def test_with_intercepts_it_is_generalised_least_squares():
+    made, groups = make(attempts=90), NAMES[np.arange(90) % 3]
+    found = with_own_variances(fit(made, random=True), groups)
+    sizes = found.variances.set_index("group")
+    of_row = groups[made.attempt]
+    between = sizes["group_sd"][of_row].to_numpy() ** 2
+    same = made.attempt[:, None] == made.attempt
+    sigma = same * between + np.diag(sizes["residual_sd"][of_row].to_numpy() ** 2)
+    theirs = GLS(made.response, made.matrix(), sigma=sigma).fit(cov_type="fixed scale")
+    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-5)
+    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, rtol=1e-5)
+    assert sizes.loc["rnn", "group_sd"] > 10 * sizes.loc["lstm", "group_sd"]
+
+
+# random intercepts: the profiled criterion against the same criterion written out with dense matrices
+
+
+def groups_of(seed=0, groups=12, deviation=1.0):
+    """Return constant columns, varying columns, group numbers and the response of a small unbalanced example."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(groups), rng.integers(1, 7, groups))
+    constant = np.column_stack([np.ones(groups), rng.normal(size=groups)])
+    varying = rng.normal(size=(len(group), 1))
+    noise = deviation * rng.normal(size=groups)[group] + rng.normal(size=len(group))
+    return constant, varying, group, constant[group] @ [2.0, -1.0] + 0.5 * varying[:, 0] + noise
+
+
+def dense_criterion(matrix, response, group, tau2, sigma2):
+    """Return minus twice the restricted log likelihood, from its definition."""
+    v = sigma2 * np.eye(len(group)) + tau2 * (group[:, None] == group[None, :])
+    inverse = np.linalg.inv(v)
+    information = matrix.T @ inverse @ matrix
+    beta = np.linalg.solve(information, matrix.T @ inverse @ response)
+    residual = response - matrix @ beta
+    logs = np.linalg.slogdet(v)[1] + np.linalg.slogdet(information)[1]
+    constant = (len(response) - matrix.shape[1]) * np.log(2 * np.pi)
+    return constant + logs + residual @ inverse @ residual, beta, np.linalg.inv(information)
+
+
+def fit_groups(constant, varying, group, response):
+    return fit_random_intercept(moments(constant, np.column_stack([varying, response]), group))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_estimates_and_criterion_equal_the_dense_ones_and_no_nearby_variances_are_better(seed):
+    constant, varying, group, response = groups_of(seed)
+    found = fit_groups(constant, varying, group, response)
+    assert not found.boundary and abs(found.gradient) < 1e-6
+    about = np.hstack([constant[group], varying]), response, group
+    tau2, sigma2 = found.group_variance, found.residual_variance
+    value, beta, covariance = dense_criterion(*about, tau2, sigma2)
+    np.testing.assert_allclose(found.coefficients, beta, rtol=1e-9)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-7)
+    assert found.criterion == pytest.approx(value, rel=1e-10)
+    for a, b in ((0.97, 1.0), (1.03, 1.0), (1.0, 0.97), (1.0, 1.03), (0.97, 1.03), (1.03, 0.97)):
+        assert dense_criterion(*about, a * tau2, b * sigma2)[0] >= value - 1e-9
+
+
+def test_a_shift_of_units_shifts_the_estimates_alone():
+    constant, varying, group, response = groups_of()
+    plain = fit_groups(constant, varying, group, response)
+    scaled = fit_groups(constant, varying * 1e6, group, response * 1e-3)
+    expected = plain.coefficients * 1e-3 / [1, 1, 1e6]
+    np.testing.assert_allclose(scaled.coefficients, expected, rtol=1e-8)
+    assert scaled.group_variance == pytest.approx(plain.group_variance * 1e-6, rel=1e-8)
+
+
+def test_no_variance_between_groups_is_a_boundary():
+    constant, varying, group, response = groups_of(deviation=0.0)
+    means = np.bincount(group, weights=response) / np.bincount(group)
+    found = fit_groups(constant, varying, group, response - means[group])
+    assert found.boundary and found.group_variance == 0.0 and found.gradient >= 0
+
+
+@pytest.mark.parametrize("ratio", [1e6, 1e10])
+def test_a_variance_ratio_of_many_orders_is_found(ratio):
+    constant, varying, group, _ = groups_of(groups=60)
+    rng = np.random.default_rng(2)
+    response = np.sqrt(ratio) * rng.normal(size=60)[group] + rng.normal(size=len(group))
+    found = fit_groups(constant, varying, group, response)
+    logs = np.log10(found.group_variance / found.residual_variance)
+    assert logs == pytest.approx(np.log10(ratio), abs=0.3)
+    assert found.residual_variance == pytest.approx(1, rel=0.5)
+
+
+# refusals
+
+CONSTANT, VARYING, GROUP, RESPONSE = groups_of()
+ONES, FIVE, NINE = np.ones((9, 1)), np.arange(5.0), np.arange(9.0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (
+            lambda: fit_groups(CONSTANT[:, :1], VARYING, GROUP, np.sin(GROUP)),
+            "does not vary within any group beyond",
+        ),
+        (
+            lambda: fit_groups(ONES[:1], FIVE[:, None], np.zeros(5, int), FIVE**2),
+            "there is one group",
+        ),
+        (
+            lambda: fit_groups(CONSTANT[:, [0, 1, 1]], VARYING, GROUP, RESPONSE),
+            "not independent",
+        ),
+        (lambda: fit_groups(CONSTANT * [1, 0], VARYING, GROUP, RESPONSE), "column is zero"),
+        (
+            lambda: fit_groups(ONES, np.sin(NINE)[:, None], np.arange(9), NINE**2),
+            "cannot tell a random intercept from the residual",
+        ),
+        (
+            lambda: with_own_variances(
+                fit(simple([1.0, 2.0, 2.5, 3.1], ["rnn", "gru", "gru", "gru"])),
+                np.array(["rnn", "gru", "gru", "gru"]),
+            ),
+            "rnn has no attempt left",
+        ),
+        (lambda: simple([1.0, np.nan, 2.0]), "1 of 3 values of the response are not finite"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_with_its_cause(wrong, word):
+    with pytest.raises((ConvergenceError, NothingToFit), match=word):
+        wrong()
