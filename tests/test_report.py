@@ -196,6 +196,7 @@ def test_networks_that_learned_on_the_text_s_data_outweigh_more_sequences(tmp_pa
     "small, large",
     [
         (Scale(sequences=1000, epochs=2, replicates=10), Scale(sequences=1000, epochs=2, replicates=20)),
+        (Scale(sequences=1000, epochs=2), Scale(sequences=2000, epochs=2)),
         (Scale(sequences=1000, epochs=2, width=8), Scale(sequences=1000, epochs=2, width=16)),
         (Scale(sequences=1000, epochs=1, replicates=1), Scale(sequences=100, epochs=100, replicates=1)),
         (Scale(sequences=1000, replicates=2), Scale(sequences=1000, epochs=3, replicates=1)),
