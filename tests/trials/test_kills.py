@@ -113,13 +113,14 @@ def _local_workers():
 
 def _strike(cache, how, seconds):
     """Send the local workers a signal once three jobs are done, and stop what comes in their place for so long."""
-    while len(list(cache.glob("*.npz"))) < 3:
+    ended = cache.with_suffix(".ended")
+    while len(list(cache.glob("*.npz"))) < 3 and not ended.exists():
         time.sleep(0.02)
     first, stopped = _local_workers(), set()
     for worker in first:
         os.kill(worker, how)
     end = time.monotonic() + seconds
-    while time.monotonic() < end and not cache.with_suffix(".ended").exists():
+    while time.monotonic() < end and not ended.exists():
         for worker in _local_workers() - first - stopped:
             stopped.add(worker)
             with contextlib.suppress(ProcessLookupError):
