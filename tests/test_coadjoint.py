@@ -91,7 +91,11 @@ def test_the_fused_engine_equals_double_backward(sizes, dtype):
     torch.testing.assert_close(*by_input, rtol=10 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-PENALTIES = [*penalty_names(), OfNorms(lambda n: n.square().sum(0), 1.0), lambda a: a.square().sum((0, 2))]
+PENALTIES = [
+    *penalty_names(),
+    OfNorms(lambda n: n.square().sum(0), 1.0),
+    lambda a: a.square().sum((0, 2)),
+]
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.tasks import Part, Task, make_task
-from lib.training.limits import ARRAYS, check_embedding, check_memory, memory_needed
+from lib.training.limits import ARRAYS, check_copies, check_embedding, check_memory, memory_needed
 from lib.training.model import build
 
 CPU = torch.device("cpu")
@@ -43,17 +43,19 @@ def test_a_batch_that_does_not_fit_names_one_that_does():
     with pytest.raises(ValueError, match=sentence):
         check_memory(task, 10_000, 500, 128, CPU, available=8 * 2**30)
     check_memory(task, 10_000, 139, 128, CPU, available=8 * 2**30)
-    with pytest.raises(ValueError, match="lower batch_size to 139"):
-        check_memory(task, 10_000, 140, 128, CPU, available=8 * 2**30)
 
 
-def test_sequences_that_do_not_fit_at_all():
-    with pytest.raises(ValueError, match=r"lower the length or the number of sequences"):
-        check_memory(TEXTS, 20, 5, 64, CPU, available=1000)
-
-
-def test_what_fits_the_machine_passes():
+def test_what_fits_passes_to_the_byte():
     check_memory(TEXTS, 20, 5, 64, CPU)
+    needed, empty = (memory_needed(TEXTS, 20, batch, 1) for batch in (5, 0))
+    check_memory(TEXTS, 20, 5, 1, CPU, available=needed)
+    for available, advice in ((needed - 1, "lower batch_size to 4"), (empty, "lower the length")):
+        with pytest.raises(ValueError, match=advice):
+            check_memory(TEXTS, 20, 5, 1, CPU, available=available)
+    copies = int(2.5 * (TEXTS.train.nbytes + TEXTS.test.nbytes))
+    check_copies(TEXTS, 2.5, available=copies)
+    with pytest.raises(ValueError, match="attempts side by side hold data of about"):
+        check_copies(TEXTS, 2.5, available=copies - 1)
 
 
 def test_a_vocabulary_larger_than_the_embedding():

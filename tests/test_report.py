@@ -192,6 +192,29 @@ def test_networks_that_learned_on_the_text_s_data_outweigh_more_sequences(tmp_pa
     assert verdict()["judged_by"].result_set == "larger"
 
 
+@pytest.mark.parametrize(
+    "small, large",
+    [
+        (Scale(sequences=1000, epochs=2, replicates=10), Scale(sequences=1000, epochs=2, replicates=20)),
+        (Scale(sequences=1000, epochs=2), Scale(sequences=2000, epochs=2)),
+        (Scale(sequences=1000, epochs=2, width=8), Scale(sequences=1000, epochs=2, width=16)),
+        (Scale(sequences=1000, epochs=1, replicates=1), Scale(sequences=100, epochs=100, replicates=1)),
+        (Scale(sequences=1000, replicates=2), Scale(sequences=1000, epochs=3, replicates=1)),
+    ],
+)  # fmt: skip
+def test_the_larger_experiment_judges_whatever_it_found(tmp_path, small, large):
+    """Its size is the product of all that it was large in; what is not said counts once."""
+    for order in ("12", "21"):  # whichever is read first
+        data = tmp_path / order
+        for result_set, scale in zip(order, (small, large), strict=True):
+            made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
+            made.learned = True
+            found = share(2 if scale is large else 98, 100, scale)
+            made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
+        judged = judge_claims(load_artefacts(data)).set_index("id")["judged_by"]["diss-3.6-latch"]
+        assert judged.result_set == order[1]
+
+
 def test_results_that_measured_nothing_do_not_hide_those_that_did(tmp_path):
     for result_set, found in (("quick", unable("not trained")), ("real", share(98, 100))):
         made = Artefacts(tmp_path, notebook="46_latching", result_set=result_set, profile="quick")
@@ -361,6 +384,17 @@ def test_a_picture_of_the_same_data_counts_once(tmp_path):
         made.save_table(error_rates(), name, caption="of one table")
     summary = summarise(count_coverage(load_artefacts(tmp_path), artefacts()), artefacts())
     assert summary.loc["dissertation", [*STATES]].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_the_best_results_of_an_artefact_count(order):
+    listed = artefacts()
+    coverage = count_coverage([], listed).set_index("id").drop("diss-tab-1.7")
+    coverage.loc["diss-fig-2.4", "state"] = STATES[1]  # of the data of Table 2.2
+    states = [STATES[rank] for rank in order]
+    several = pd.DataFrame({"id": "diss-tab-1.7", "state": states}).set_index("id")
+    summary = summarise(pd.concat([coverage, several]).reset_index(), listed)
+    assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 1, 0]
 
 
 @pytest.mark.parametrize(

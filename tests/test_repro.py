@@ -1,5 +1,6 @@
 """`make repro` and `dvc repro` as they are typed: a line a stage, and one sentence where the environment is missing."""
 
+import os
 import subprocess
 import sys
 
@@ -126,9 +127,41 @@ def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
 
     monkeypatch.setattr(repro.subprocess, "Popen", Interrupted)
     monkeypatch.setattr(repro, "SECONDS", tmp_path / "seconds.json")
+    monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
     assert repro.main([]) == 130
     told = "interrupted; every finished stage and training is kept\n"
     assert capsys.readouterr().err == told
+
+
+_PIPELINE = """
+stages:
+  slow: {cmd: echo ran >> ../runs; sleep 1; echo a > a, outs: [a]}
+  next: {cmd: cp a b, deps: [a], outs: [b]}
+"""
+_REPRO = """
+import sys
+from pathlib import Path
+from lib.run import repro
+repro.ROOT = Path.cwd()
+repro.SECONDS, repro.LOCK = Path("seconds.json"), Path("lock")
+sys.exit(repro.main([]))
+"""
+
+
+def test_of_two_at_once_the_second_waits_and_finds_all_done(tmp_path):
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    (clone / "dvc.yaml").write_text(_PIPELINE)
+    subprocess.run([sys.executable, "-m", "dvc", "init", "-q", "--no-scm"], cwd=clone, check=True)
+    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", _REPRO]
+    both = [subprocess.Popen(command, cwd=clone, env=environment, **quiet) for _ in range(2)]
+    said = [process.communicate()[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(said)[0] == "" and sorted(said)[1].startswith("another `make repro` runs in")
+    assert len("".join(said).splitlines()) == 1
+    assert (tmp_path / "runs").read_text() == "ran\n"
 
 
 def test_the_entry_can_be_read_by_an_old_python():

@@ -33,7 +33,7 @@ _FACTOR = "factor"
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
 _DEPTH = 12
 _LONGEST = 500
-"""Characters of what a check says that a sentence holds."""
+"""Characters of a text in the file, and of what a check says that a sentence holds."""
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 
@@ -227,6 +227,10 @@ def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
             _check_plain(name, part, (*at, "-"))
     elif isinstance(value, str) and not value.isprintable():
         raise ParameterError(f"{name}: {where} is {shown(value)}; expected printable text")
+    elif isinstance(value, str) and len(value) > _LONGEST:
+        raise ParameterError(
+            f"{name}: {where} has {len(value):,} characters; expected at most {_LONGEST}"
+        )
     elif isinstance(value, float) and not math.isfinite(value):
         raise ParameterError(f"{name}: {where} is {value}; expected a finite number")
     elif value is not None and not isinstance(value, str | int | float | bool):
@@ -300,7 +304,7 @@ def _explain(where: str, error: ValidationError) -> str:
         else:
             message = problem["msg"].removeprefix("Value error, ")
             message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
-            lines.append(
-                f"params.yaml: {key} is {shown(problem['input'])}; {message[0].lower()}{message[1:]}"
-            )
+            # Of a whole section the key says enough.
+            came = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}"
+            lines.append(f"params.yaml: {key}{came}; {message[0].lower()}{message[1:]}")
     return "\n".join(lines)

@@ -4,6 +4,8 @@ DVC does everything; this reads along, and remembers how long each stage took th
 """
 
 import ast
+import contextlib
+import fcntl
 import json
 import re
 import subprocess
@@ -20,6 +22,7 @@ from lib.run.notebooks import read_cells
 
 SECONDS = DATA / "cache" / "stage_seconds.json"
 """How long each stage took when it last ran on this machine."""
+LOCK = DATA / "cache" / "repro.lock"
 
 _RUNNING = re.compile(r"Running stage '(.+)':")
 _SKIPPED = re.compile(r"(?:Verifying data sources in s|S)tage '(.+)' (didn't change|is cached)")
@@ -112,13 +115,27 @@ def stage_names(path: Path = ROOT / "dvc.yaml") -> list[str]:
     ]
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[int]:
+    """Wait, which a sentence says, until no other `make repro` runs here; give the lock, which DVC holds as well."""
+    LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            said = "another `make repro` runs in this folder; this one goes on when it has ended"
+            print(said, file=sys.stderr, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
+
+
 def main(arguments: list[str]) -> int:
-    """Run `dvc repro` with these arguments and return its exit status."""
+    """Run `dvc repro` with these arguments, one at a time in a clone, and return its exit status."""
     command = [sys.executable, "-m", "dvc", "repro", *arguments]
-    seconds, interrupted = _remembered(), False
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as dvc:
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    interrupted = False
+    with _alone() as lock, subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc:
+        seconds = _remembered()
         try:
             for line in tell(dvc.stdout or (), stage_names(), seconds):
                 print(line, flush=True)

@@ -38,6 +38,7 @@ _OPTIONS = {
     "rmsprop": ("alpha", "eps", "weight_decay", "momentum", "centered"),
     "sgd": ("momentum", "dampening", "weight_decay", "nesterov"),
 }
+_FLAGS = ("amsgrad", "fused", "centered", "nesterov")
 _Numbers = Annotated[tuple[float, ...], Field(strict=False)]  # or a list of them
 Optimiser = Literal[tuple(OPTIMISERS)]
 
@@ -90,6 +91,10 @@ class Recipe(Section):
             raise ValueError(
                 f"{self.optimiser} has no option {unknown[0]!r}; expected {', '.join(known)}"
             )
+        for name, value in self.options.items():
+            if isinstance(value, bool) != (name in _FLAGS):
+                kind = "true or false" if name in _FLAGS else "a number, betas two"
+                raise ValueError(f"the option {name} is {value}; expected {kind}")
         try:
             OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
         except (TypeError, ValueError) as error:

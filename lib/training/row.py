@@ -1,11 +1,13 @@
 """A row: one network, one task and one recipe, with every level in its place."""
 
+import fnmatch
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import torch
 from pydantic import Field, model_validator
 
-from lib.cells import cell_class
+from lib.cells import cell_class, make_cell
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import check_task, task_draws, task_module
 from lib.training.fit import Recipe
@@ -24,6 +26,8 @@ MEASURES = (
 )
 _NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
+_INPUTS = 1000
+"""Features of a network that is built for the names of its parameters: more than any rank of its weights."""
 _MADE = ("task", "hyper_parameters", "start_settings")
 LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
@@ -104,10 +108,24 @@ class Row(Job, Recipe, Dropout):
             raise ValueError(
                 f"{self.task['task']} draws its sequences; give test_draws, how many to test on"
             )
+        if task_draws(self.task) and self.epochs:
+            raise ValueError(f"{self.task['task']} draws its sequences without end; give steps")
+        for pattern in (*self.frozen, *(group.names for group in self.groups)):
+            if not fnmatch.filter(names := self._parameters(), pattern):
+                raise ValueError(f"no parameter is called {pattern!r}; expected {', '.join(names)}")
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
+
+    def _parameters(self) -> list[str]:
+        """Return the names of the network's parameters, which no data change; an embedding's too."""
+        with torch.random.fork_rng(devices=[]):
+            cell = make_cell(self.cell, _INPUTS, self.width, **self.hyper_parameters)
+        if self.train_initial_state:
+            cell.train_initial_state()
+        of_cell = [f"cell.{name}" for name, _ in cell.named_parameters()]
+        return [*of_cell, "output.weight", "output.bias", "embedding.weight"]
 
     def identity(self) -> dict[str, Any]:
         return {name: value for name, value in self.values().items() if name not in _NAMES}

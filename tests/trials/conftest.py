@@ -18,16 +18,15 @@ import pytest
 BAD = ("traceback", "wrong acceptance", "difference")
 _KEPT = pytest.StashKey[dict[str, "Trials"]]()
 _SHOWN = 10
+_LONGEST = 1500
+"""Characters of a sentence: no more is read, and nothing that came is repeated whole."""
 
 
 class Trials:
     """The trials of one kind: counts them, and keeps what went wrong."""
 
     def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.count = 0
-        self.refused = 0
-        self.seconds = 0.0
+        self.kind, self.count, self.refused, self.seconds = kind, 0, 0, 0.0
         self.bad: list[tuple[str, str]] = []
 
     def some(self, number: int) -> range:
@@ -45,6 +44,7 @@ class Trials:
         *errors: type[Exception],
         right: Callable[[object], bool] | None = None,
         lines: int = 1,
+        wrong: str = "wrong acceptance",
     ) -> None:
         """Count a call that must raise one of `errors` in at most so many lines, unless what it returns is `right`."""
         self.count += 1
@@ -52,25 +52,20 @@ class Trials:
             found = call()
         except errors as error:
             self.refused += 1
-            text = str(error)
-            if not text.strip() or len(text.splitlines()) > lines:
-                self.note("traceback", f"{what!r}: no single sentence: {text!r}")
+            said = str(error).splitlines()
+            if not 0 < len(said) <= lines or not all(0 < len(s.strip()) < _LONGEST for s in said):
+                self.note("traceback", f"{what!r}: no single sentence: {error!s}")
         except Exception as error:
             self.note("traceback", f"{what!r}: {type(error).__name__}: {error}")
         else:
             if right is None or not right(found):
-                self.note("wrong acceptance", f"{what!r} gave {found!r}")
+                self.note(wrong, f"{what!r} gave {found!r}")
 
-    def accept(self, what: object, call: Callable[[], object], right: Callable[[object], bool]):
+    def accept(
+        self, what: object, call: Callable[[], object], right: Callable[[object], bool]
+    ) -> None:
         """Count a call that must return, and the `right` thing."""
-        self.count += 1
-        try:
-            found = call()
-        except Exception as error:
-            self.note("traceback", f"{what!r}: {type(error).__name__}: {error}")
-        else:
-            if not right(found):
-                self.note("difference", f"{what!r} gave {found!r}")
+        self.refuse(what, call, right=right, wrong="difference")
 
 
 @pytest.fixture
@@ -90,9 +85,8 @@ def trials(request):
     found.seconds += time.monotonic() - begin
     assert found.count > counted, "no trial was counted"
     if new := found.bad[before:]:
-        pytest.fail(
-            "\n".join([f"{len(new)} trials went wrong"] + [": ".join(one) for one in new[:_SHOWN]])
-        )
+        lines = [f"{len(new)} trials went wrong", *map(": ".join, new[:_SHOWN])]
+        pytest.fail("\n".join(lines))
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -101,19 +95,13 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    kinds = config.stash.get(_KEPT, {})
-    if not kinds:
-        return
-    terminalreporter.write_line(
-        f"{'kind':<16}{'trials':>8}{'refused':>9}{'seconds':>9}  went wrong"
-    )
-    for found in kinds.values():
-        ends = Counter(how for how, _ in found.bad)
+    write, kinds = terminalreporter.write_line, config.stash.get(_KEPT, {}).values()
+    if kinds:
+        write(f"{'kind':<16}{'trials':>8}{'refused':>9}{'seconds':>9}  went wrong")
+    for kind in kinds:
+        ends = Counter(how for how, _ in kind.bad)
         said = ", ".join(f"{ends[how]} {how}s" for how in BAD)
-        terminalreporter.write_line(
-            f"{found.kind:<16}{found.count:>8}{found.refused:>9}{found.seconds:>9.1f}  {said}"
-        )
-    total, bad = (
-        sum(counts) for counts in zip(*((t.count, len(t.bad)) for t in kinds.values()), strict=True)
-    )
-    terminalreporter.write_line(f"{'all':<16}{total:>8}, {bad} went wrong")
+        write(f"{kind.kind:<16}{kind.count:>8}{kind.refused:>9}{kind.seconds:>9.1f}  {said}")
+    if kinds:
+        count, bad = sum(kind.count for kind in kinds), sum(len(kind.bad) for kind in kinds)
+        write(f"{'all':<16}{count:>8}, {bad} went wrong")

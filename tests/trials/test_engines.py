@@ -13,6 +13,10 @@ KIND = "engine calls"
 P, D = 3, 4
 REFUSED, CALLED = 200, 12
 """Trials of each cell: calls that are refused, and calls that are not."""
+OTHER_TYPES = (
+    torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.uint8,
+)  # fmt: skip
+ENGINES = ("", "numba", "numba-cuda", "cuda", "referenc", "numba-cpu-", "AUTO", "library-cuda")
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-9}
 
 
@@ -47,16 +51,8 @@ def _bad_call(draw, cell, u):
         case 3:
             return draw.choice((u[:0], u[:, :0])), None
         case 4:
-            kinds = (
-                torch.float16,
-                torch.bfloat16,
-                torch.int64,
-                torch.bool,
-                torch.complex64,
-                torch.uint8,
-            )
             other = torch.float64 if u.dtype == torch.float32 else torch.float32
-            return u.to(draw.choice((*kinds, other))), None
+            return u.to(draw.choice((*OTHER_TYPES, other))), None
         case 5 | 6:
             bad = u.clone()
             for _ in range(draw.choice((1, 1, 5))):
@@ -71,9 +67,8 @@ def _bad_call(draw, cell, u):
         case 10:
             return with_part(good[at].to(draw.choice((torch.float16, torch.int64, torch.bool))))
         case _:
-            return with_part(
-                draw.choice((good[at][0], good[at][None], good[at].T if B != D else good[at][0]))
-            )
+            turned = good[at].T if B != D else good[at][0]
+            return with_part(draw.choice((good[at][0], good[at][None], turned)))
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -84,13 +79,8 @@ def test_bad_calls_are_refused_by_every_engine(trials, draw, name):
         cell = cells[dtype]
         u, state = _bad_call(draw, cell, _input(draw, dtype))
         engine = draw.choice(_engines(name))
-        what = (
-            name,
-            engine,
-            tuple(u.shape),
-            u.dtype,
-            state and [tuple(part.shape) for part in state],
-        )
+        parts = state and [tuple(part.shape) for part in state]
+        what = name, engine, tuple(u.shape), u.dtype, parts
         trials.refuse(what, lambda: cell(u, state, engine=engine), ValueError)
 
 
@@ -109,18 +99,7 @@ def test_bad_cells_and_engines_are_refused(trials, draw):
                 key = draw.choice(("dtt", "hidden_size_", "Phi", "W", "units"))
                 trials.refuse((name, key), lambda: make_cell(name, P, D, **{key: 1}), ValueError)
             case _:
-                engine = draw.choice(
-                    (
-                        "",
-                        "numba",
-                        "numba-cuda",
-                        "cuda",
-                        "referenc",
-                        "numba-cpu-",
-                        "AUTO",
-                        "library-cuda",
-                    )
-                )
+                engine = draw.choice(ENGINES)
                 cell, u = make_cell(name, P, D), _input(draw)
                 trials.refuse((name, engine), lambda: cell(u, engine=engine), ValueError)
 
@@ -159,12 +138,12 @@ def test_strides_do_not_change_what_is_computed(trials, draw, name):
         engine, held = draw.choice(_engines(name)), u if u.stride(0) == 0 else _strided(draw, u)
         before = held.clone()
 
-        def right(found, expected=expected, final=final, held=held, before=before, dtype=dtype):
+        def right(found):
             pairs = zip((found[0], *found[1]), (expected, *final), strict=True)
-            near = all(
-                torch.allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]) for a, b in pairs
+            within = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
+            return torch.equal(held, before) and all(
+                torch.allclose(a, b, **within) for a, b in pairs
             )
-            return near and torch.equal(held, before)
 
         call = lambda: cells[dtype](held, engine=engine)
         trials.accept((name, engine, u.shape, held.stride()), call, right)

@@ -26,45 +26,17 @@ BITS = (
 KINDS = (
     None, True, 0, 1.5, "", "x", [], {}, [None], [[]], {"a": None}, {"name": 3}, ["parameters", 1], [{}], "\x00", "a = 1\x00", 10**30,
 )  # fmt: skip
-FOLDERS = [
-    "notebooks",
-    "..",
-    ".",
-    "data",
-    "x",
-    "21_parameter_counts.ipynb",
-    "a.ipynb",
-    "b.txt",
-    "link",
-    "folder",
-    "",
-    "{set}",
-]
+FOLDERS = (
+    "notebooks", "..", ".", "data", "x", "21_parameter_counts.ipynb", "a.ipynb", "b.txt", "link", "folder", "", "{set}",
+)  # fmt: skip
 LABELS = (
-    "",
-    "one",
-    "real",
-    "a-b",
-    "../x",
-    "/",
-    "a b",
-    "$(x)",
-    "..",
-    "",
-    "x;y",
-    "notebooks/../x",
-    "é/",
-)
+    "", "one", "real", "a-b", "../x", "/", "a b", "$(x)", "..", "", "x;y", "notebooks/../x", "é/",
+)  # fmt: skip
 
 
-def _cell(kind, source, name, **more):
-    return {
-        "cell_type": kind,
-        "id": name,
-        "metadata": more.pop("metadata", {}),
-        "source": source,
-        **more,
-    }
+def _cell(kind, source, name, tags=(), **more):
+    metadata = {"tags": list(tags)} if tags else {}
+    return {"cell_type": kind, "id": name, "metadata": metadata, "source": source, **more}
 
 
 def _notebook(parameters=PARAMETERS):
@@ -75,7 +47,7 @@ def _notebook(parameters=PARAMETERS):
         "metadata": {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}},
         "cells": [
             _cell("markdown", ["# Does it run?\n", "Yes."], "title"),
-            _cell("code", parameters, "parameters", metadata={"tags": ["parameters"]}, **code),
+            _cell("code", parameters, "parameters", ["parameters"], **code),
             _cell("code", "assert True", "checks", **code),
             _cell("code", "print('versions')", "versions", **code),
         ],
@@ -83,28 +55,15 @@ def _notebook(parameters=PARAMETERS):
 
 
 def _scalars(found):
-    return (
-        isinstance(found, dict)
-        and all(
-            isinstance(key, str) and type(value) in (bool, int, float, str)
-            for key, value in found.items()
-        )
-        and not any(
-            isinstance(value, float) and not math.isfinite(value) for value in found.values()
-        )
-    )
-
-
-def _sentences(found):
-    return isinstance(found, list) and all(
-        isinstance(text, str) and text and "\n" not in text for text in found
-    )
+    finite = [not isinstance(value, float) or math.isfinite(value) for value in found.values()]
+    kinds = {type(value) for value in found.values()} <= {bool, int, float, str}
+    return all(finite) and kinds and all(isinstance(key, str) for key in found)
 
 
 def _look(path):
     """All that `lib.run` looks at before it starts a kernel."""
     problems = check_notebook(path)
-    assert _sentences(problems), problems
+    assert all(text and "\n" not in text for text in problems), problems
     found = read_parameters(path)
     assert isinstance(_invalid(path), str)
     return found
@@ -121,9 +80,7 @@ def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
             at = draw.randrange(len(text) + 1)
             to = min(len(text), at + draw.randrange(1, 30))
             bit = draw.choice(BITS)
-            text = draw.choice(
-                (text[:at] + bit + text[at:], text[:at] + bit + text[to:], text[:at])
-            )
+            text = text[:at] + draw.choice((bit + text[at:], bit + text[to:], ""))
         path.write_text(text, encoding="utf-8")
         trials.refuse(text[:40], lambda: _look(path), NotebookError, right=_scalars)
 
@@ -146,11 +103,7 @@ def test_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
             except (LookupError, TypeError):  # the first fault took the place of the second
                 continue
         path.write_text(json.dumps(notebook), encoding="utf-8")
-        trials.refuse(place_of(notebook), lambda: _look(path), NotebookError, right=_scalars)
-
-
-def place_of(notebook):
-    return json.dumps(notebook)[:80]
+        trials.refuse(json.dumps(notebook)[:80], lambda: _look(path), NotebookError, right=_scalars)
 
 
 GOOD = [
@@ -184,16 +137,17 @@ def test_cells_of_parameters_are_read_or_refused(trials, draw, tmp_path):
             trials.accept(lines, lambda: read_parameters(path), lambda found: found == expected)
 
 
+STARTS = ("", "-", "1", "1.", "1e", "inf", "nan", "true", "True", "0x1", "1_0", " 1", "1 ")
+
+
 def test_values_are_those_that_were_written(trials, draw):
     letters = "0123456789+-.eE_ xinfatrueyo'\"\n\t٣½"
     for _ in trials.some(800):
-        text = draw.choice(
-            ("", "-", "1", "1.", "1e", "inf", "nan", "true", "True", "0x1", "1_0", " 1", "1 ")
-        )
+        text = draw.choice(STARTS)
         text += "".join(draw.choice(letters) for _ in range(draw.randrange(4)))
         default = draw.choice((True, 3, 0.5))
 
-        def right(found, text=text, default=default):
+        def right(found):
             if type(found) is not type(default):
                 return False
             if default is True:
@@ -201,9 +155,8 @@ def test_values_are_those_that_were_written(trials, draw):
             plain = text.isascii() and not set(text) & set(" _\n\t'\"x")
             return plain and math.isfinite(found) and found == type(default)(text)
 
-        trials.refuse(
-            (text, default), lambda: convert("p", text, default), NotebookError, right=right
-        )
+        call = lambda: convert("p", text, default)
+        trials.refuse((text, default), call, NotebookError, right=right)
 
 
 def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
@@ -221,15 +174,11 @@ def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
         sets = [[label, "1.nc"]] if label else []
         asked = argparse.Namespace(notebook=notebook, output=Path(output), sets=sets, parameters=[])
 
-        def right(runs, output=output, label=label):
+        def right(runs):
             [(path, _)] = runs.values()
             real = Path(os.path.realpath(str(path)))
             named = not label or label.replace("-", "_").isidentifier()
-            return (
-                named
-                and real.suffix == ".ipynb"
-                and real != notebook
-                and NOTEBOOKS not in real.parents
-            )
+            apart = real != notebook and NOTEBOOKS not in real.parents
+            return named and apart and real.suffix == ".ipynb"
 
         trials.refuse((output, label), lambda: _runs(asked), NotebookError, right=right)

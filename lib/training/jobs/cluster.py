@@ -1,6 +1,7 @@
 """Where jobs run: local processes, or a Dask scheduler somewhere else."""
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import sys
@@ -80,6 +81,7 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 local_directory=str(CACHE / "dask"),
+                silence_logs=logging.CRITICAL,  # of workers that end, and come again, `_watch` tells
                 protocol="tls://",
                 security=Security.temporary(),
             )
