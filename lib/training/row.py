@@ -3,25 +3,17 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from lib.cells import check_hyper_parameters, check_start
+from lib.results.rows import MEASURED
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import check_task, task_draws, task_module
 from lib.training.fit import Recipe
-from lib.training.job import Architecture, Job
-from lib.training.model import HEADS, READS, Dropout
+from lib.training.job import Job
+from lib.training.model import Network
 from lib.training.objectives import WEIGHTS
 
-MEASURES = (
-    "gains",
-    "time_steps",
-    "adjoint_norms",
-    "adjoint_curve",
-    "singular_values",
-    "trajectories",
-    "penalty",
-)
 _NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
 _MADE = ("task", "hyper_parameters", "start_settings")
@@ -48,7 +40,7 @@ _VARIABLES = ("time_steps",)
 """Settings of tasks that are variables of every dataset."""
 
 
-class Row(Job, Recipe, Dropout):
+class Row(Job, Network, Recipe):
     """What is trained on what, and how.
 
     `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
@@ -64,28 +56,18 @@ class Row(Job, Recipe, Dropout):
     label: str
     task_label: str
     task: dict[str, Any]
-    cell: Architecture
-    width: Positive
-    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
-    start: str = "text"
-    start_settings: dict[str, Any] = Field(default_factory=dict)
-    head: Literal[tuple(HEADS)] = "library"
-    read: Literal[("", *READS)] = ""
-    embedding_width: Size = 0
-    train_initial_state: bool = False
     records: Positive
     first_record: bool = False
     batch_size: Positive
     objective: Literal[tuple(WEIGHTS)] = "plain"
     kappa: Weight | None = None
     orthogonality: Weight | None = None
-    frozen: tuple[str, ...] = ()
     stop_below: Weight = 0.0
     metric: Literal["", "squared error"] = ""
     probe_size: Size = 0
     test_draws: Size = 0
     validation_draws: Size = 0
-    measures: tuple[Literal[MEASURES], ...] = ()
+    measures: tuple[Literal[tuple(MEASURED)], ...] = ()
     measure_size: Size = 8
     stretch: Size = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
