@@ -6,7 +6,6 @@ import numpy as np
 
 from lib.run.params import merged
 from lib.training import grammar
-from lib.training.experiment import settings_of
 from lib.training.jobs import run_jobs
 from lib.training.profile import DESIGNS, ROWS, load_profile
 
@@ -42,8 +41,8 @@ def train(name, designs, prepared=None):
     experiment = DESIGNS.get(name, ROWS)
     jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
     results = in_turn({name: jobs}, None, None)[name].results
-    ds = experiment.dataset("smoke", settings_of(designs), designs, results)
-    return experiment.schema(ds).validate(ds)
+    ds = experiment.dataset("smoke", designs, results)
+    return experiment.schema(designs).validate(ds)
 
 
 def train_on(where, name, designs, *, cache, prepared):
@@ -51,4 +50,4 @@ def train_on(where, name, designs, *, cache, prepared):
     experiment = DESIGNS[name]
     jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
     results = run_jobs({name: jobs}, cache, where)[name].results
-    return experiment.dataset("smoke", settings_of(designs), designs, results)
+    return experiment.dataset("smoke", designs, results)

@@ -5,10 +5,6 @@ import io
 import json
 import math
 import re
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 
 import numpy as np
@@ -17,15 +13,14 @@ import torch
 from torch.nn import functional as F
 
 from lib.cells import make_cell
-from lib.paths import ROOT
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, every_epoch, fit
-from lib.training.model import Dropout, Model, build, evaluate, task_loss
-from lib.training.objectives import freeze, last_states, objective, penalised
+from lib.training.model import Dropout, Model, Network, build, evaluate, freeze, task_loss, tensors
+from lib.training.objectives import last_states, objective, penalised
 from lib.training.resume import Resume
 from lib.training.seeds import torch_seed
 
@@ -103,8 +98,11 @@ def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named
     moved = _weights(model) != start
     sizes = sum(p.numel() for p in model.cell.parameters())
     assert not moved[:sizes].any() and moved[sizes:].any()
+    recipe = Recipe(learning_rate=0.1, steps=1, groups=(Group(names="sell.*"),))
     with pytest.raises(ValueError, match="no parameter is called 'sell.*'; the model has cell.W"):
-        _fit(_model(), Recipe(learning_rate=0.1, steps=1, groups=(Group(names="sell.*"),)))
+        _fit(_model(), recipe)
+    with pytest.raises(ValueError, match="all parameters are frozen"):
+        _fit(_model().requires_grad_(False), Recipe(learning_rate=0.1, steps=1))
 
 
 def test_the_learning_rate_drops_after_the_epochs_named():
@@ -179,14 +177,10 @@ def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_n
         ({"epochs": 1, "steps": 1}, "expected either epochs or steps, got 1 and 1"),
         ({"epochs": 1, "optimiser": "adamm"}, "optimiser is 'adamm'; .*'adam', 'rmsprop' or 'sgd'"),
         ({"epochs": 1, "options": {"lr": 5}}, "adam has no option 'lr'; expected betas, eps"),
-        ({"epochs": 1, "options": {"bogus": 1}}, "adam has no option 'bogus'"),
         ({"epochs": 1, "options": {"betas": [0.9, 2]}}, "adam does not take .*: Invalid beta"),
-        ({"epochs": 1, "options": {"betas": 0.9}}, "adam does not take"),
         ({"epochs": 1, "optimiser": "sgd", "options": {"nesterov": True}}, "Nesterov momentum"),
         ({"epochs": 1, "gradient_clip": -1}, "gradient_clip is -1; "),
         ({"epochs": 1, "groups": [{"names": "a", "factor": 0}]}, "groups.0.factor is 0; "),
-        ({"epochs": 1, "clip": 1}, "unknown parameter recipe.clip"),
-        ({"epochs": 1, "learning_rate": 2}, "learning_rate is 2; .* less than or equal to 1"),
     ],
 )
 def test_a_recipe_that_cannot_train_is_refused_when_it_is_read(settings, complaint):
@@ -194,20 +188,17 @@ def test_a_recipe_that_cannot_train_is_refused_when_it_is_read(settings, complai
         checked(Recipe, {"learning_rate": 0.1} | settings, "recipe")
 
 
-def test_options_of_an_optimiser_are_read_as_they_are_written():
-    settings = {"learning_rate": 0.1, "steps": 1, "options": {"betas": [0.8, 0.9], "amsgrad": True}}
-    recipe = checked(Recipe, settings, "recipe")
-    assert recipe == Recipe(**settings) and recipe.options["betas"] == (0.8, 0.9)
-    _fit(_model(), recipe)
-
-
 def test_epochs_of_drawn_sequences_are_refused():
-    fresh = Fresh(partial(draw_sums, 5), 4, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    fresh = Fresh(lambda: tensors(draw_sums(5, 4, rng)), rng)
     with pytest.raises(ValueError, match="has no epochs, its sequences are drawn; give steps"):
-        fit(_model(), fresh, Recipe(learning_rate=0.1, epochs=1), _objective, Record(_norm, ()))
+        fit(_model(), fresh, Recipe(learning_rate=0.1, epochs=1), _objective)
 
 
 # ------------------------------------------------------------------------------- models
+
+
+RNN = Network(cell="rnn", width=4)
 
 
 def _task(kind, target):
@@ -230,7 +221,7 @@ def _task(kind, target):
 @pytest.mark.parametrize("read", ["", "all"])
 def test_every_head_on_every_task(kind, target, read):
     task = _task(kind, target)
-    make = partial(build, task, "lstm", 4, read=read, embedding_width=2)
+    make = partial(build, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
         with pytest.raises(ValueError, match="reads 'all' does not fit toy, .* a steps; use every"):
             make()
@@ -273,13 +264,8 @@ def test_a_class_that_training_never_shows_makes_no_guess_infinitely_bad():
 def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     torch.manual_seed(0)
     task = _task("tokens", "steps")
-    model = build(
-        task,
-        "rnn",
-        50,
-        embedding_width=40,
-        dropout=Dropout(embedding_dropout=0.5, output_dropout=0.5),
-    )
+    shares = {"embedding_dropout": 0.5, "output_dropout": 0.5}
+    model = build(task, Network(cell="rnn", width=50, embedding_width=40, **shares))
     inputs = torch.from_numpy(task.test.inputs)
     dropped = model.drive(inputs).transpose(0, 1) == 0
     assert 0.3 < dropped.double().mean() < 0.7
@@ -291,7 +277,7 @@ def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
 
 def test_tokens_without_an_embedding_are_refused():
     with pytest.raises(ValueError, match="toy: tokens need an embedding; give embedding_width"):
-        build(_task("tokens", "class"), "rnn", 4)
+        build(_task("tokens", "class"), RNN)
 
 
 # ------------------------------------------------------------------------------- objectives
@@ -304,7 +290,7 @@ def _batch(task):
 def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
     torch.manual_seed(0)
     task = _task("series", "class")
-    model, batch = build(task, "rnn", 4), _batch(task)
+    model, batch = build(task, RNN), _batch(task)
     plain = objective("plain", task)(model, *batch)
     torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
     W = model.cell.W.detach()
@@ -319,7 +305,7 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
 
 def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
     task = _task("series", "class")
-    model = build(task, "rnn", 4)
+    model = build(task, RNN)
     freeze(model, ["cell.*"])
     assert [n for n, p in model.named_parameters() if p.requires_grad] == [
         "output.weight",
@@ -415,41 +401,3 @@ def _rewrite(path, *, text=None, shapes=None, **parts):
     content = io.BytesIO()
     torch.save(held, content)
     path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
-
-
-_DRIVER = """
-import sys
-import numpy as np
-sys.path.insert(0, "tests")
-from designs import one_job
-from lib.training import rows
-from lib.training.resume import Resume
-task = {"task": "adding", "time_steps": 40}
-levels = {"cell": "lstm", "task": task, "steps": 400, "width": 8, "records": 4, "hyper_parameters": {}}
-found = rows.run(one_job("adding", **levels), None, Resume(sys.argv[1], every=0.0))
-np.savez(sys.argv[2], **found)
-"""
-
-
-@pytest.mark.slow
-def test_kill_9_inside_a_long_job_and_it_ends_with_the_same_bytes(tmp_path):
-    def start(state, out):
-        command = [sys.executable, "-c", _DRIVER, str(tmp_path / state), str(tmp_path / out)]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-
-    whole = start("a.state", "a.npz")
-    assert whole.communicate()[1] is not None and whole.returncode == 0
-    killed = start("b.state", "b.npz")
-    while not (tmp_path / "b.state").exists():
-        assert killed.poll() is None, "it ended before it could be killed"
-        time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert not (tmp_path / "b.npz").exists()
-    again = start("b.state", "b.npz")
-    told = again.communicate()[1]
-    assert again.returncode == 0, told
-    assert "goes on from step" in told
-    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
-        for name in a.files:
-            assert a[name].tobytes() == b[name].tobytes(), name

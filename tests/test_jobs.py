@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -13,7 +12,6 @@ import sys
 import threading
 import time
 import zipfile
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +21,9 @@ import dask
 import numpy as np
 import pytest
 import torch
-from dask.distributed import Client, Future, LocalCluster, Security
+from dask.distributed import Client, LocalCluster, Security
 from designs import train_on
-from distributed.comm import CommClosedError
 
-from lib.paths import CACHE
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run import fingerprint as fingerprints
@@ -35,7 +31,7 @@ from lib.run.params import Jobs
 from lib.tasks.sources import prepare
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
-from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training.jobs.shards import read_shard, write_shard
 from lib.training.outcome import Fit
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.resume import Resume
@@ -76,40 +72,22 @@ def whole(scheduler, prepared, tmp_path_factory):
     return run_study(scheduler, prepared, tmp_path_factory.mktemp("cache"))
 
 
-def _same(a, b):
-    assert a.identical(b)
-
-
-def test_the_dataset_is_complete_and_follows_the_schema(whole):
-    results.validate(whole)
-    assert (whole["status"] == results.COMPLETED).all()
+def test_a_finished_study_is_whole_and_runs_nothing_again(
+    whole, scheduler, prepared, tmp_path, monkeypatch
+):
+    assert (results.validate(whole)["status"] == COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
-    assert whole["classes"].values.tolist() == [10]
-
-
-def test_local_processes_come_to_the_same(whole, prepared, tmp_path):
-    _same(run_study("local", prepared, tmp_path), whole)
-
-
-def test_saving_gives_the_same_bytes_twice(whole, tmp_path):
-    first = results.save(whole, tmp_path / "a.nc").read_bytes()
-    assert results.save(whole, tmp_path / "b.nc").read_bytes() == first
-
-
-def test_a_finished_study_runs_nothing(whole, scheduler, prepared, tmp_path, monkeypatch):
-    run_study(scheduler, prepared, tmp_path)
-    monkeypatch.setattr("lib.training.jobs.run.connect", lambda *_: pytest.fail("connected again"))
-    _same(run_study(scheduler, prepared, tmp_path), whole)
-
-
-def test_a_study_says_what_it_cost(scheduler, prepared, tmp_path):
-    run_study(scheduler, prepared, tmp_path)
+    run_study("local", prepared, tmp_path)  # other processes come to the same
     (path,) = tmp_path.glob("*.cost.json")
     cost = json.loads(path.read_text())
     assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
-    run_study(scheduler, prepared, tmp_path)
+    monkeypatch.setattr("lib.training.jobs.run.connect", lambda *_: pytest.fail("connected again"))
+    again = run_study(scheduler, prepared, tmp_path)
+    assert again.identical(whole)
     assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
+    first = results.save(whole, tmp_path / "a.nc").read_bytes()
+    assert results.save(again, tmp_path / "b.nc").read_bytes() == first
 
 
 def test_an_extended_study_runs_only_what_is_new(scheduler, prepared, tmp_path):
@@ -122,34 +100,11 @@ def test_an_extended_study_runs_only_what_is_new(scheduler, prepared, tmp_path):
     assert len(after) == len(before) * 3 // 2
 
 
-def _altered(content):
-    """Return a whole shard whose values are not those that were written."""
-    with np.load(io.BytesIO(content)) as shard:
+def _altered(path):
+    """Leave a whole shard whose values are not those that were written."""
+    with np.load(path) as shard:
         arrays = {name: shard[name] for name in shard.files}
-    arrays["loss"] = arrays["loss"] * 1.01
-    out = io.BytesIO()
-    np.savez_compressed(out, **arrays)
-    return out.getvalue()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda _: b"",
-        lambda _: b"PK\x03\x04 not a zip",
-        lambda whole: whole[: len(whole) // 2],
-        _altered,
-    ],
-    ids=["empty", "no zip", "cut", "altered"],
-)
-def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, damage, capsys):
-    run_study(scheduler, prepared, tmp_path)
-    shard = min(tmp_path.glob("*.npz"))
-    content = shard.read_bytes()
-    shard.write_bytes(damage(content))
-    _same(run_study(scheduler, prepared, tmp_path), whole)
-    assert f"shard {shard.name} cannot be trusted" in capsys.readouterr().err
-    assert shard.with_suffix(".damaged").exists()
+    np.savez_compressed(path, **arrays | {"loss": arrays["loss"] * 1.01 + 1})
 
 
 def _folder(path):
@@ -166,26 +121,52 @@ def _bomb(path):
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
+        (lambda path: path.write_bytes(b""), "zip"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-99]), "zip"),
+        (_altered, "its content is not what was written"),
         (_folder, "Is a directory"),
         (_bomb, "it unpacks to 629,145,600 bytes, expected at most"),
         (lambda path: path.unlink() or path.symlink_to("nowhere"), "No such file"),
         (lambda path: path.with_suffix(".damaged").mkdir() or _folder(path), "Is a directory"),
+        (lambda path: write_shard(path.parent, {"job": 2}, {}).rename(path), "another job's results"),
+        (lambda path: _pickle(path), "Object arrays cannot be loaded"),
     ],
-)
-def test_what_lies_where_a_shard_should_is_put_aside(tmp_path, damage, why, capsys):
-    path = write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
+)  # fmt: skip
+def test_a_shard_that_cannot_be_trusted_is_put_aside(tmp_path, damage, why, capsys):
+    path = write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
     damage(path)
-    assert read_shard(tmp_path, {"job": 1}) is None
+    assert read_shard(tmp_path, {"code": 2, "job": 1}) is None
     assert re.search(rf"{path.name} cannot be trusted \(.*{why}", capsys.readouterr().err)
     assert not os.path.lexists(path) and list(tmp_path.glob("*.damaged*"))
-    write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(3)})
-    assert read_shard(tmp_path, {"job": 1}) is not None
+    assert not (tmp_path / "touched").exists()
+    write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
+    assert read_shard(tmp_path, {"code": 2, "job": 1}) is not None, "in any order"
 
 
-def test_results_too_large_for_a_shard_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.training.jobs.shards.MOST", 100)
-    with pytest.raises(ValueError, match="a job returned 104 bytes; expected at most 100, return"):
-        write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(13)})
+class _Touches:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def _pickle(path):
+    with np.load(path) as shard:
+        arrays = {name: shard[name] for name in shard.files}
+    np.savez_compressed(
+        path, **arrays | {"loss": np.array(_Touches(path.with_name("touched")), object)}
+    )
+
+
+def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, capsys):
+    run_study(scheduler, prepared, tmp_path)
+    shard = min(tmp_path.glob("*.npz"))
+    _altered(shard)
+    assert run_study(scheduler, prepared, tmp_path).identical(whole)
+    assert f"shard {shard.name} cannot be trusted" in capsys.readouterr().err
 
 
 def test_the_runner_s_own_code_names_no_shard(monkeypatch):
@@ -205,36 +186,6 @@ def test_the_runner_s_own_code_names_no_shard(monkeypatch):
     run._code.cache_clear()
 
 
-def test_a_shard_of_another_job_is_not_trusted(tmp_path, capsys):
-    path = write_shard(tmp_path, {"job": 1}, {"status": np.zeros(1)})
-    path.rename(shard_path(tmp_path, {"job": 2}))
-    assert read_shard(tmp_path, {"job": 2}) is None
-    assert "another job's results" in capsys.readouterr().err
-
-
-class _Touches:
-    """Makes a file when it is unpickled."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
-def test_a_shard_runs_no_code(tmp_path, capsys):
-    touched = tmp_path / "touched"
-    write_shard(tmp_path, {"job": 1}, {"loss": np.array(_Touches(touched), object)})
-    assert read_shard(tmp_path, {"job": 1}) is None
-    assert "Object arrays cannot be loaded" in capsys.readouterr().err
-    assert not touched.exists()
-
-
-def test_the_order_of_an_identity_is_no_part_of_it(tmp_path):
-    write_shard(tmp_path, {"job": 1, "code": 2}, {"status": np.zeros(1)})
-    assert read_shard(tmp_path, {"code": 2, "job": 1}) is not None
-
-
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(file, **arrays):
         file.write(b"half")
@@ -244,31 +195,26 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     named = r"No space left on device; make room and run again: '.*\.npz'"
     with pytest.raises(OSError, match=named):
         write_shard(tmp_path, {"job": 1}, {})
+    monkeypatch.setattr("lib.training.jobs.shards.MOST", 100)
+    with pytest.raises(ValueError, match="a job returned 104 bytes; expected at most 100, return"):
+        write_shard(tmp_path, {"job": 1}, {"loss": np.zeros(13)})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_shard_names_follow_what_results_depend_on(prepared):
-    def name(**changes):
-        return EXPERIMENT.work(next(_design(**changes).jobs()), prepared).name()
+def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
+    def name(folder=prepared, **changes):
+        return EXPERIMENT.work(next(_design(**changes).jobs()), folder).name()
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
-    assert name(batch_size=16) != name()
-    assert name(start="author") != name()
-    assert {"code", "versions"} <= set(name()) and name()["versions"].keys() == {"torch", "numba"}
+    assert name(batch_size=16) != name() and name(start="author") != name()
+    assert name()["versions"].keys() == {"torch", "numba"} and "code" in name()
     assert name()["job"]["engines"].keys() == {"rnn"}
-
-
-def test_shard_names_follow_the_bytes_of_the_data(prepared, tmp_path):
     shutil.copy(prepared / "digits.nc", tmp_path)
-    job = next(_design().jobs())
-    same, before = EXPERIMENT.work(job, prepared).name(), EXPERIMENT.work(job, tmp_path).name()
-    assert before == same, "where the file lies changes nothing"
+    assert name(tmp_path) == name(), "where the file lies changes nothing"
     content = (tmp_path / "digits.nc").read_bytes()
-    assert before["job"]["data"] == {"digits": hashlib.sha256(content).hexdigest()}
+    assert name()["job"]["data"] == {"digits": hashlib.sha256(content).hexdigest()}
     (tmp_path / "digits.nc").write_bytes(content + b"\0")
-    assert shard_path(tmp_path, EXPERIMENT.work(job, tmp_path).name()) != shard_path(
-        tmp_path, before
-    )
+    assert name(tmp_path) != name()
 
 
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
@@ -279,32 +225,35 @@ def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, caps
         study.add(group, size, None)
     study.add("b", 7, 0.0)  # a shard that says no cost
     study.begin()
-    for group, size, seconds, diverged, title in [
-        ("a", 9, 18.0, 1, "of a, nothing is known of b"),
-        ("a", 5, 10.0, 1, "too soon after the last line"),
-        ("b", 1, 3.0, 0, "nothing is left but what is known"),
-        ("b", 1000, 3.0, 0, "a"),
-        ("a", 1, 1.0, 0, "the end"),
+    for group, size, seconds, diverged in [
+        ("a", 9, 18.0, 1),
+        ("a", 5, 10.0, 1),  # too soon after the last line
+        ("b", 1, 3.0, 0),
+        ("b", 1000, 3.0, 0),
+        ("a", 1, 1.0, 0),
     ]:
         study.done(group, size, seconds, diverged)
-        study.report(title, 2)
-    assert capsys.readouterr().err.splitlines() == [
-        "5 of 6 jobs to run",
-        "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left; of a, nothing is known of b",
-        "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left; nothing is left but what is known",
-        "job 5/6, 2 attempts diverged, 0:00:18 gone, about 0:00:01 left; a",
-        "job 6/6, 2 attempts diverged, 0:00:29 gone; the end",
-    ]
-    assert progress._clock(3725.4) == "1:02:05"
-
-
-def test_shards_of_an_earlier_call_say_what_a_size_costs_and_without_any_nothing_is_said(capsys):
-    for seconds, said in [(6.0, ", about 0:00:02 left"), (None, "")]:
-        study = progress.Progress()
-        study.add("a", 3, seconds)
-        study.add("a", 2, None)
         study.report("x", 2)
-        assert f"gone{said}; x" in capsys.readouterr().err
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "5 of 6 jobs to run" and len(told) == 5
+    for line, said in zip(
+        told[1:],
+        [
+            "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left",
+            "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left",
+            "about 0:00:01 left",
+            "0:00:29 gone; x",
+        ],
+        strict=True,
+    ):
+        assert said in line
+
+
+def test_without_any_job_done_nothing_is_said_of_the_time_left(capsys):
+    study = progress.Progress()
+    study.add("a", 2, None)
+    study.report("x", 2)
+    assert "gone; x" in capsys.readouterr().err
 
 
 @contextlib.contextmanager
@@ -362,14 +311,6 @@ def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(
     assert "job 1/1, 2 attempts diverged" in capsys.readouterr().err
 
 
-def test_a_shard_that_says_no_cost_has_none(tmp_path):
-    job = _Plain(run=_diverges, arguments=(), identity={}, modules=())
-    write_shard(tmp_path, job.name(), {"status": np.zeros(1)})
-    run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="local", workers=1))
-    cost = json.loads((tmp_path / "test.cost.json").read_text())
-    assert cost == {"jobs": 1, "diverged": 0, "resumed": 0, "core_seconds": 0}
-
-
 def _counts(path, resume):
     with path.open("a") as file:
         file.write("ran\n")
@@ -407,20 +348,6 @@ def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
     again = Resume(tmp_path / "a.state")
     again.load(*state)
     assert spend(again) >= 0.3 and again.resumed
-
-
-def test_local_workers_are_processes_of_one_thread(monkeypatch):
-    started = []
-    alike = SimpleNamespace(workers={}, close=lambda timeout: None)
-    monkeypatch.setattr(cluster, "LocalCluster", lambda **how: started.append(how) or alike)
-    monkeypatch.setattr(cluster, "Client", nullcontext)
-    for workers in (0, 3):
-        with cluster.connect("local", workers):
-            pass
-    assert [how["n_workers"] for how in started] == [cluster._cores(), 3]
-    for how in started:
-        assert how["processes"] is True and how["threads_per_worker"] == 1
-        assert how["local_directory"] == str(CACHE / "dask")
 
 
 # An aligned array fits into a freed one's place only after that has merged with its neighbours, which takes about ten rounds.
@@ -477,15 +404,6 @@ def test_a_scheduler_that_does_not_answer_is_named(prepared, tmp_path, monkeypat
     monkeypatch.setattr("lib.training.jobs.cluster.TIMEOUT", "1s")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study("tcp://127.0.0.1:1", prepared, tmp_path)
-
-
-def test_a_scheduler_that_no_worker_joins_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "WORKERS", 0.3)
-    job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
-    with LocalCluster(n_workers=0, dashboard_address=None) as alone:
-        where = Jobs(scheduler=alone.scheduler_address, workers=0)
-        with pytest.raises(ConnectionError, match="no worker has joined .* in 0 s; start one from"):
-            run_jobs({"test": [job]}, tmp_path, where)
 
 
 def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsys):
@@ -548,17 +466,6 @@ def test_a_scheduler_that_is_lost_is_told_with_what_is_kept(tmp_path, monkeypatc
         run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="tcp://host:1", workers=1))
 
 
-def test_a_scheduler_that_is_lost_while_a_result_comes_is_told_as_well(tmp_path, monkeypatch):
-    def closed(future):
-        raise CommClosedError("reset by peer")
-
-    monkeypatch.setattr("lib.training.jobs.run.connect", _in_this_process)
-    monkeypatch.setattr(Future, "result", closed)
-    job = _Plain(run=_fails, arguments=(0, tmp_path / "tries"), identity={}, modules=())
-    with pytest.raises(ConnectionError, match="was lost, with 1 of 1 jobs to do; the others"):
-        run_jobs({"test": [job]}, tmp_path, Jobs(scheduler="tcp://host:1", workers=1))
-
-
 _DRIVER = """
 import sys
 from pathlib import Path
@@ -594,52 +501,3 @@ def test_a_study_killed_in_the_middle_resumes_to_the_same_bytes(prepared, tmp_pa
     assert start(cache, tmp_path / "b.nc").wait() == 0
     assert len(list(cache.glob("*.npz"))) > kept
     assert (tmp_path / "b.nc").read_bytes() == (tmp_path / "a.nc").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_worker_of_a_remote_scheduler_is_killed_and_nothing_is_lost(whole, prepared, tmp_path):
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    scheduler_file = tmp_path / "scheduler.json"
-    processes = [
-        subprocess.Popen(
-            [*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-             "--scheduler-file", str(scheduler_file)],
-            stderr=subprocess.DEVNULL,
-            env=environment,
-        )
-    ]  # fmt: skip
-    try:
-        for _ in range(2):
-            worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny"]
-            arguments = [
-                "--nthreads",
-                "1",
-                "--no-dashboard",
-                "--scheduler-file",
-                str(scheduler_file),
-            ]
-            processes.append(
-                subprocess.Popen([*worker, *arguments], stderr=subprocess.DEVNULL, env=environment)
-            )
-        with Client(scheduler_file=str(scheduler_file), timeout="300s") as client:
-            client.wait_for_workers(2, timeout=300)
-            address = client.scheduler.address
-        cache = tmp_path / "cache"
-
-        def kill_one():
-            while len(list(cache.glob("*.npz"))) < 2:
-                time.sleep(0.02)
-            processes[-1].kill()
-
-        killer = threading.Thread(target=kill_one)
-        killer.start()
-        ds = run_study(address, prepared, cache)
-        killer.join()
-        _same(ds, whole)
-        assert len(list(cache.glob("*.npz"))) == whole["status"].size
-        assert processes[-1].wait() != 0
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from lib.tasks import Part, Task, make_task
-from lib.training.limits import ARRAYS, check_copies, check_embedding, check_memory, memory_needed
-from lib.training.model import build
+from lib.training.limits import ARRAYS, check_memory, memory_needed
+from lib.training.model import Network, build
 
 CPU = torch.device("cpu")
 TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
@@ -52,30 +52,17 @@ def test_what_fits_passes_to_the_byte():
     for available, advice in ((needed - 1, "lower batch_size to 4"), (empty, "lower the length")):
         with pytest.raises(ValueError, match=advice):
             check_memory(TEXTS, 20, 5, 1, CPU, available=available)
-    copies = int(2.5 * (TEXTS.train.nbytes + TEXTS.test.nbytes))
-    check_copies(TEXTS, 2.5, available=copies)
-    with pytest.raises(ValueError, match="attempts side by side hold data of about"):
-        check_copies(TEXTS, 2.5, available=copies - 1)
-
-
-def test_a_vocabulary_larger_than_the_embedding():
-    check_embedding(TEXTS, 25_003)
-    with pytest.raises(
-        ValueError,
-        match=r"texts has a vocabulary of 25,003 tokens, larger than the embedding's 10,000",
-    ):
-        check_embedding(TEXTS, 10_000)
 
 
 def test_an_embedding_starts_from_the_vectors_of_its_words():
     vectors = np.random.default_rng(0).normal(size=(25_003, 6)).astype(np.float32)
-    task = replace(TEXTS, vectors=vectors)
-    model = build(task, "lstm", 4, embedding_width=6)
+    task, lstm = replace(TEXTS, vectors=vectors), Network(cell="lstm", width=4, embedding_width=6)
+    model = build(task, lstm)
     assert np.array_equal(model.embedding.weight.detach().numpy(), vectors)
     assert model.embedding.weight.requires_grad
-    with pytest.raises(
-        ValueError, match=r"texts has vectors of 6 numbers, got embedding_width 5; make them"
-    ):
-        build(task, "lstm", 4, embedding_width=5)
-    with pytest.raises(ValueError, match=r"larger than the embedding's 25,000"):
-        build(replace(TEXTS, vectors=vectors[:25_000]), "lstm", 4, embedding_width=6)
+    for cut, width, why in [
+        (vectors, 5, "vectors of 6 numbers, got embedding_width 5; make them"),
+        (vectors[:25_000], 6, "a vocabulary of 25,003 tokens, larger than the embedding's 25,000"),
+    ]:
+        with pytest.raises(ValueError, match=f"texts has {why}"):
+            build(replace(TEXTS, vectors=cut), lstm.model_copy(update={"embedding_width": width}))

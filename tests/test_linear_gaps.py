@@ -8,7 +8,7 @@ from designs import one_job, train
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED, load
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.linear_gaps import SCHEMA, emphasis, initial_networks, losses, run
+from lib.training.linear_gaps import SCHEMA, Networks, initial_networks, run
 from lib.training.profile import load_profile
 
 SMALL = one_job(
@@ -18,7 +18,7 @@ SMALL = one_job(
     width=4,
     time_steps=7,
     networks=3,
-    steps=400,
+    steps=300,
     batch_size=32,
     learning_rate=0.01,
     test_size=500,
@@ -35,7 +35,7 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
     part = draw_signs(1, T, 6, np.random.default_rng(0))
     u = torch.from_numpy(part.inputs).double()
     with torch.no_grad():
-        _, predictions = losses(networks, u[None, :, :, 0], torch.zeros(1, 6).double())
+        _, predictions = networks.losses(u[None, :, :, 0], torch.zeros(1, 6).double())
         for one in range(SMALL.networks):
             cell = make_cell("linear_rnn", 1, SMALL.width).double()
             cell.W.copy_(networks.W[one])
@@ -47,11 +47,8 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
 
 def test_emphasis_by_hand():
     # W = 2, R = 3, V = 5: 15 times the powers of 2, the last input's first.
-    networks = initial_networks(SMALL.at(width=1, networks=1))
-    networks = type(networks)(
-        *(torch.full_like(part, v) for part, v in zip(networks, (2, 3, 5, 0), strict=True))
-    )
-    assert emphasis(networks, 4).tolist() == [[120.0, 60.0, 30.0, 15.0]]
+    networks = Networks(*(torch.full((1, 1, 1), v) for v in (2.0, 3.0, 5.0)), torch.zeros(1, 1))
+    assert networks.emphasis(4).tolist() == [[120.0, 60.0, 30.0, 15.0]]
 
 
 def test_training_emphasises_the_deciding_input_of_a_short_task():
@@ -69,8 +66,8 @@ def test_replicates_differ_and_do_not_depend_on_their_number():
 
 def test_the_penalty_keeps_the_matrix_near_orthogonality_from_the_same_start():
     free, bound = SMALL, SMALL.at(orthogonality=1.0)
-    for one, other in zip(initial_networks(free), initial_networks(bound), strict=True):
-        torch.testing.assert_close(one, other)
+    starts = (list(initial_networks(job).parameters()) for job in (free, bound))
+    assert all(map(torch.equal, *starts))
     assert (run_job(bound)["departure"] < run_job(free)["departure"]).all()
 
 

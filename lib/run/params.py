@@ -5,11 +5,12 @@ against a `Section`.
 """
 
 import copy
+import difflib
 import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -34,6 +35,8 @@ _NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
 _DEPTH = 12
 _LONGEST = 500
 """Characters of a text in the file, and of what a check says that a sentence holds."""
+_NAMES = 10
+"""Names that a sentence lists."""
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 
@@ -291,6 +294,15 @@ def shown(value: object) -> str:
     """Return what came, short enough for a sentence and safe to print."""
     text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return known names for a sentence: all where they are few, else those most like `name`."""
+    names = list(known)
+    if len(names) <= _NAMES:
+        return ", ".join(names)
+    like = difflib.get_close_matches(str(name), names, _NAMES, cutoff=0.5)
+    return f"{', '.join(like or names[:_NAMES])}, .. ({len(names)} in all)"
 
 
 def _explain(where: str, error: ValidationError) -> str:

@@ -34,16 +34,15 @@ def main(arguments: list[str] | None = None) -> int:
     for name in profile.designs:
         jobs = profile.trainings(name)
         print(f"{name:16} {len(jobs):6} jobs", flush=True)
-        if options.hours and profile.experiment(name) is ROWS:
-            try:
-                for row in hours(jobs, options.prepared).itertuples():
-                    print(
-                        f"  {row.task:28} {row.jobs:4} jobs {row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h",
-                        flush=True,
-                    )
-            except ValueError as error:  # a data set that is missing hides no other group
-                print(f"  {error}", file=sys.stderr)
-                status = 2
+        if not options.hours or profile.experiment(name) is not ROWS:
+            continue
+        try:
+            for row in hours(jobs, options.prepared).itertuples():
+                said = f"{row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h"
+                print(f"  {row.task:28} {row.jobs:4} jobs {said}", flush=True)
+        except ValueError as error:  # a data set that is missing hides no other group
+            print(f"  {error}", file=sys.stderr)
+            status = 2
     return status
 
 

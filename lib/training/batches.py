@@ -1,5 +1,6 @@
 """Where batches come from: a part of a task in a fresh order every epoch, or sequences drawn as they are needed."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -7,7 +8,6 @@ import torch
 from torch import Tensor
 
 from lib.tasks import Part
-from lib.tasks.data import Draw
 from lib.training.model import tensors
 
 Batch = tuple[Tensor, Tensor]
@@ -54,42 +54,37 @@ class Epochs:
 
     def next(self) -> Batch:
         if self._position == self.epoch:
-            self._start = self._rng.bit_generator.state
-            self._order = self._rng.permutation(len(self._part))
-            self._position = 0
+            self._begin()
         first = self._position * self._size
         self._position += 1
         return tensors(self._part.take(self._order[first : first + self._size]), self._device)
+
+    def _begin(self) -> None:
+        self._start = self._rng.bit_generator.state
+        self._order = self._rng.permutation(len(self._part))
+        self._position = 0
 
     def state(self) -> dict:
         return {"start": self._start, "position": self._position}
 
     def restore(self, state: dict) -> None:
         position = range(self.epoch + 1)[state["position"]]
-        self._rng.bit_generator.state = self._start = state["start"]
-        self._order = self._rng.permutation(len(self._part))
+        self._rng.bit_generator.state = state["start"]
+        self._begin()
         self._position = position
 
 
 class Fresh:
-    """Sequences that no batch has seen before, `size` of them each time."""
+    """Sequences that no batch has seen before, as `draw` draws them from the generators `rngs`."""
 
     epoch = 0
 
-    def __init__(
-        self,
-        draw: Draw,
-        size: int,
-        rng: np.random.Generator,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self._draw, self._size, self._rng, self._device = draw, size, rng, device
-
-    def next(self) -> Batch:
-        return tensors(self._draw(self._size, self._rng), self._device)
+    def __init__(self, draw: Callable[[], Batch], *rngs: np.random.Generator) -> None:
+        self.next, self._rngs = draw, rngs
 
     def state(self) -> dict:
-        return {"rng": self._rng.bit_generator.state}
+        return {"rngs": [rng.bit_generator.state for rng in self._rngs]}
 
     def restore(self, state: dict) -> None:
-        self._rng.bit_generator.state = state["rng"]
+        for rng, at in zip(self._rngs, state["rngs"], strict=True):
+            rng.bit_generator.state = at

@@ -34,10 +34,13 @@ class Experiment:
     run
         Does a job: it gets the job, the folder of the prepared data sets, and a `lib.training.resume.Resume`, and returns variables of
         the dataset by name.
-    dataset
-        Makes one of all results: it gets the profile's name, the settings to keep, the section's designs, and the results of their jobs, in order.
     schema
-        Of that dataset.
+        Of the dataset of some designs.
+    levels
+        Those of every dimension along which one job returns several values, from designs and the results of their jobs; along all other
+        dimensions a job has a place, by its field of that name.
+    finish
+        Fills in what follows from all results.
     design
         What its section is checked against; rows have a grammar of their own (`lib.training.grammar`).
     run_together
@@ -47,8 +50,9 @@ class Experiment:
 
     name: str
     run: Callable[[Any, Path | None, Resume], Arrays]
-    dataset: Callable[[str, dict, Sequence[Any], Sequence[Arrays]], xr.Dataset]
-    schema: Callable[[xr.Dataset], Schema]
+    schema: Callable[[Sequence[Any]], Schema]
+    levels: Callable[[Sequence[Any], Sequence[Arrays]], Mapping[str, Sequence]]
+    finish: Callable[[xr.Dataset, Sequence[Any], Sequence[Arrays]], xr.Dataset] = lambda ds, *_: ds
     design: type[Job] | None = None
     run_together: (
         Callable[[Sequence[tuple], Sequence[Resume]], Sequence[Arrays | Exception]] | None
@@ -75,8 +79,40 @@ class Experiment:
             title=job.title,
         )
 
+    def dataset(
+        self, profile: str, designs: Sequence[Job], results: Sequence[Arrays]
+    ) -> xr.Dataset:
+        """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels.
 
-def settings_of(designs: Sequence[Job]) -> dict:
+        Raises
+        ------
+        ResultsError
+            Two jobs have the same levels.
+        """
+        jobs = [job for design in designs for job in design.jobs()]
+        schema, inner = self.schema(designs), self.levels(designs, results)
+        of_jobs = {
+            dim: list(dict.fromkeys(getattr(job, dim) for job in jobs))
+            for dim in schema.coordinates
+            if dim not in inner
+        }
+        place = {dim: {level: i for i, level in enumerate(found)} for dim, found in of_jobs.items()}
+        ds = schema.empty({**of_jobs, **inner}, profile=profile, settings=_settings(designs))
+        taken: set[tuple] = set()
+        for job, arrays in zip(jobs, results, strict=True):
+            levels = {dim: getattr(job, dim) for dim in place}
+            if tuple(levels.values()) in taken:
+                raise ResultsError(f"two results at {levels}; expected one")
+            taken.add(tuple(levels.values()))
+            for name, (dims, *_) in schema.variables.items():
+                if name in arrays:
+                    at = tuple(place[dim][levels[dim]] for dim in dims if dim in place)
+                    values = np.asarray(arrays[name])
+                    ds[name].values[(*at, *(slice(size) for size in values.shape))] = values
+        return self.finish(ds, designs, results)
+
+
+def _settings(designs: Sequence[Job]) -> dict:
     """Return what designs say beside their factors: once where they agree, and the engines that ran them."""
     said = [design.values() for design in designs]
     shared = {
@@ -84,61 +120,13 @@ def settings_of(designs: Sequence[Job]) -> dict:
         for key, value in said[0].items()
         if key != "replicate" and all(other[key] == value for other in said)
     }
-    jobs = [job for design in designs for job in design.jobs()]
-    ran = {name: chosen for job in jobs for name, chosen in engines(job).items()}
+    ran = {
+        name: chosen
+        for design in designs
+        for job in design.jobs()
+        for name, chosen in engines(job).items()
+    }
     return {**shared, "engines": dict(sorted(ran.items()))}
-
-
-def join(
-    schema: Schema,
-    levels: Mapping[str, Sequence],
-    jobs: Sequence[Job],
-    results: Sequence[Arrays],
-    *,
-    profile: str,
-    settings: dict,
-    inner: tuple[str, ...] = (),
-) -> xr.Dataset:
-    """Return the results of jobs in one dataset, each job's variables at its levels; some are left for the caller to fill in.
-
-    Parameters
-    ----------
-    levels
-        Of those dimensions that are no fields of a job; the others' are the jobs', in their order.
-    inner
-        Dimensions along which one job returns several values although it has a field of that name.
-
-    Raises
-    ------
-    ResultsError
-        Two jobs have the same levels.
-    """
-    levels = {
-        dim: levels[dim]
-        if dim in levels
-        else list(dict.fromkeys(getattr(job, dim) for job in jobs))
-        for dim in schema.coordinates
-    }
-    ds = schema.empty(levels, profile=profile, settings=settings)
-    place = {
-        dim: {level: i for i, level in enumerate(values)}
-        for dim, values in levels.items()
-        if dim not in inner and hasattr(jobs[0], dim)
-    }
-    taken: set[tuple] = set()
-    for job, arrays in zip(jobs, results, strict=True):
-        levels_of_job = tuple(getattr(job, dim) for dim in place)
-        if levels_of_job in taken:
-            raise ResultsError(
-                f"two results at {dict(zip(place, levels_of_job, strict=True))}; expected one"
-            )
-        taken.add(levels_of_job)
-        for name, (dims, *_) in schema.variables.items():
-            if name in arrays:
-                at = tuple(place[dim][getattr(job, dim)] for dim in dims if dim in place)
-                values = np.asarray(arrays[name])
-                ds[name].values[(*at, *(slice(size) for size in values.shape))] = values
-    return ds
 
 
 def engines(job: Job) -> dict[str, str]:
@@ -152,13 +140,9 @@ def engines(job: Job) -> dict[str, str]:
 
 
 def _chosen(job: Job) -> dict[str, str]:
+    """Return the engine of each cell on the job's device in float32: its last digits are the results'."""
     device = pick_device(job.on).type
-    return {name: engine(name, device) for name in sorted(set(job.cells))}
-
-
-def engine(cell: str, device: str) -> str:
-    """Return the engine that runs a cell on a device in float32: its last digits are the results'."""
-    return kernels.choose(cell, device, torch.float32)
+    return {name: kernels.choose(name, device, torch.float32) for name in sorted(set(job.cells))}
 
 
 def _modules(chosen: Mapping[str, str]) -> Iterable[str]:

@@ -9,17 +9,13 @@ cells say.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
-import torch
-import xarray as xr
 
-from lib.cells import make_cell
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
@@ -34,53 +30,39 @@ from lib.tasks.variations import (
     vary,
 )
 from lib.training.batches import Epochs
-from lib.training.experiment import Experiment, join
-from lib.training.fit import (
-    Group,
-    Objective,
-    Recipe,
-    Record,
-    Training,
-    every_epoch,
-    fit,
-    fit_together,
-)
-from lib.training.job import Architecture, Job
+from lib.training.experiment import Experiment
+from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
+from lib.training.job import Job
 from lib.training.limits import check_copies
 from lib.training.measure import measure
-from lib.training.model import Model, build, pick_device, task_loss
+from lib.training.model import Architecture, Model, Network, build, pick_device
+from lib.training.objectives import objective
 from lib.training.outcome import Fit
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 from lib.training.together import check_width
 
-
-@dataclass(frozen=True)
-class Start:
-    """What a way to start sets beside the weights of a cell."""
-
-    hyper_parameters: Mapping[str, object] = field(default_factory=dict)
-    read: str = "last"
-    train_initial_state: bool = False
-    groups: tuple[Group, ...] = ()
-
-
-AUTHOR = MappingProxyType(
-    {
-        "antisymmetric": Start({"epsilon": 0.01, "gamma": 0.01}, train_initial_state=True),
-        "lipschitz": Start(
-            {"beta": 0.75, "gamma": 0.001, "epsilon": 0.03}, train_initial_state=True
-        ),
-        "exponential": Start(
-            train_initial_state=True,
-            groups=(Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),),
-        ),
-        "unicornn": Start({"layers": 2, "dt": 0.03, "alpha": 0.9}, read="all"),
-    }
-)
-"""Constants of the author's public program, libe-community-examples, folder rnn (2022). It is older than the dissertation, whose text
-names none of them. Its UnICORNN reads all four states out; the matrix A of its exponential RNN takes plain steps of a tenth of
-the learning rate."""
+AUTHOR: Mapping[str, dict[str, Any]] = {
+    "antisymmetric": {
+        "hyper_parameters": {"epsilon": 0.01, "gamma": 0.01},
+        "train_initial_state": True,
+    },
+    "lipschitz": {
+        "hyper_parameters": {"beta": 0.75, "gamma": 0.001, "epsilon": 0.03},
+        "train_initial_state": True,
+    },
+    "exponential": {"train_initial_state": True},
+    "unicornn": {
+        "hyper_parameters": {"layers": 2, "dt": 0.03, "alpha": 0.9},
+        "read": "all",
+    },
+}
+"""What the author's public program, libe-community-examples, folder rnn (2022), sets of a network beside its weights
+(`lib.training.model.Network`). It is older than the dissertation, whose text names none of it. Its UnICORNN reads all four states out."""
+AUTHORS_GROUPS = {
+    "exponential": (Group(names="cell.parametrizations.B.*", factor=0.1, optimiser="sgd"),)
+}
+"""In that program the matrix A of the exponential RNN takes plain steps of a tenth of the learning rate."""
 
 
 class Factorial(Job):
@@ -192,10 +174,10 @@ def train_together(
     longer = time_steps(data, jobs[0].noise) / time_steps(data, "none")
     check_copies(data, len(own) * longer)
     trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
-    found = fit_together(trainings, _objective(data), pass_size=jobs[0].jobs_in_a_call)
+    found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].jobs_in_a_call)
     return [
-        done if isinstance(done, Exception) else _measurements(job, data, done)
-        for job, done in zip(jobs, found, strict=True)
+        done if isinstance(done, Exception) else _measurements(job, data, training.model, done)
+        for job, training, done in zip(jobs, trainings, found, strict=True)
     ]
 
 
@@ -211,15 +193,8 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
         ``status``, ``epochs_completed``, and each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
     """
     training = _training(job, data, resume)
-    done = fit(
-        training.model,
-        training.batches,
-        training.recipe,
-        _objective(data),
-        training.record,
-        resume=resume,
-    )
-    return _measurements(job, data, done)
+    done = fit(objective=objective("plain", data), **vars(training))
+    return _measurements(job, data, training.model, done)
 
 
 def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
@@ -235,51 +210,65 @@ def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
     )
     device = pick_device(job.device)
     with torch_seed(initial):
-        model = initial_model(job, task).to(device)
+        model = build(task, network(job)).to(device)
     rng = np.random.default_rng(order)
     batches = Epochs(task.train, job.batch_size, rng, device, drop_last=job.drop_last)
+    author = job.start == "author"
     recipe = Recipe(
         learning_rate=job.learning_rate,
         epochs=job.training_length,
-        groups=_start(job).groups,
-        options={"eps": 1e-7} if job.start == "author" else {},  # Keras's
+        groups=AUTHORS_GROUPS.get(job.architecture, ()) if author else (),
+        options={"eps": 1e-7} if author else {},  # Keras's
     )
     record = Record(partial(_measure_splits, task, job), every_epoch(recipe, batches))
     return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
 
 
-def _objective(data: Task) -> Objective:
-    loss = task_loss(data)
-    return lambda model, inputs, targets: loss(model(inputs), targets)
-
-
-def _measurements(job: Factorial, data: Task, done: Fit) -> dict[str, np.ndarray]:
-    found = {
-        name: np.array([done.column(f"{name} {split}", job.training_length) for split in SPLITS])
-        for name in MEASUREMENTS
-    }
-    about = _about(job, data)
-    return {"status": done.status, "epochs_completed": len(done.rows), **found, **about}
-
-
-def initial_model(job: Factorial, task: Task) -> Model:
-    """Return an untrained network, drawn from torch's generator."""
-    start = _start(job)
-    return build(
-        task,
-        job.architecture,
-        job.width,
-        hyper_parameters=start.hyper_parameters,
+def network(job: Factorial) -> Network:
+    """Return what an attempt trains."""
+    author = job.start == "author"
+    return Network(
+        cell=job.architecture,
+        width=job.width,
         start=job.start,
-        read=start.read,
-        head="glorot" if job.start == "author" else "library",
+        head="glorot" if author else "library",
         embedding_width=job.embedding_width,
-        train_initial_state=start.train_initial_state,
+        **(AUTHOR.get(job.architecture, {}) if author else {}),
     )
 
 
-def _start(job: Factorial) -> Start:
-    return AUTHOR.get(job.architecture, Start()) if job.start == "author" else Start()
+def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float]:
+    """Return each measurement of each split; anything undefined is ``nan``, an adjoint of zero ``-inf``."""
+    sizes = {"batch_size": job.probe_batch_size, "size": job.probe_size}
+    return {
+        f"{name} {split}": value
+        for split in SPLITS
+        for name, value in measure(model, getattr(task, split), **sizes).items()
+    }
+
+
+def _measurements(job: Factorial, data: Task, model: Model, done: Fit) -> dict[str, np.ndarray]:
+    """Return what came of an attempt, and what follows from its data set: labels, sizes, sequence length, parameter count."""
+    return {
+        "status": done.status,
+        "epochs_completed": len(done.rows),
+        **{
+            name: np.array(
+                [done.column(f"{name} {split}", job.training_length) for split in SPLITS]
+            )
+            for name in MEASUREMENTS
+        },
+        "classes": max(data.outputs, 2),  # two classes may have one output
+        "largest_class": np.bincount(data.test.targets).max() / len(data.test),
+        "examples": [
+            min(job.probe_size or len(part), len(part)) for part in (data.train, data.test)
+        ],
+        "time_steps": time_steps(data, job.noise),
+        # Without the initial state, which only some ways to start train.
+        "parameters": sum(
+            p.numel() for name, p in model.cell.named_parameters() if "x0" not in name
+        ),
+    }
 
 
 def _data(design: Factorial, prepared: Path) -> Task:
@@ -292,50 +281,16 @@ def _data(design: Factorial, prepared: Path) -> Task:
     return one_output(sized) if design.sigmoid else sized
 
 
-def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float]:
-    """Return each measurement of each split; anything undefined is ``nan``, an adjoint of zero ``-inf``."""
-    found = {}
-    for split in SPLITS:
-        part = getattr(task, split)
-        for name, value in measure(
-            model, part, batch_size=job.probe_batch_size, size=job.probe_size
-        ).items():
-            found[f"{name} {split}"] = value
-    return found
-
-
-def _about(job: Factorial, data: Task) -> dict[str, Any]:
-    """Return what follows from the data set: labels, sizes, sequence length, parameter count."""
-    features = job.embedding_width if data.kind == "tokens" else data.features
-    with torch.random.fork_rng(devices=()):  # its weights are counted, and never used
-        cell = make_cell(job.architecture, features, job.width, **_start(job).hyper_parameters)
-    return {
-        "classes": max(data.outputs, 2),  # two classes may have one output
-        "largest_class": np.bincount(data.test.targets).max() / len(data.test),
-        "examples": [
-            min(job.probe_size or len(part), len(part)) for part in (data.train, data.test)
-        ],
-        "time_steps": time_steps(data, job.noise),
-        "parameters": sum(parameter.numel() for parameter in cell.parameters()),
-    }
-
-
-def dataset(
-    profile: str, settings: dict, designs: Sequence[Factorial], results: Sequence[Mapping]
-) -> xr.Dataset:
-    """Return the attempts of a design as one dataset of `lib.results.factorial`."""
+def _levels(designs: Sequence[Factorial], results: Sequence[Mapping]) -> dict[str, list]:
     longest = max(max(design.training_length) for design in designs)
-    levels = {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
-    jobs = [job for design in designs for job in design.jobs()]
-    ds = join(FACTORIAL, levels, jobs, results, profile=profile, settings=settings)
-    return FACTORIAL.validate(ds)
+    return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
 
 
 EXPERIMENT = Experiment(
     name="factorial",
     design=Factorial,
-    schema=lambda ds: FACTORIAL,
-    dataset=dataset,
+    schema=lambda designs: FACTORIAL,
+    levels=_levels,
     run=run,
     run_together=run_together,
 )

@@ -16,6 +16,7 @@ from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
 from lib.training.batches import Batch, Batches
+from lib.training.model import matched
 from lib.training.outcome import Fit
 from lib.training.resume import Resume
 from lib.training.together import Together
@@ -31,8 +32,6 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-
-
 _OPTIONS = {
     "adam": ("betas", "eps", "weight_decay", "amsgrad", "fused"),
     "rmsprop": ("alpha", "eps", "weight_decay", "momentum", "centered"),
@@ -130,6 +129,10 @@ class Record:
     stop: Callable[[Row], bool] | None = None
 
 
+NOTHING = Record(lambda model: {}, ())
+"""Of a training that is measured when it is over."""
+
+
 def every_epoch(recipe: Recipe, batches: Batches) -> range:
     """Return the steps after which an epoch is over."""
     return range(batches.epoch, recipe.total(batches.epoch) + 1, batches.epoch)
@@ -151,19 +154,17 @@ def fit(
     batches: Batches,
     recipe: Recipe,
     objective: Objective,
-    record: Record,
+    record: Record = NOTHING,
     *,
     finite: str = "loss",
     resume: Resume | None = None,
 ) -> Fit:
-    """Train a model in place.
+    """Train a model in place, those of its parameters that require a gradient.
 
     Parameters
     ----------
-    model
-        Its parameters that require a gradient are trained.
     record
-        What is measured, and when; the last step need not be among them.
+        The last step need not be recorded.
     finite
         What must stay finite, or the training has diverged: ``loss``, ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is
         looked at with every recorded row, not at every step: reading it would stop the device.
@@ -203,9 +204,8 @@ def fit_together(
     Returns
     -------
     list of Fit or Exception
-        In the order of `trainings`: what came of each, or the error that ended it. One that comes from a network's own batches,
-        measurements, optimiser or state ends that network alone; one of a pass ends all that share it, and those that were done
-        before keep their results.
+        In the order of `trainings`: what came of each, or the error that ended it. An error of a network's own batches, measurements,
+        optimiser or state ends that network alone; one of a pass ends all that share it.
 
     Raises
     ------
@@ -264,6 +264,7 @@ class _Run:
         self._on_gpu = self._parameters[0].is_cuda
         self._loss_sum = torch.zeros((), device=self._parameters[0].device)
         self.done = Fit(COMPLETED, 0, [])
+        self._state = self.model, self._moving, self._batches, self.done
         self.failure: Exception | None = None
         self.going = True
 
@@ -285,10 +286,10 @@ class _Run:
 
     def begin(self) -> None:
         if self._resume is not None:
-            self._resume.load(self.model, self._moving, self._batches, self.done)
+            self._resume.load(*self._state)
         self.going = self.done.steps < self._total
         if 0 in self._at and not self.done.rows:
-            _row(self.model, self._record, self.done)
+            self._measure()
 
     def next_batch(self) -> None:
         self.batch = self._batches.next()
@@ -318,26 +319,23 @@ class _Run:
         if self.done.steps in self._at:
             if self._on_gpu:
                 _check(self._loss_sum, "the sum of the losses")
-            _row(self.model, self._record, self.done)
+            self._measure()
             if self._record.stop is not None and self._record.stop(self.done.rows[-1]):
                 self.going = False
                 return
         if self._resume is not None:
-            self._resume.save_if_due(
-                self.model, self._moving, self._batches, self.done, self._total
-            )
+            self._resume.save_if_due(*self._state, self._total)
 
-
-def _row(model: nn.Module, record: Record, done: Fit) -> None:
-    row = {name: float(value) for name, value in record.measure(model).items()}
-    if bad := [name for name, value in row.items() if math.isnan(value)]:
-        raise Diverged(f"{bad[0]} is not a number after {done.steps} steps")
-    row["step"] = done.steps
-    done.rows.append(row)
-    if record.keep is not None and (
-        done.kept is None or record.keep(row) >= record.keep(done.kept[0])
-    ):
-        done.kept = row, copy.deepcopy(model.state_dict())
+    def _measure(self) -> None:
+        """Record a row, and the model where its figure of merit is the largest."""
+        row = {name: float(value) for name, value in self._record.measure(self.model).items()}
+        if bad := [name for name, value in row.items() if math.isnan(value)]:
+            raise Diverged(f"{bad[0]} is not a number after {self.done.steps} steps")
+        row["step"] = self.done.steps
+        self.done.rows.append(row)
+        merit, kept = self._record.keep, self.done.kept
+        if merit is not None and (kept is None or merit(row) >= merit(kept[0])):
+            self.done.kept = row, copy.deepcopy(self.model.state_dict())
 
 
 def _check(values: Tensor, what: str) -> None:
@@ -351,17 +349,18 @@ def grouped(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]
     Raises
     ------
     ValueError
-        A group's pattern fits no parameter.
+        A group's pattern fits no parameter, or all parameters are frozen.
     """
+    for group in recipe.groups:
+        matched(model, group.names)
     groups = (*recipe.groups, Group(names="*", optimiser=recipe.optimiser))
     members: dict[Group, list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             group = next(group for group in groups if fnmatchcase(name, group.names))
             members.setdefault(group, []).append(parameter)
-    if idle := [group.names for group in recipe.groups if group not in members]:
-        names = ", ".join(name for name, _ in model.named_parameters())
-        raise ValueError(f"no parameter is called {idle[0]!r}; the model has {names}")
+    if not members:
+        raise ValueError("all parameters are frozen, none is left to train")
     return members
 
 

@@ -18,11 +18,12 @@ know it. A network is trained on all tasks of its table, or on its own ``tasks``
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
-from lib.run.params import ParameterError, checked, overlaid, shown
+from lib.run.params import ParameterError, checked, nearest, overlaid, shown
 from lib.tasks import task_settings
 from lib.training.row import LISTS, NAMED, WEIGHTS, Row
 
@@ -31,6 +32,7 @@ MOST = 10**6
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
 _OF_TABLE = ("networks", "tasks", "tables")
+_OF_ENTRY = ("label", "tasks", "task")
 _KNOWN = {
     *(key for name in cell_names() for key in cell_class(name).hyper_parameters),
     *(k for n in cell_names() for one in cell_class(n).starts.values() for k in one.settings),
@@ -65,33 +67,31 @@ def rows(
         One sentence: where, what came, what was expected.
     """
     where, tasks = f"trainings.{group}", _each_named(tasks)
-    shared = _flat(
-        {key: v for key, v in _mapping(content, where).items() if key != "tables"}, where
-    )
+    content = mapping(content, where)
+    shared = _flat({key: said for key, said in content.items() if key != "tables"}, where)
     parts = {where: shared}
     if "tables" in content:
-        tables = _mapping(content["tables"], f"{where}.tables")
-        said = {n: _flat(t, f"{where}.tables.{n}") for n, t in tables.items() if t is not None}
-        parts = {f"{where}.tables.{name}": overlaid(shared, table) for name, table in said.items()}
-    read = {at: _Table(at, table, networks, tasks) for at, table in parts.items()}
-    found = [list(table.rows()) for table in read.values()]
-    for at, part in zip(read, found, strict=True):
-        _check_once(at, part)
-    if not (all_rows := [row for part in found for row in part]):
+        parts = {
+            f"{where}.tables.{name}": overlaid(shared, _flat(table, f"{where}.tables.{name}"))
+            for name, table in mapping(content["tables"], f"{where}.tables").items()
+            if table is not None
+        }
+    tables = [_Table(at, table, networks, tasks) for at, table in parts.items()]
+    planned = [row for table in tables for row in table.rows()]
+    if not planned:
         raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
-    idle = sorted(set(shared) & set.intersection(*(table.unused for table in read.values())))
-    if idle:
+    if idle := sorted(set(shared).intersection(*(table.unused for table in tables))):
         raise ParameterError(
             f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it"
         )
-    return _with_names(all_rows)
+    return _with_names(planned)
 
 
 def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
     """Return the tasks, those with a setting in their name (``N={time_steps}``) one for each of its levels."""
     found = {}
     for name, said in tasks.items():
-        said = _mapping(said, f"tasks.{name}")
+        said = mapping(said, f"tasks.{name}")
         keys = [key for key in said if f"{{{key}}}" in name]
         for levels in itertools.product(*(said[key] for key in keys)):
             chosen = dict(zip(keys, levels, strict=True))
@@ -108,145 +108,143 @@ class _Table:
         chosen = content.get("tasks", {})
         if isinstance(chosen, list):
             chosen = {str(name): {} for name in chosen}
-        chosen = _mapping(chosen, f"{where}.tasks")
-        self.tasks = {name: said for name, said in chosen.items() if said is not None}
-        entries = _mapping(content.get("networks", {}), f"{where}.networks")
-        self.networks = {name: said for name, said in entries.items() if said is not None}
-        for name in self.networks:
-            self._named("networks", name, networks)
-        for name in self.tasks:
-            self._named("tasks", name, tasks)
-        self._of_tasks = {
-            k for name, said in tasks.items() for k in _settings(said.get("task"), f"tasks.{name}")
-        }
+        self.tasks = self._chosen("tasks", chosen, tasks)
+        self.networks = self._chosen("networks", content.get("networks", {}), networks)
+        makers = {name: said.get("task") for name, said in tasks.items()}
+        self._of_tasks = {k for name, of in makers.items() for k in _settings(of, f"tasks.{name}")}
         self.unused = {key for key, value in self.shared.items() if value is not None}
+        """Keys for all that no network or task has known yet."""
 
-    def _named(self, kind: str, name: str, known: Mapping) -> None:
+    def _chosen(self, kind: str, entries: object, known: Mapping) -> dict[str, Any]:
+        """Return the table's networks or tasks, all of them known, without those that a profile removes."""
+        entries = mapping(entries, f"{self.where}.{kind}")
+        for name in entries:
+            self._check_known(kind, name, known)
+        return {name: said for name, said in entries.items() if said is not None}
+
+    def _check_known(self, kind: str, name: str, known: Mapping) -> None:
         if name not in known:
             raise ParameterError(
-                f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {', '.join(known)}"
+                f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
             )
 
     def rows(self) -> Iterator[Row]:
-        planned = 0
+        """Yield the rows; no two of them are one training."""
+        planned, seen = 0, {}
         for name, readings in self.networks.items():
+            where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
-                where = f"{self.where}.networks.{name}"
-                reading = _mapping(reading, where)
-                chosen = reading.get("tasks", list(self.tasks))
-                for task in chosen if isinstance(chosen, list) else [chosen]:
-                    self._named("tasks", task, self.tasks)
+                reading = mapping(reading, where)
+                for task in _several(reading.get("tasks", list(self.tasks))):
+                    self._check_known("tasks", task, self.tasks)
                     said = self._said(name, reading, task, where)
-                    levels = {key: self._levels(key, one) for key, one in said.items()}
-                    planned += _product(len(several) for several in levels.values())
+                    levels = [_levels(key, one) for key, one in said.items()]
+                    planned += math.prod(map(len, levels))
                     if planned > MOST:
                         raise ParameterError(
                             f"params.yaml: {self.where} plans {planned:,} rows; expected at most {MOST:,}"
                         )
-                    for chosen_levels in itertools.product(*levels.values()):
-                        picked = dict(zip(said, chosen_levels, strict=True))
-                        yield self._row(name, reading, task, where, said, picked)
+                    for chosen in itertools.product(*levels):
+                        picked = dict(zip(said, chosen, strict=True))
+                        row = self._row(name, reading, task, where, said, picked)
+                        same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
+                        if same is not row:
+                            raise ParameterError(
+                                f"params.yaml: {self.where} plans one training twice, as {shown(same.label)} and as "
+                                f"{shown(row.label)} on {shown(row.task_label)}; plan it once"
+                            )
+                        yield row
 
     def _said(self, name: str, reading: Mapping, task: str, where: str) -> dict[str, Said]:
         """Return what is said of every key, the later over the earlier."""
         layers = (
             (f"tasks.{task}", self.known_tasks[task], False),
             (self.where, self.shared, False),
-            (f"{self.where}.tasks.{task}", _mapping(self.tasks[task], self.where), False),
+            (f"{self.where}.tasks.{task}", mapping(self.tasks[task], self.where), False),
             (f"networks.{name}", self.known_networks[name], True),
             (where, reading, True),
         )
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
-        kinds = (
-            Row.fields(),
-            _keywords(cell, where),
-            _settings(both.get("task"), f"tasks.{task}"),
-            _of_start(cell, both.get("start", "text")),
-        )
+        keywords = _keywords(cell, where)
+        settings = _settings(both.get("task"), f"tasks.{task}")
+        starts = _several(both.get("start", "text"))
+        known = {*Row.fields(), *keywords, *settings, *_of_starts(cell, starts)}
         said: dict[str, Said] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
-                if key in ("label", "tasks", "task"):
+                if key in _OF_ENTRY:
                     continue
-                if self._by_task(value):
+                if isinstance(value, Mapping) and value and value.keys() <= self.known_tasks.keys():
                     if task not in value:
                         continue
                     value = value[task]
-                if not any(key in kind for kind in kinds):
+                if key not in known:
                     if layer is self.shared and key in _KNOWN | self._of_tasks:
                         continue  # for another cell, or another task
                     raise ParameterError(
-                        f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {both.get('cell')}'s "
-                        f"keywords ({', '.join(kinds[1]) or 'none'}), or a setting of the task ({', '.join(kinds[2]) or 'none'})"
+                        f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {cell}'s "
+                        f"keywords ({', '.join(keywords) or 'none'}), or a setting of the task ({', '.join(settings) or 'none'})"
                     )
                 self.unused.discard(key)
                 said.pop(key, None)
                 said[key] = Said(value, f"{at}.{key}", of_network)
         return said
 
-    def _by_task(self, value: object) -> bool:
-        return isinstance(value, Mapping) and bool(value) and set(value) <= set(self.known_tasks)
-
-    def _levels(self, key: str, said: Said) -> list[Level]:
-        value = said.value
-        if isinstance(value, Mapping) and key not in NAMED:
-            levels = [Level(v, str(n), True) for n, v in value.items()]
-        elif isinstance(value, list) and key not in LISTS:
-            levels = [Level(v, text(v), False) for v in value]
-        else:
-            return [Level(value, text(value))]
-        if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
-            raise ParameterError(
-                f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
-            )
-        return levels
-
     def _row(
         self, name: str, reading: Mapping, task: str, where: str, said: Mapping, picked: Mapping
     ) -> Row:
         given = {key: level.value for key, level in picked.items() if level.value is not None}
         keywords = _keywords(given.get("cell"), where)
-        of_start = _of_start(given["cell"], given.get("start", "text"))
-        fields = {key: given[key] for key in given if key in Row.fields()}
-        objective = fields.get("objective", "plain")
-        for key in {"kappa", "orthogonality"} - {WEIGHTS.get(objective)}:
+        of_start = _of_starts(given["cell"], [given.get("start", "text")])
+        fields = {key: given.pop(key) for key in list(given) if key in Row.fields()}
+        for key in {"kappa", "orthogonality"} - {WEIGHTS.get(fields.get("objective", "plain"))}:
             fields.pop(key, None)
         if fields.get("kappa") == 0:
             fields["objective"] = "plain"  # backpropagation
-        rest = {key: given[key] for key in given if key not in Row.fields()}
         texts = {key: level.text for key, level in picked.items()}
         template = reading.get("label", self.known_networks[name].get("label"))
         if template is None:
             varied = [
-                picked[key].text if picked[key].named else f"{key}={picked[key].text}"
-                for key, one in said.items()
-                if picked[key].text
-                and one.of_network
-                and key not in _COLUMNS
-                and self._varies(key, one)
+                level.text if level.named else f"{key}={level.text}"
+                for key, level in picked.items()
+                if level.text and said[key].of_network and key not in _COLUMNS
+                if _varies(key, said[key].value)
             ]
             template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
-        task_template = self.known_tasks[task].get("label", task)
+        maker = self.known_tasks[task]
         row = {
             "network": name,
             "label": _filled(template, texts, where),
-            "task_label": _filled(task_template, texts, f"tasks.{task}"),
-            "task": {k: v for k, v in rest.items() if k not in (*keywords, *of_start)}
-            | {"task": self.known_tasks[task].get("task")},
-            "start_settings": {key: value for key, value in rest.items() if key in of_start},
-            "hyper_parameters": {key: value for key, value in rest.items() if key in keywords},
+            "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
+            "task": {k: v for k, v in given.items() if k not in (*keywords, *of_start)}
+            | {"task": maker.get("task")},
+            "start_settings": {key: value for key, value in given.items() if key in of_start},
+            "hyper_parameters": {key: value for key, value in given.items() if key in keywords},
         }
         return checked(Row, row | fields, where)
 
-    def _varies(self, key: str, said: Said) -> bool:
-        """Return whether a key is written as levels, be it one."""
-        value = said.value
-        nested = isinstance(value, list) and len(value) == 1 and isinstance(value[0], list)
-        return not nested and (
-            (isinstance(value, list) and key not in LISTS)
-            or (isinstance(value, Mapping) and key not in NAMED)
+
+def _levels(key: str, said: Said) -> list[Level]:
+    value = said.value
+    if isinstance(value, Mapping) and key not in NAMED:
+        levels = [Level(v, str(n), True) for n, v in value.items()]
+    elif isinstance(value, list) and key not in LISTS:
+        levels = [Level(v, text(v)) for v in value]
+    else:
+        return [Level(value, text(value))]
+    if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
+        raise ParameterError(
+            f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
         )
+    return levels
+
+
+def _varies(key: str, value: object) -> bool:
+    """Return whether a value is written as levels, be it one."""
+    if isinstance(value, list):
+        return key not in LISTS and not (len(value) == 1 and isinstance(value[0], list))
+    return isinstance(value, Mapping) and key not in NAMED
 
 
 def text(value: object) -> str:
@@ -258,21 +256,26 @@ def text(value: object) -> str:
 
 def _flat(content: object, where: str) -> dict:
     """Return a table with its ``settings`` among its own keys, which stand over them."""
-    table = dict(_mapping(content, where))
-    return dict(_mapping(table.pop("settings", {}), f"{where}.settings")) | table
+    table = dict(mapping(content, where))
+    return dict(mapping(table.pop("settings", {}), f"{where}.settings")) | table
 
 
-def _mapping(content: object, where: str) -> Mapping:
+def mapping(content: object, where: str) -> Mapping:
+    """Return what has keys and values; raises `ParameterError` where it has none."""
     if not isinstance(content, Mapping):
         raise ParameterError(f"params.yaml: {where} is {shown(content)}; expected keys and values")
     return content
 
 
-def _product(sizes: Iterator[int]) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
+def _several(value: object) -> list:
+    """Return the levels in a value."""
+    return (
+        list(value.values())
+        if isinstance(value, Mapping)
+        else value
+        if isinstance(value, list)
+        else [value]
+    )
 
 
 def _keywords(cell: object, where: str) -> tuple[str, ...]:
@@ -282,16 +285,9 @@ def _keywords(cell: object, where: str) -> tuple[str, ...]:
         raise ParameterError(f"params.yaml: {where}.cell is {shown(cell)}; {error}") from None
 
 
-def _of_start(cell: str, start: object) -> tuple[str, ...]:
-    starts = cell_class(cell).starts
-    names = (
-        start
-        if isinstance(start, list)
-        else start.values()
-        if isinstance(start, Mapping)
-        else [start]
-    )
-    return tuple(key for name in names if name in starts for key in starts[name].settings)
+def _of_starts(cell: str, starts: Sequence[str]) -> tuple[str, ...]:
+    known = cell_class(cell).starts
+    return tuple(key for name in starts if name in known for key in known[name].settings)
 
 
 def _settings(task: object, where: str) -> tuple[str, ...]:
@@ -308,18 +304,6 @@ def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
         raise ParameterError(
             f"params.yaml: the label {shown(template)} of {where} names {error}, which is none of {', '.join(texts)}"
         ) from None
-
-
-def _check_once(where: str, found: Sequence[Row]) -> None:
-    seen: dict[str, Row] = {}
-    for row in found:
-        key = json.dumps(row.identity(), sort_keys=True)
-        if key in seen:
-            raise ParameterError(
-                f"params.yaml: {where} plans one training twice, as {shown(seen[key].label)} and as {shown(row.label)} "
-                f"on {shown(row.task_label)}; plan it once"
-            )
-        seen[key] = row
 
 
 def _with_names(found: Sequence[Row]) -> tuple[Row, ...]:

@@ -1,22 +1,19 @@
-"""How long the trainings of a group would take on this machine: short passes are timed for each network, and nothing is trained."""
+"""How long the trainings of a group would take on this machine: a pass of each network is timed, and nothing is trained."""
 
-import json
 import time
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
-from lib.tasks import Task
-from lib.training.model import pick_device, task_loss
+from lib.training.model import build, pick_device, task_loss
 from lib.training.row import Row
-from lib.training.rows import initial_model, recipe_of, row_task, source
+from lib.training.rows import recipe_of, row_task, source
 
-SHORT, LONG = 64, 256
-"""Time steps of the two passes that are timed: what a pass costs beside its steps does not grow with them."""
+LONG = 256
+"""Time steps of a pass that is timed at most; one of more takes as much longer."""
 
 
 def hours(jobs: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
@@ -30,51 +27,32 @@ def hours(jobs: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
     ValueError
         A data set is not prepared.
     """
-    rows = []
-    for _, alike in groupby(sorted(jobs, key=_tested_on), _tested_on):
-        together = sorted(alike, key=lambda job: job.run)
-        task, parts = row_task(together[0], prepared)
-        test = parts["test"]
-        for _, replicates in groupby(together, lambda job: job.run):
-            trained = list(replicates)
-            job, count = trained[0], len(trained)
-            batches, seconds = _timed(job, task, test.time_steps)
-            read = job.epochs * len(task.train) if job.epochs else batches * job.batch_size
-            rows.append(
-                {
-                    "task": job.task_label or task.name,
-                    "jobs": count,
-                    "sequence_steps": count * read * test.time_steps,
-                    "hours": count * batches * seconds / 3600,
-                }
-            )
-    return pd.DataFrame(rows).groupby("task", sort=False).sum().reset_index()
+    lines = [(job.run, *_timed(job, prepared)) for job in jobs if job.replicate == 0]
+    found = pd.DataFrame(lines, columns=("run", "task", "sequence_steps", "hours"))
+    counts = pd.Series([job.run for job in jobs]).value_counts()
+    found["jobs"] = found["run"].map(counts)
+    found[["sequence_steps", "hours"]] = found[["sequence_steps", "hours"]].mul(
+        found["jobs"], axis=0
+    )
+    columns = ["task", "jobs", "sequence_steps", "hours"]
+    return found[columns].groupby("task", sort=False).sum().reset_index()
 
 
-def _tested_on(row: Row) -> tuple[str, int]:
-    return json.dumps(row.task, sort_keys=True), row.test_draws
-
-
-def _timed(job: Row, task: Task, time_steps: int) -> tuple[int, float]:
-    """Return how many batches a training takes, and the seconds that a pass of one takes, there and back."""
-    device = pick_device(job.device)
-    batches = source(job, task, task.train, np.random.default_rng(0), device)
-    model, loss = initial_model(job, task).to(device), task_loss(task)
-    inputs, targets = batches.next()
-
-    def shortest(steps: int) -> float:
-        taken = []
-        asked = targets[:, :steps] if task.target == "steps" else targets
-        for _ in range(3):  # the first one compiles
-            begin = time.perf_counter()
-            loss(model(inputs[:, :steps]), asked).backward()
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
-            taken.append(time.perf_counter() - begin)
-        return min(taken)
-
-    seconds = shortest(min(time_steps, LONG))
-    if time_steps > LONG:
-        a_step = max(seconds - shortest(SHORT), 0.0) / (LONG - SHORT)
-        seconds += a_step * (time_steps - LONG)
-    return recipe_of(job).total(batches.epoch), seconds
+def _timed(row: Row, prepared: Path | None) -> tuple[str, float, float]:
+    """Return a row's task, the sequence steps that a training of it reads, and its hours."""
+    task, parts = row_task(row, prepared)
+    device, time_steps = pick_device(row.device), parts["test"].time_steps
+    batches = source(row, task, task.train, np.random.default_rng(0), device)
+    total = recipe_of(row).total(batches.epoch)
+    model, loss = build(task, row).to(device), task_loss(task)
+    inputs, targets = (part[:, :LONG] if part.dim() > 1 else part for part in batches.next())
+    taken = []
+    for _ in range(3):  # the first one compiles
+        begin = time.perf_counter()
+        loss(model(inputs), targets).backward()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        taken.append(time.perf_counter() - begin)
+    seconds = min(taken) * max(1.0, time_steps / LONG)
+    read = row.epochs * len(task.train) if row.epochs else total * row.batch_size
+    return row.task_label or task.name, float(read * time_steps), total * seconds / 3600

@@ -20,21 +20,20 @@ from typing import Annotated, Self
 import numpy as np
 import torch
 import xarray as xr
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
 from lib.results.schema import COMPLETED, ResultsError, Schema
-from lib.run.params import LearningRate, Positive, distinct
+from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
-from lib.training.experiment import Experiment, join
+from lib.training.experiment import Experiment
 from lib.training.fit import Recipe, Record, fit
 from lib.training.job import Job
-from lib.training.model import Model, tensors
+from lib.training.model import Model, cross_entropy, likeliest, tensors
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 
@@ -44,15 +43,12 @@ _PENALTY = 1e-4
 
 def _check(ds: xr.Dataset) -> None:
     trained = ds["status"] == COMPLETED
-    for name in ("error", "exponent"):
-        over = [dim for dim in ds[name].dims if dim != "training"]
-        if bool((ds[name].isnull().any(over) & trained).any()):
+    reached = ds["time"] <= ds["horizon"]
+    for name, expected in (("error", True), ("exponent", True), ("adjoint_median", reached)):
+        if bool((ds[name].isnull() & expected & trained).any()):
             raise ResultsError(f"{name}: expected values wherever a training was completed")
     if bool(((ds["error"] < 0) | (ds["error"] > 1)).any()):
         raise ResultsError("error: expected shares between 0 and 1")
-    reached = ds["time"] <= ds["horizon"]
-    if bool((ds["adjoint_median"].isnull() & reached & trained).any()):
-        raise ResultsError("adjoint_median: expected a value at every step of a completed training")
     if int(ds["example"]) not in ds["training"]:
         raise ResultsError(f"example: expected one of the trainings, got {int(ds['example'])}")
 
@@ -91,12 +87,6 @@ SCHEMA = Schema(
 )
 
 
-def example(ds: xr.Dataset) -> int:
-    """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
-    worst = ds["error"].max("horizon").fillna(np.inf)
-    return int(ds["training"].values[np.argmin(worst.values)])
-
-
 class Latching(Job):
     """Independent trainings of the basic RNN on the long time gap task, and longer tasks for its output layer.
 
@@ -110,7 +100,7 @@ class Latching(Job):
     width: Positive
     place: Positive
     horizon: Positive
-    longer: Annotated[tuple[Positive, ...], AfterValidator(distinct)]
+    longer: tuple[Positive, ...]
     learning_rate: LearningRate
     training_steps: Positive
     batch_size: Positive
@@ -128,12 +118,10 @@ class Latching(Job):
             raise ValueError(
                 f"place is {self.place}; expected it before the end of the sequence, {self.horizon}"
             )
-        if min(self.longer, default=self.horizon + 1) <= self.horizon:
+        if self.horizons != tuple(sorted(set(self.horizons))):
             raise ValueError(
-                f"longer is {list(self.longer)}; expected lengths above the horizon, {self.horizon}"
+                f"longer is {list(self.longer)}; expected lengths above the horizon, {self.horizon}, each longer than the last"
             )
-        if list(self.longer) != sorted(self.longer):
-            raise ValueError(f"longer is {list(self.longer)}; expected the shortest length first")
         if self.probe_size > self.test_size:
             raise ValueError(
                 f"probe_size is {self.probe_size}; expected at most test_size, {self.test_size}"
@@ -191,16 +179,16 @@ def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
     """
     _, training, checks, measurements = seeds(job)
     model, draw = start(job), partial(draw_signs, job.place, job.horizon)
-    check = Fresh(draw, job.check_size, np.random.default_rng(checks))
+    drawing, checking = np.random.default_rng(training), np.random.default_rng(checks)
 
     @torch.no_grad()
     def look(model: Model) -> dict[str, float]:
-        inputs, labels = check.next()
-        return {"error": _error(model(inputs)[:, 0], labels)}
+        inputs, labels = tensors(draw(job.check_size, checking))
+        return {"error": _error(model(inputs), labels)}
 
     done = fit(
         model,
-        Pair(Fresh(draw, job.batch_size, np.random.default_rng(training)), check),
+        Fresh(lambda: tensors(draw(job.batch_size, drawing)), drawing, checking),
         Recipe(
             learning_rate=job.learning_rate,
             steps=job.training_steps,
@@ -208,7 +196,7 @@ def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
             cosine=True,
             options={"fused": True},
         ),
-        lambda model, inputs, labels: _logistic(model(inputs)[:, 0], labels),
+        lambda model, inputs, labels: cross_entropy(model(inputs), labels),
         Record(
             look,
             range(job.check_every, job.training_steps + 1, job.check_every),
@@ -217,38 +205,21 @@ def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
         ),
         resume=resume,
     )
-    horizons, longest = job.horizons, max(job.horizons)
+    shape = (len(job.horizons), job.probe_size, max(job.horizons))
     found = {
         "status": done.status,
         "steps_completed": done.steps,
-        "error": np.full(len(horizons), np.nan),
+        "error": np.full(len(job.horizons), np.nan),
         "exponent": np.full(job.probe_size, np.nan),
-        "states": np.full((len(horizons), job.probe_size, longest), np.nan, np.float32),
-        "adjoints": np.full((len(horizons), job.probe_size, longest), np.nan, np.float32),
+        "states": np.full(shape, np.nan, np.float32),
+        "adjoints": np.full(shape, np.nan, np.float32),
     }
     if done.status == COMPLETED:
         model.requires_grad_(False)
         rng = np.random.default_rng(measurements)
-        for index, T in enumerate(horizons):
+        for index, T in enumerate(job.horizons):
             _measure(model, job, T, rng, index, found)
     return found
-
-
-class Pair:
-    """A source of batches whose state has that of a second one in it: the sequences that check a training."""
-
-    epoch = 0
-
-    def __init__(self, batches: Fresh, checks: Fresh) -> None:
-        self._both = (batches, checks)
-        self.next = batches.next
-
-    def state(self) -> dict:
-        return {"both": [source.state() for source in self._both]}
-
-    def restore(self, state: dict) -> None:
-        for source, at in zip(self._both, state["both"], strict=True):
-            source.restore(at)
 
 
 def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
@@ -276,7 +247,7 @@ def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        loss = _logistic(layer(states)[:, 0], labels)
+        loss = cross_entropy(layer(states), labels)
         loss = loss + _PENALTY * layer.weight.square().sum()
         loss.backward()
         return loss
@@ -299,12 +270,12 @@ def _measure(
     inputs, labels = tensors(draw(job.test_size, rng))
     u = model.drive(inputs)
     states, _ = cell(u)
-    found["error"][index] = _error(output(states[-1].double())[:, 0], labels)
+    found["error"][index] = _error(output(states[-1].double()), labels)
     probe = slice(job.probe_size)
-    u, labels = u[:, probe], labels[probe].double()
+    u, labels = u[:, probe], labels[probe]
 
     def loss(x: Tensor) -> Tensor:
-        return _logistic(output(x)[:, 0], labels, reduction="sum")
+        return cross_entropy(output(x), labels, reduction="sum")
 
     norms = adjoint_norms(cell, u, loss)
     found["states"][index, :, :T] = torch.linalg.vector_norm(states[:, probe], dim=2).T
@@ -313,36 +284,43 @@ def _measure(
         found["exponent"][:] = largest_exponent(cell, u, start=job.place)
 
 
-def _logistic(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the logistic loss of labels 0 and 1, whatever their type."""
-    return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction=reduction)
-
-
 def _error(logits: Tensor, labels: Tensor) -> float:
     """Return the share of wrong signs."""
-    return ((logits > 0) != (labels > 0)).double().mean().item()
+    return (likeliest(logits) != labels).double().mean().item()
 
 
-def dataset(
-    profile: str, settings: dict, designs: Sequence[Latching], results: Sequence[Mapping]
-) -> xr.Dataset:
-    """Return the trainings as one dataset, with the medians over sequences, and all sequences of one example."""
+def example(ds: xr.Dataset) -> int:
+    """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
+    worst = ds["error"].max("horizon").fillna(np.inf)
+    return int(ds["training"].values[np.argmin(worst.values)])
+
+
+def _levels(designs: Sequence[Latching], results: Sequence[Mapping]) -> dict[str, list]:
     (design,) = designs
-    levels = {
+    return {
         "horizon": list(design.horizons),
         "sequence": list(range(design.probe_size)),
         "time": list(range(1, max(design.horizons) + 1)),
     }
-    shared = {"profile": profile, "settings": settings, "inner": ("horizon",)}
-    ds = join(SCHEMA, levels, list(design.jobs()), results, **shared)
+
+
+def _summarised(
+    ds: xr.Dataset, designs: Sequence[Latching], results: Sequence[Mapping]
+) -> xr.Dataset:
+    """Add the medians over sequences, and all sequences of one example."""
     ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
     chosen = example(ds)
     ds["example"] = ds["example"].copy(data=chosen)
     ds["state_norm"].values[:] = results[chosen]["states"]
     ds["adjoint"].values[:] = results[chosen]["adjoints"]
-    return SCHEMA.validate(ds)
+    return ds
 
 
 EXPERIMENT = Experiment(
-    name="latching", design=Latching, schema=lambda ds: SCHEMA, dataset=dataset, run=run
+    name="latching",
+    design=Latching,
+    schema=lambda designs: SCHEMA,
+    levels=_levels,
+    finish=_summarised,
+    run=run,
 )

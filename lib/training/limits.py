@@ -1,4 +1,4 @@
-"""What trainings need of the machine and of an embedding, checked before they start."""
+"""What trainings need of the machine, checked before they start."""
 
 import psutil
 import torch
@@ -60,26 +60,17 @@ def check_memory(
     )
 
 
-def check_copies(task: Task, copies: float, available: int | None = None) -> None:
-    """Refuse trainings side by side that do not fit the `available` bytes, each with a copy of a data set of its own.
+def check_copies(task: Task, copies: float) -> None:
+    """Refuse trainings side by side, each with a copy of a data set of its own, that do not fit the memory.
 
     Longer copies count by their length. Raises `ValueError` with how much is needed and how much there is.
     """
-    free = psutil.virtual_memory().available if available is None else available
+    free = psutil.virtual_memory().available
     needed = int(copies * (task.train.nbytes + task.test.nbytes))
     if needed > free:
         raise ValueError(
             f"{task.name}: attempts side by side hold data of about {_gigabytes(needed)}, there are {_gigabytes(free)}; lower "
             "together"
-        )
-
-
-def check_embedding(task: Task, tokens: int) -> None:
-    """Refuse an embedding that has fewer tokens than the task, by a `ValueError` with both numbers."""
-    if task.vocabulary_size > tokens:
-        raise ValueError(
-            f"{task.name} has a vocabulary of {task.vocabulary_size:,} tokens, larger than the embedding's {tokens:,}; "
-            "take an embedding made for this data set, or a data set with fewer words"
         )
 
 

@@ -14,11 +14,9 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
-import xarray as xr
 from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -27,8 +25,9 @@ from lib.probes.coadjoint import soft_orthogonality
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.experiment import Experiment, join
-from lib.training.fit import Recipe, Record, fit
+from lib.training.batches import Fresh
+from lib.training.experiment import Experiment
+from lib.training.fit import Recipe, fit
 from lib.training.job import Job
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
@@ -89,46 +88,41 @@ class LinearGaps(Job):
         return f"t* = {self.place}, orthogonality {self.orthogonality:g}"
 
 
-class Networks(NamedTuple):
-    """Weights of several linear networks with one input and one output, a leading axis `runs`."""
+class Networks(nn.Module):
+    """Linear networks with one input and one output, their weights along a leading axis: W (runs, d, d), R (runs, d, 1), V (runs, 1, d), b (runs, 1)."""
 
-    W: Tensor  # (runs, d, d)
-    R: Tensor  # (runs, d, 1)
-    V: Tensor  # (runs, 1, d)
-    b: Tensor  # (runs, 1)
-
-
-class Trained(nn.Module):
-    """The same as a module, for an optimiser."""
-
-    def __init__(self, networks: Networks) -> None:
+    def __init__(self, W: Tensor, R: Tensor, V: Tensor, b: Tensor) -> None:
         super().__init__()
-        for name, weight in zip(Networks._fields, networks, strict=True):
-            self.register_parameter(name, nn.Parameter(weight))
+        self.W, self.R, self.V, self.b = map(nn.Parameter, (W, R, V, b))
 
-    @property
-    def networks(self) -> Networks:
-        return Networks(self.W, self.R, self.V, self.b)
+    def emphasis(self, time_steps: int) -> Tensor:
+        """Return V W^(T-t) R for t = 1..T, (runs, time) (2.17)."""
+        rows, power = self.V, self.W  # the rows V W^0, V W^1, .., and W to their number
+        while rows.shape[1] < time_steps:
+            rows, power = torch.cat([rows, rows @ power], dim=1), power @ power
+        return (rows[:, :time_steps] @ self.R).squeeze(2).flip(1)
 
+    def losses(self, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the mean logistic loss and the predictions on sequences.
 
-class Side:
-    """Fresh sequences for each of several networks, from a generator each: (runs, batch, time) and labels (runs, batch)."""
+        Parameters
+        ----------
+        u : (runs, batch, time) or (1, batch, time)
+            Inputs.
+        labels : (runs, batch) or (1, batch)
+            0 or 1.
 
-    epoch = 0
-
-    def __init__(self, job: LinearGaps) -> None:
-        self._job = job
-        self._draws = [np.random.default_rng(seeds(job, k)[1]) for k in range(job.networks)]
-
-    def next(self) -> tuple[Tensor, Tensor]:
-        return _sequences(self._job, self._draws, self._job.batch_size)
-
-    def state(self) -> dict:
-        return {"draws": [draw.bit_generator.state for draw in self._draws]}
-
-    def restore(self, state: dict) -> None:
-        for draw, at in zip(self._draws, state["draws"], strict=True):
-            draw.bit_generator.state = at
+        Returns
+        -------
+        loss : (runs,)
+        predictions : (runs, batch)
+        """
+        weights = self.emphasis(u.shape[2])
+        predictions = (u @ weights[:, :, None]).squeeze(2) + self.b
+        each = F.binary_cross_entropy_with_logits(
+            predictions, labels.expand_as(predictions), reduction="none"
+        )
+        return each.mean(1), predictions
 
 
 def seeds(job: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]:
@@ -137,14 +131,6 @@ def seeds(job: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]
     They do not depend on the penalty: networks with and without it start alike and see the same.
     """
     return seeds_of(job, ("place", "time_steps", "width"), 2, experiment=NAME, replicate=replicate)
-
-
-def emphasis(networks: Networks, time_steps: int) -> Tensor:
-    """Return V W^(T-t) R for t = 1..T, (runs, time) (2.17)."""
-    rows, power = networks.V, networks.W  # the rows V W^0, V W^1, .., and W to their number
-    while rows.shape[1] < time_steps:
-        rows, power = torch.cat([rows, rows @ power], dim=1), power @ power
-    return (rows[:, :time_steps] @ networks.R).squeeze(2).flip(1)
 
 
 def initial_networks(job: LinearGaps) -> Networks:
@@ -159,42 +145,20 @@ def initial_networks(job: LinearGaps) -> Networks:
     return Networks(W, R, V, W.new_zeros(job.networks, 1))
 
 
-def losses(networks: Networks, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the mean logistic loss and the predictions of networks on sequences.
-
-    Parameters
-    ----------
-    u : (runs, batch, time) or (1, batch, time)
-        Inputs.
-    labels : (runs, batch) or (1, batch)
-        0 or 1.
-
-    Returns
-    -------
-    loss : (runs,)
-    predictions : (runs, batch)
-    """
-    weights = emphasis(networks, u.shape[2])
-    predictions = (u @ weights[:, :, None]).squeeze(2) + networks.b
-    each = F.binary_cross_entropy_with_logits(
-        predictions, labels.expand_as(predictions), reduction="none"
-    )
-    return each.mean(1), predictions
-
-
 def run(job: LinearGaps, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
     """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
-    model = Trained(initial_networks(job))
+    networks = initial_networks(job)
+    draws = [np.random.default_rng(seeds(job, k)[1]) for k in range(job.networks)]
 
-    def objective(model: Trained, u: Tensor, labels: Tensor) -> Tensor:
-        loss, _ = losses(model.networks, u, labels)
-        penalised = loss + job.orthogonality * soft_orthogonality(model.W)
+    def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
+        loss, _ = networks.losses(u, labels)
+        penalised = loss + job.orthogonality * soft_orthogonality(networks.W)
         return penalised.sum()  # the networks do not meet: each has its own weights
 
+    batches = Fresh(lambda: _sequences(job, draws, job.batch_size), *draws)
     recipe = Recipe(learning_rate=job.learning_rate, steps=job.steps)
-    nothing = Record(lambda model: {}, ())
-    fit(model, Side(job), recipe, objective, nothing, finite="nothing", resume=resume)
-    return _measure(job, model.networks)
+    fit(networks, batches, recipe, objective, finite="nothing", resume=resume)
+    return _measure(job, networks)
 
 
 def _sequences(
@@ -212,9 +176,9 @@ def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=NAME)
     u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
     with torch.no_grad():
-        loss, predictions = losses(networks, u, labels)
+        loss, predictions = networks.losses(u, labels)
         measured = {
-            "emphasis": emphasis(networks, job.time_steps),
+            "emphasis": networks.emphasis(job.time_steps),
             "accuracy": ((predictions > 0) == (labels > 0)).double().mean(1),
             "loss": loss,
             "departure": (soft_orthogonality(networks.W) / 2).sqrt(),
@@ -229,19 +193,14 @@ def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     return arrays | {"status": np.where(ended.numpy(), COMPLETED, DIVERGED)}
 
 
-def dataset(
-    profile: str, settings: dict, designs: Sequence[LinearGaps], results: Sequence[Mapping]
-) -> xr.Dataset:
-    """Return the networks of all jobs as one dataset."""
+def _levels(designs: Sequence[LinearGaps], results: Sequence[Mapping]) -> dict[str, list]:
     (design,) = designs
-    levels = {
+    return {
         "replicate": list(range(design.networks)),
         "time": list(range(1, design.time_steps + 1)),
     }
-    shared = {"profile": profile, "settings": settings, "inner": ("replicate",)}
-    return SCHEMA.validate(join(SCHEMA, levels, list(design.jobs()), results, **shared))
 
 
 EXPERIMENT = Experiment(
-    name=NAME, design=LinearGaps, schema=lambda ds: SCHEMA, dataset=dataset, run=run
+    name=NAME, design=LinearGaps, schema=lambda designs: SCHEMA, levels=_levels, run=run
 )

@@ -1,18 +1,18 @@
 """A model: a cell, an embedding where it reads tokens, and a linear head on what the states hold."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lib.cells import Cell, make_cell
-from lib.run.params import Section
+from lib.cells import Cell, cell_class, make_cell
+from lib.run.params import Positive, Section, Size
 from lib.tasks import Part, Task
-from lib.training.limits import check_embedding
 
 READS = ("last", "every", "all")
 """What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
@@ -28,6 +28,14 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
+def known_cell(name: str) -> str:
+    """Return the name of an architecture that there is; raises `ValueError`."""
+    cell_class(name)
+    return name
+
+
+Architecture = Annotated[str, AfterValidator(known_cell)]
+"""A name of a cell, checked when `params.yaml` is read."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -46,6 +54,38 @@ class Dropout(Section):
 NO_DROPOUT = Dropout()
 
 
+class Network(Dropout):
+    """What is built for a task: a cell, how it starts, what its head reads, and what stays as it begins.
+
+    Attributes
+    ----------
+    cell, width, hyper_parameters
+        Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
+    start, start_settings
+        Name of the cell's initial weights, and settings of it, see `lib.cells.Cell.start`. With ``author`` an embedding starts
+        uniform within 0.05 of zero, Keras's.
+    head, read
+        Names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task asks at every step.
+    embedding_width
+        Numbers that a token becomes. An embedding starts from the task's vectors where it has some.
+    train_initial_state
+        Whether the state before the first input is trained, from zero.
+    frozen
+        Patterns of names of parameters that stay as they begin, such as ``cell.*`` (a reservoir) or ``cell.W``.
+    """
+
+    cell: Architecture
+    width: Positive
+    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
+    start: str = "text"
+    start_settings: dict[str, Any] = Field(default_factory=dict)
+    head: Literal[tuple(HEADS)] = "library"
+    read: Literal[("", *READS)] = ""
+    embedding_width: Size = 0
+    train_initial_state: bool = False
+    frozen: tuple[str, ...] = ()
+
+
 class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
@@ -60,7 +100,7 @@ class Model(nn.Module):
     vocabulary_size
         Number of tokens; 0 where the inputs are numbers and need no embedding.
     dropout
-        Applied in training alone; anything that has its fields, such as a row.
+        Applied in training alone.
     """
 
     def __init__(
@@ -74,10 +114,6 @@ class Model(nn.Module):
         dropout: Dropout = NO_DROPOUT,
     ) -> None:
         super().__init__()
-        if read not in READS:
-            raise ValueError(f"expected a head that reads {' or '.join(READS)}, got {read!r}")
-        if head not in HEADS:
-            raise ValueError(f"expected a head among {', '.join(HEADS)}, got {head!r}")
         self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
         self.cell = cell
         self.read = read
@@ -118,81 +154,73 @@ def _same_mask(x: Tensor, share: float, training: bool) -> Tensor:
     return x * F.dropout(torch.ones_like(x[:, :1]), share, training=True)
 
 
-def build(
-    task: Task,
-    architecture: str,
-    width: int,
-    *,
-    hyper_parameters: Mapping[str, object] | None = None,
-    start: str = "text",
-    start_settings: Mapping[str, object] | None = None,
-    read: str = "",
-    head: str = "library",
-    embedding_width: int = 0,
-    train_initial_state: bool = False,
-    dropout: Dropout = NO_DROPOUT,
-) -> Model:
-    """Return a new model for a task, its weights drawn from torch's generator.
-
-    Parameters
-    ----------
-    task
-        Its inputs and targets say what the model reads and returns.
-    architecture, width, hyper_parameters
-        Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
-    start
-        Name of the cell's initial weights, and `start_settings` of it, see `lib.cells.Cell.start`. With ``author`` an embedding starts uniform within
-        0.05 of zero, Keras's.
-    read, head, dropout
-        As in `Model`; by default the last state, or every state where the task asks at every step.
-    embedding_width
-        Numbers that a token becomes. An embedding starts from the task's vectors where it has some.
-    train_initial_state
-        Whether the state before the first input is trained, from zero.
+def build(task: Task, network: Network) -> Model:
+    """Return a new model for a task, its weights drawn from torch's generator, with what is frozen frozen.
 
     Raises
     ------
     ValueError
-        The head does not fit the task, tokens have no embedding or vectors of another size, or whatever the cell says of
-        its hyper-parameters.
+        The head does not fit the task, tokens have no embedding or vectors of another size, a pattern of `frozen` fits no
+        parameter, or whatever the cell says of its hyper-parameters.
     """
-    read = read or ("every" if task.target == "steps" else "last")
-    if (read == "every") != (task.target == "steps"):
+    every = task.target == "steps"
+    read = network.read or ("every" if every else "last")
+    if (read == "every") != every:
         raise ValueError(
             f"a head that reads {read!r} does not fit {task.name}, which asks for a {task.target}; "
-            f"use {'every' if task.target == 'steps' else 'last or all'}"
+            f"use {'every' if every else 'last or all'}"
         )
-    if task.kind == "tokens" and embedding_width < 1:
+    tokens, size = task.kind == "tokens", network.embedding_width
+    if tokens and size < 1:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
-    features = embedding_width if task.kind == "tokens" else task.features
     # Lists of numbers, as params.yaml writes them, are tuples to a cell.
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in (hyper_parameters or {}).items()}
-    cell = make_cell(architecture, features, width, **given)
-    if start != "text":  # the text's are the constructor's
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in network.hyper_parameters.items()}
+    cell = make_cell(network.cell, size if tokens else task.features, network.width, **given)
+    if network.start != "text":  # the text's are the constructor's
         length = task._example.inputs.shape[1]
-        cell.start(start, time_steps=length, **(start_settings or {}))
-    if train_initial_state:
+        cell.start(network.start, time_steps=length, **network.start_settings)
+    if network.train_initial_state:
         cell.train_initial_state()
-    model = Model(
-        cell,
-        task.outputs,
-        read=read,
-        vocabulary_size=task.vocabulary_size if task.kind == "tokens" else 0,
-        head=head,
-        dropout=dropout,
-    )
-    if start == "author" and model.embedding is not None:
+    vocabulary = task.vocabulary_size if tokens else 0
+    more = {"vocabulary_size": vocabulary, "head": network.head, "dropout": network}
+    model = Model(cell, task.outputs, read=read, **more)
+    if network.start == "author" and tokens:
         nn.init.uniform_(model.embedding.weight, -0.05, 0.05)
     if task.vectors is not None:
-        check_embedding(task, len(task.vectors))
-        if task.vectors.shape[1] != embedding_width:
-            raise ValueError(
-                f"{task.name} has vectors of {task.vectors.shape[1]} numbers, got embedding_width {embedding_width}; "
-                "make them equal"
-            )
-        with torch.no_grad():
-            model.embedding.weight.copy_(torch.from_numpy(task.vectors[: task.vocabulary_size]))
+        _start_from(task, model.embedding.weight)
+    freeze(model, network.frozen)
     return model
+
+
+@torch.no_grad()
+def _start_from(task: Task, embedding: Tensor) -> None:
+    """Let an embedding start from the task's vectors; raises `ValueError` where these are too few or of another size."""
+    tokens, size = task.vectors.shape
+    if task.vocabulary_size > tokens:
+        raise ValueError(
+            f"{task.name} has a vocabulary of {task.vocabulary_size:,} tokens, larger than the embedding's {tokens:,}; "
+            "take an embedding made for this data set, or a data set with fewer words"
+        )
+    if embedding.shape[1] != size:
+        raise ValueError(
+            f"{task.name} has vectors of {size} numbers, got embedding_width {embedding.shape[1]}; make them equal"
+        )
+    embedding.copy_(torch.from_numpy(task.vectors[: task.vocabulary_size]))
+
+
+def freeze(model: nn.Module, patterns: Iterable[str]) -> None:
+    """Keep parameters as they are by patterns of their names; raises `ValueError` where one fits no parameter."""
+    for pattern in patterns:
+        for name in matched(model, pattern):
+            model.get_parameter(name).requires_grad_(False)
+
+
+def matched(model: nn.Module, pattern: str) -> list[str]:
+    """Return the names of the parameters that a pattern fits; raises `ValueError` where there are none."""
+    names = [name for name, _ in model.named_parameters()]
+    if not (found := [name for name in names if fnmatchcase(name, pattern)]):
+        raise ValueError(f"no parameter is called {pattern!r}; the model has {', '.join(names)}")
+    return found
 
 
 def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:

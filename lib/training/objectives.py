@@ -1,4 +1,4 @@
-r"""What a step of training minimises, and what of a network stays as it begins.
+r"""What a step of training minimises.
 
 =============== ================================================================================================================
 ``plain``       F, the loss of the task
@@ -9,8 +9,6 @@ r"""What a step of training minimises, and what of a network stays as it begins.
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, chapter 2.
 """
 
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import partial
 
 import torch
@@ -51,24 +49,6 @@ def penalised(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> Pe
 def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
     """Return the cross entropy of each sequence, (batch,), from what the head sees of it."""
     return F.cross_entropy(model.output(x), classes, reduction="none")
-
-
-def freeze(model: nn.Module, patterns: Iterable[str]) -> None:
-    """Keep parameters as they are by patterns of their names, such as ``cell.*`` (a reservoir) or ``cell.W``.
-
-    Raises
-    ------
-    ValueError
-        A pattern fits no parameter.
-    """
-    named = dict(model.named_parameters())
-    for pattern in patterns:
-        if not (matched := [name for name in named if fnmatchcase(name, pattern)]):
-            raise ValueError(
-                f"no parameter is called {pattern!r}; the model has {', '.join(named)}"
-            )
-        for name in matched:
-            named[name].requires_grad_(False)
 
 
 @torch.no_grad()

@@ -1,25 +1,24 @@
 """A profile of `params.yaml` with everything in it checked, and the one way to train it."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from lib.results.rows import schema_of
-from lib.run.params import PARAMS, Jobs, ParameterError, checked, merged, shown
+from lib.run.params import PARAMS, Jobs, ParameterError, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
-from lib.training import factorial, grammar, latching, linear_gaps, rows
-from lib.training.experiment import Experiment, settings_of
+from lib.training import factorial, grammar, latching, linear_gaps
+from lib.training.experiment import Experiment
 from lib.training.job import Job
 from lib.training.jobs import Trained, run_jobs
-from lib.training.row import coordinates
+from lib.training.model import Network
+from lib.training.row import Row, coordinates
+from lib.training.rows import ROWS, check_network
 
-ROWS = Experiment(name="trainings", run=rows.run, dataset=rows.dataset, schema=schema_of)
 DESIGNS = {e.name: e for e in (factorial.EXPERIMENT, latching.EXPERIMENT, linear_gaps.EXPERIMENT)}
-MOST = 10**6
-"""More trainings than these in one dataset are a slip of the pen."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,15 @@ class Profile:
     def experiment(self, name: str) -> Experiment:
         """Return how the dataset `name` is made; raises `ParameterError` where nothing does."""
         if not isinstance(name, str) or name not in self.designs:
-            known = ", ".join(sorted(self.designs))
+            known = nearest(name, self.designs)
             raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
         return DESIGNS.get(name, ROWS)
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """The prepared data sets that any training reads."""
-        return tuple(
-            sorted({d for name in self.designs for j in self.trainings(name) for d in j.datasets})
-        )
+        read = {d for name in self.designs for job in self.trainings(name) for d in job.datasets}
+        return tuple(sorted(read))
 
     def trainings(self, name: str) -> list[Job]:
         """Return the jobs behind the dataset `name`, a replicate each."""
@@ -89,16 +87,16 @@ class Profile:
             There is no such group, or a data set is not prepared.
         """
         prepared = None if prepared is None else Path(prepared)
-        chosen = list(dict.fromkeys(names or self.designs))
+        chosen = {name: self.experiment(name) for name in names or self.designs}
         work = {
-            name: [self.experiment(name).work(job, prepared) for job in self.trainings(name)]
-            for name in chosen
+            name: [experiment.work(job, prepared) for job in self.trainings(name)]
+            for name, experiment in chosen.items()
         }
         found = run_jobs(work, cache, self.jobs)
-        for name in chosen:
-            experiment, designs = self.experiment(name), self.designs[name]
-            ds = experiment.dataset(self.name, settings_of(designs), designs, found[name].results)
-            experiment.schema(ds).save(ds, Path(out) / f"{name}.nc")
+        for name, experiment in chosen.items():
+            designs = self.designs[name]
+            ds = experiment.dataset(self.name, designs, found[name].results)
+            experiment.schema(designs).save(ds, Path(out) / f"{name}.nc")
         return found
 
     def table(self, name: str) -> pd.DataFrame:
@@ -139,30 +137,46 @@ def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
         raise ParameterError(
             f"params.yaml: profile {name} has no section {missing[0]}; add it to base"
         )
-    parts = {key: sections[key] for key in ("networks", "tasks", "trainings")}
-    for key, content in parts.items():
-        if not isinstance(content, dict):
-            raise ParameterError(
-                f"params.yaml: {key} is {shown(content)}; expected names and what they hold"
-            )
-    designs: dict[str, tuple[Job, ...]] = {}
-    for key, experiment in DESIGNS.items():
-        designs[key] = (checked(experiment.design, sections[key], key),)
-    for group, content in parts["trainings"].items():
+    networks, tasks, groups = (
+        grammar.mapping(sections[key], key) for key in ("networks", "tasks", "trainings")
+    )
+    designs: dict[str, tuple[Job, ...]] = {
+        key: (checked(experiment.design, sections[key], key),)
+        for key, experiment in DESIGNS.items()
+    }
+    for group, content in groups.items():
         if content is None:
             continue
         if group in designs:
             raise ParameterError(f"params.yaml: two datasets are called {shown(group)}; rename one")
-        designs[group] = grammar.rows(group, content, parts["networks"], parts["tasks"])
+        designs[group] = grammar.rows(group, content, networks, tasks)
     for key, several in designs.items():
-        if (planned := sum(design.planned for design in several)) > MOST:
+        if (planned := sum(design.planned for design in several)) > grammar.MOST:
             raise ParameterError(
-                f"params.yaml: {key} plans {planned:,} trainings; expected at most {MOST:,}, so lower replicates or levels"
+                f"params.yaml: {key} plans {planned:,} trainings; expected at most {grammar.MOST:,}, so lower replicates or levels"
             )
     profile = Profile(name, checked(Jobs, sections["jobs"], "jobs"), designs)
     for dataset in profile.datasets:
         if dataset not in source_names():
             raise ParameterError(
-                f"params.yaml: there is no data set {shown(dataset)}; known: {', '.join(source_names())}"
+                f"params.yaml: there is no data set {shown(dataset)}; known: {nearest(dataset, source_names())}"
             )
+    _check_networks(row for rows in designs.values() for row in rows if isinstance(row, Row))
     return profile
+
+
+def _check_networks(rows: Iterable[Row]) -> None:
+    """Build the smallest of the networks that differ in width alone, so that one that cannot be is told here and not by a worker."""
+    smallest: dict[str, Row] = {}
+    fields = (*Network.model_fields, "objective", "groups", "task")
+    for row in rows:
+        said = row.values()
+        key = json.dumps({name: said[name] for name in fields if name != "width"}, sort_keys=True)
+        smallest[key] = min(smallest.get(key, row), row, key=lambda one: one.width)
+    for row in smallest.values():
+        try:
+            check_network(row)
+        except ValueError as error:
+            raise ParameterError(
+                f"params.yaml: {row.network} of width {row.width} on {row.task_label} cannot be trained: {error}"
+            ) from None

@@ -70,50 +70,37 @@ class Resume:
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
-        print(
-            f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}",
-            file=sys.stderr,
-            flush=True,
+        _say(
+            f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}"
         )
 
     def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Write the state: weights, optimisers, generators, and what was recorded."""
-        held: dict[str, Any] = {
-            "model": model.state_dict(),
-            **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
-            **_generators(),
-            "kept": done.kept and done.kept[1],
-            "text": json.dumps(
-                {
-                    "job": self._path.stem,
-                    "batches": batches.state(),
-                    "seconds": self.seconds,
-                    "steps": done.steps,
-                    "rows": done.rows,
-                    "kept": done.kept and done.kept[0],
-                }
-            ),
+        row, weights = done.kept or (None, None)
+        text = {
+            "job": self._path.stem,
+            "batches": batches.state(),
+            "seconds": self.seconds,
+            "steps": done.steps,
+            "rows": done.rows,
+            "kept": row,
         }
-        content = _bytes(held)
-        write_whole(
-            self._path,
-            lambda partial: partial.write_bytes(hashlib.sha256(content).digest() + content),
-        )
+        held = {**_held(model, moving), "kept": weights, "text": json.dumps(text)}
+        buffer = io.BytesIO()
+        torch.save(held, buffer)
+        content = buffer.getvalue()
+        whole = hashlib.sha256(content).digest() + content
+        write_whole(self._path, lambda partial: partial.write_bytes(whole))
 
     def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Take up the state in the file, if there is one that can be trusted; otherwise put it aside and leave all as it is."""
         if not os.path.lexists(self._path):
             return
-        parts = [model, *(part for parts in moving.values() for part in parts)]
-        before = copy.deepcopy([part.state_dict() for part in parts]), _generators()
+        before = copy.deepcopy(_held(model, moving))
         try:
             held, text = self._read()
-            for name, moved in {"model": [model], **moving}.items():
-                states = held[name] if name in moving else [held[name]]
-                for part, state in zip(moved, states, strict=True):
-                    part.load_state_dict(state)
+            _restore(model, moving, held)
             _check_shapes(moving)
-            _set_generators(held)
             steps, rows, kept, seconds = (text[key] for key in ("steps", "rows", "kept", "seconds"))
             if not (steps >= 0 and seconds >= 0 and all(row["step"] <= steps for row in rows)):
                 raise ValueError("its steps are out of order")
@@ -121,20 +108,14 @@ class Resume:
                 raise ValueError("it keeps another model")
             batches.restore(text["batches"])
         except Exception as error:  # whatever a state that is none makes torch raise
-            for part, state in zip(parts, before[0], strict=True):
-                part.load_state_dict(state)
-            _set_generators(before[1])
+            _restore(model, moving, before)
             reason = str(error).partition("\n")[0] or type(error).__name__
-            print(
-                f"{self._path.name} is damaged ({reason}); {self._what} begins anew",
-                file=sys.stderr,
-                flush=True,
-            )
+            _say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
             set_aside(self._path)
             return
         done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
         self._first, self._seconds_before, self.resumed = steps, seconds, True
-        print(f"{self._what}: goes on from step {done.steps}", file=sys.stderr, flush=True)
+        _say(f"{self._what}: goes on from step {done.steps}")
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
         content = self._path.read_bytes()
@@ -152,21 +133,28 @@ class Resume:
             set_aside(self._path) if self._path.is_dir() else self._path.unlink()
 
 
-def _bytes(held: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    torch.save(held, buffer)
-    return buffer.getvalue()
+def _held(model: nn.Module, moving: dict[str, list]) -> dict[str, Any]:
+    """Return what training moves: weights, optimisers and schedules, and the generators, from which masks of dropout come."""
+    return {
+        "model": model.state_dict(),
+        **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
+        "torch": torch.random.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+    }
 
 
-def _generators() -> dict[str, torch.Tensor | None]:
-    cuda = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
-    return {"torch": torch.random.get_rng_state(), "cuda": cuda}
-
-
-def _set_generators(held: dict[str, Any]) -> None:
+def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) -> None:
+    model.load_state_dict(held["model"])
+    for name, parts in moving.items():
+        for part, state in zip(parts, held[name], strict=True):
+            part.load_state_dict(state)
     torch.random.set_rng_state(held["torch"])
     if held["cuda"] is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(held["cuda"])  # masks of dropout come from there
+        torch.cuda.set_rng_state(held["cuda"])
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def _check_shapes(moving: dict[str, list]) -> None:

@@ -1,33 +1,21 @@
 """A row: one network, one task and one recipe, with every level in its place."""
 
-import fnmatch
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import torch
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from lib.cells import cell_class, make_cell
+from lib.cells import cell_class
+from lib.results.rows import MEASURED
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import check_task, task_draws, task_module
 from lib.training.fit import Recipe
-from lib.training.job import Architecture, Job
-from lib.training.model import HEADS, READS, Dropout
+from lib.training.job import Job
+from lib.training.model import Network
 from lib.training.objectives import WEIGHTS
 
-MEASURES = (
-    "gains",
-    "time_steps",
-    "adjoint_norms",
-    "adjoint_curve",
-    "singular_values",
-    "trajectories",
-    "penalty",
-)
 _NAMES: tuple[str, ...] = ("run", "network", "label", "task_label", "replicates")
 """What people call a row, and how often it is trained: no part of what comes of it."""
-_INPUTS = 1000
-"""Features of a network that is built for the names of its parameters: more than any rank of its weights."""
 _MADE = ("task", "hyper_parameters", "start_settings")
 LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
@@ -52,7 +40,7 @@ _VARIABLES = ("time_steps",)
 """Settings of tasks that are variables of every dataset."""
 
 
-class Row(Job, Recipe, Dropout):
+class Row(Job, Network, Recipe):
     """What is trained on what, and how.
 
     `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
@@ -68,28 +56,18 @@ class Row(Job, Recipe, Dropout):
     label: str
     task_label: str
     task: dict[str, Any]
-    cell: Architecture
-    width: Positive
-    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
-    start: str = "text"
-    start_settings: dict[str, Any] = Field(default_factory=dict)
-    head: Literal[tuple(HEADS)] = "library"
-    read: Literal[("", *READS)] = ""
-    embedding_width: Size = 0
-    train_initial_state: bool = False
     records: Positive
     first_record: bool = False
     batch_size: Positive
     objective: Literal[tuple(WEIGHTS)] = "plain"
     kappa: Weight | None = None
     orthogonality: Weight | None = None
-    frozen: tuple[str, ...] = ()
     stop_below: Weight = 0.0
     metric: Literal["", "squared error"] = ""
     probe_size: Size = 0
     test_draws: Size = 0
     validation_draws: Size = 0
-    measures: tuple[Literal[MEASURES], ...] = ()
+    measures: tuple[Literal[tuple(MEASURED)], ...] = ()
     measure_size: Size = 8
     stretch: Size = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -110,22 +88,10 @@ class Row(Job, Recipe, Dropout):
             )
         if task_draws(self.task) and self.epochs:
             raise ValueError(f"{self.task['task']} draws its sequences without end; give steps")
-        for pattern in (*self.frozen, *(group.names for group in self.groups)):
-            if not fnmatch.filter(names := self._parameters(), pattern):
-                raise ValueError(f"no parameter is called {pattern!r}; expected {', '.join(names)}")
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
-
-    def _parameters(self) -> list[str]:
-        """Return the names of the network's parameters, which no data change; an embedding's too."""
-        with torch.random.fork_rng(devices=[]):
-            cell = make_cell(self.cell, _INPUTS, self.width, **self.hyper_parameters)
-        if self.train_initial_state:
-            cell.train_initial_state()
-        of_cell = [f"cell.{name}" for name, _ in cell.named_parameters()]
-        return [*of_cell, "output.weight", "output.bias", "embedding.weight"]
 
     def identity(self) -> dict[str, Any]:
         return {name: value for name, value in self.values().items() if name not in _NAMES}

@@ -17,13 +17,14 @@ from lib.probes.state_gains import state_gains
 from lib.probes.time_steps import DECADES, SCALES, counted
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks import Part, Task, make_task
+from lib.tasks import Part, Task, make_task, task_draws
 from lib.training.batches import Batches, Epochs, Fresh
-from lib.training.fit import Group, Recipe, Record, fit
+from lib.training.experiment import Experiment
+from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.limits import check_memory
 from lib.training.measure import measure
-from lib.training.model import Model, build, evaluate, pick_device, task_loss, tensors
-from lib.training.objectives import WEIGHTS, class_losses, freeze, last_states, objective, penalised
+from lib.training.model import Model, build, evaluate, likeliest, pick_device, task_loss, tensors
+from lib.training.objectives import WEIGHTS, class_losses, last_states, objective, penalised
 from lib.training.resume import Resume
 from lib.training.row import Row, coordinates
 from lib.training.seeds import seeds, torch_seed
@@ -45,7 +46,7 @@ def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray
     (initial,) = seeds(spec | {"cell": row.cell, "width": row.width}, 1)
     device = pick_device(row.device)
     with torch_seed(initial):
-        model = initial_model(row, task)
+        model = build(task, row)
         layers = getattr(model.cell, "layers", 1)
         check_memory(task, test.time_steps, row.batch_size, row.width * layers, device)
         model = model.to(device)
@@ -53,27 +54,20 @@ def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray
         batches = source(row, task, seen["train"], np.random.default_rng(order), device)
         recipe = recipe_of(row)
         total = recipe.total(batches.epoch)
-        at = [
-            total * k // row.records for k in range(0 if row.first_record else 1, row.records + 1)
-        ]
+        first = 0 if row.first_record else 1
         probe = Probe(row, task, model, parts["train"], test, device)
         before, _ = _measured(probe)
-
-        def record(trained: nn.Module) -> dict[str, float]:
-            return _scores(row, trained, task, seen) | probe.record()
-
         done = fit(
             trained,
             batches,
             recipe,
             objective(row.objective, task, getattr(row, WEIGHTS[row.objective] or "kappa") or 0.0),
             Record(
-                record,
-                at,
+                lambda trained: _scores(row, trained, task, seen) | probe.record(),
+                [total * k // row.records for k in range(first, row.records + 1)],
                 keep=_merit(row, task, seen),
-                stop=(lambda one: one["validation_loss"] < row.stop_below)
-                if row.stop_below
-                else None,
+                # Without a bound no loss is below it.
+                stop=lambda one: row.stop_below and one["validation_loss"] < row.stop_below,
             ),
             finite="gradients" if row.objective == "coadjoint" else "loss",
             resume=resume,
@@ -126,31 +120,12 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     return task, {name: part for name, part in parts.items() if part is not None}
 
 
-def initial_model(row: Row, task: Task) -> Model:
-    """Return an untrained network, drawn from torch's generator, with what the row freezes frozen."""
-    model = build(
-        task,
-        row.cell,
-        row.width,
-        hyper_parameters=row.hyper_parameters,
-        start=row.start,
-        start_settings=row.start_settings,
-        head=row.head,
-        read=row.read,
-        embedding_width=row.embedding_width,
-        train_initial_state=row.train_initial_state,
-        dropout=row,
-    )
-    freeze(model, row.frozen)
-    return model
-
-
 def source(
     row: Row, task: Task, train: Part, rng: np.random.Generator, device: torch.device
 ) -> Batches:
     """Return where a row's batches come from."""
     if task.train is None:
-        return Fresh(task.draw, row.batch_size, rng, device)
+        return Fresh(lambda: tensors(task.draw(row.batch_size, rng), device), rng)
     return Epochs(train, row.batch_size, rng, device)
 
 
@@ -202,18 +177,18 @@ def sequence_scores(
     device = next(model.parameters()).device
     was_training = model.training
     model.eval()
-    found = []
+    scores = []
     for start in range(0, len(part), batch_size):
         inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
         predicted = model(inputs)
         if task.classifies:
-            right = (predicted.argmax(-1) == targets).double()
+            each = (likeliest(predicted) == targets).double()
         else:
-            right = (predicted - targets).double().square()
-        found.append(right.flatten(1).mean(1) if right.dim() > 1 else right)
+            each = (predicted - targets).double().square()
+        scores.append(each.reshape(len(each), -1).mean(1))
     model.train(was_training)
-    scores = torch.cat(found).cpu().numpy()
-    return np.clip(scores, 0, np.finfo(np.float16).max).astype(np.float16)
+    found = torch.cat(scores).cpu().numpy()
+    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
 
 
 class Probe:
@@ -223,51 +198,70 @@ class Probe:
         self, row: Row, task: Task, model: Model, train: Part, test: Part, device: torch.device
     ) -> None:
         self._row, self._task, self._model, self._test = row, task, model, test
-        self._train = tensors(train.take(slice(row.measure_size or None)), device)
-        self._tested = tensors(test.take(slice(row.measure_size or None)), device)
+        measured = slice(row.measure_size or None)
+        self._trained_on = tensors(train.take(measured), device)
+        self._tested = tensors(test.take(measured), device)
 
-    def _asks(self, name: str) -> bool:
-        return name in self._row.measures
+    def _asked(self, *methods: Callable[[], dict]) -> dict:
+        """Return what the methods return whose names, but for the dash, are among the row's measures."""
+        return {
+            name: value
+            for method in methods
+            if method.__name__[1:] in self._row.measures
+            for name, value in method().items()
+        }
 
     def record(self) -> dict[str, float]:
         """Return what is measured with every record."""
-        found = {}
-        if self._asks("gains"):
-            found |= self._gains(*self._train)
-        if self._asks("penalty"):
-            all_tested = tensors(self._test, self._tested[0].device)
-            found["penalty"] = penalised(self._model, *all_tested, 0.0).penalty.item()
-        return found
+        return self._asked(self._gains, self._penalty)
 
     def ends(self) -> dict[str, np.ndarray]:
         """Return what is measured before and after training."""
-        model, (inputs, targets) = self._model, self._tested
-        found = {}
-        if self._asks("time_steps"):
-            found["time_step_share"] = counted(model.cell, driven(model, self._train[0]))
-        if self._asks("adjoint_norms"):
-            norms = measure(model, self._test, batch_size=128, size=self._row.measure_size)
-            for end in ("first", "last"):
-                found[f"adjoint_norm_{end}"] = np.array(norms[f"adjoint_{end}_full"])
-        if self._asks("adjoint_curve"):
-            u = driven(model, inputs)
-            times = [max(1, round(position * len(u))) for position in POSITIONS]
-            norms = adjoint_norms(model.cell, u, self._summed_loss(targets), times=times)
-            medians = norms.readout.median(dim=1).values.tolist()
-            by_time = dict(zip(norms.times, medians, strict=True))
-            found["adjoint_curve"] = np.array([by_time[t] for t in times])
-        if self._asks("singular_values"):
-            u = driven(model, inputs)
-            parts = (0,) if self._row.cell in _COUNTING else None
-            stretch = min(self._row.stretch or len(u), len(u))
-            values = singular_values(model.cell, u, parts=parts, start=len(u) - stretch).log10()
-            found["singular_values"] = np.array([values[:, end].mean().item() for end in (0, -1)])
-        return found
+        return self._asked(
+            self._time_steps, self._adjoint_norms, self._adjoint_curve, self._singular_values
+        )
 
     def follow(self) -> dict[str, np.ndarray]:
         """Return the norms of states and adjoints of the kept network, (sequence, time)."""
-        if not self._asks("trajectories"):
-            return {}
+        return self._asked(self._trajectories)
+
+    def _gains(self) -> dict[str, float]:
+        inputs, targets = self._trained_on
+        u = driven(self._model, inputs)
+        return state_gains(self._model.cell, u, self._summed_loss(targets))
+
+    def _penalty(self) -> dict[str, float]:
+        all_tested = tensors(self._test, self._tested[0].device)
+        return {"penalty": penalised(self._model, *all_tested, 0.0).penalty.item()}
+
+    def _time_steps(self) -> dict[str, np.ndarray]:
+        u = driven(self._model, self._trained_on[0])
+        return {"time_step_share": counted(self._model.cell, u)}
+
+    def _adjoint_norms(self) -> dict[str, np.ndarray]:
+        norms = measure(self._model, self._test, batch_size=128, size=self._row.measure_size)
+        return {
+            f"adjoint_norm_{end}": np.array(norms[f"adjoint_{end}_full"])
+            for end in ("first", "last")
+        }
+
+    def _adjoint_curve(self) -> dict[str, np.ndarray]:
+        inputs, targets = self._tested
+        u = driven(self._model, inputs)
+        times = [max(1, round(position * len(u))) for position in POSITIONS]
+        norms = adjoint_norms(self._model.cell, u, self._summed_loss(targets), times=times)
+        medians = norms.readout.median(dim=1).values.tolist()
+        by_time = dict(zip(norms.times, medians, strict=True))
+        return {"adjoint_curve": np.array([by_time[t] for t in times])}
+
+    def _singular_values(self) -> dict[str, np.ndarray]:
+        u = driven(self._model, self._tested[0])
+        parts = (0,) if self._row.cell in _COUNTING else None
+        start = max(0, len(u) - (self._row.stretch or len(u)))
+        values = singular_values(self._model.cell, u, parts=parts, start=start).log10()
+        return {"singular_values": np.array([values[:, end].mean().item() for end in (0, -1)])}
+
+    def _trajectories(self) -> dict[str, np.ndarray]:
         inputs, labels = self._tested
         model = copy.deepcopy(self._model).double().requires_grad_(False)
         u = model.drive(inputs.double())
@@ -277,11 +271,6 @@ class Probe:
             "state_norm": states.norm(dim=2).T.numpy(),
             "adjoint_norm": adjoints.readout.T.numpy(),
         }
-
-    def _gains(self, inputs: Tensor, targets: Tensor) -> dict[str, float]:
-        return state_gains(
-            self._model.cell, driven(self._model, inputs), self._summed_loss(targets)
-        )
 
     def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
         output = copy.deepcopy(self._model.output).double().requires_grad_(False)
@@ -297,6 +286,43 @@ def driven(model: Model, inputs: Tensor) -> Tensor:
     found = model.eval().drive(inputs)
     model.train(was_training)
     return found
+
+
+def check_network(row: Row) -> None:
+    """Build a row's network as PyTorch's shapes alone, for inputs as its task draws them, or else as many as the state has numbers.
+
+    Raises
+    ------
+    ValueError
+        What cannot be built, or what of it cannot be trained.
+    """
+    if task_draws(row.task):
+        task = make_task(row.task, None, np.random.default_rng(0))
+    else:
+        tokens, every = row.embedding_width > 0, row.read == "every"
+        part = Part(
+            np.zeros((1, 1) if tokens else (1, 1, row.width), int if tokens else np.float32),
+            np.zeros((1, 1) if every else 1, int),
+        )
+        task = Task(
+            name=row.task["task"],
+            kind="tokens" if tokens else "series",
+            target="steps" if every else "class",
+            outputs=2,
+            vocabulary_size=1,
+            train=part,
+        )
+    try:
+        with torch.device("meta"):
+            model = build(task, row)
+    except RuntimeError:  # weights whose start looks at their values
+        with torch_seed(np.random.SeedSequence(0)):
+            model = build(task, row)
+    shape = getattr(getattr(model.cell, "W", None), "shape", ())
+    if row.objective == "orthogonal" and shape != (row.width, row.width):
+        raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
+    reservoir = "cell.*" in row.frozen
+    grouped(model.output if reservoir else model, recipe_of(row))
 
 
 def _measured(probe: Probe) -> tuple[dict[str, np.ndarray], bool]:
@@ -319,49 +345,44 @@ def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -
     }
 
 
-def dataset(
-    profile: str, settings: dict, rows: Sequence[Row], results: Sequence[Mapping[str, np.ndarray]]
-) -> xr.Dataset:
-    """Return the results of a group, of each replicate of each row in this order, as one dataset of `lib.results.rows`."""
-    found = dict(zip([(r.run, k) for r in rows for k in range(r.replicates)], results, strict=True))
-    measures = [name for name in MEASURED if any(name in row.measures for row in rows)]
-    form = schema(measures)
-
+def _levels(rows: Sequence[Row], results: Sequence[Mapping]) -> dict[str, list]:
     def longest(name: str, axis: int = 0) -> list[int]:
         sizes = [one[name].shape[axis] for one in results if name in one]
         return list(range(max(sizes, default=1)))
 
-    ds = form.empty(
-        {
-            "run": [row.run for row in rows],
-            "replicate": list(range(max(row.replicates for row in rows))),
-            "record": longest("step"),
-            "stage": list(STAGES),
-            "scale": list(range(SCALES)),
-            "decade": DECADES[:-1].tolist(),
-            "position": list(POSITIONS),
-            "end": list(ENDS),
-            "sequence": longest("state_norm"),
-            "time": [t + 1 for t in longest("state_norm", 1)],
-            "test_sequence": longest("sequence_score"),
-        },
-        profile=profile,
-        settings=settings,
-    )
-    for i, row in enumerate(rows):
-        said = {
-            "network": row.network,
-            "label": row.label,
-            "task": row.task_label,
-            "task_settings": json.dumps(row.task, sort_keys=True),
-            "architecture": row.cell,
-            "width": row.width,
-            "learning_rate": row.learning_rate,
-        }
-        for name, value in said.items():
-            ds[name].values[i] = value
-        for k in range(row.replicates):
-            for name, values in found[row.run, k].items():
-                at = (i,) if ds[name].dims == ("run",) else (i, k)
-                ds[name].values[(*at, *(slice(size) for size in np.shape(values)))] = values
-    return form.validate(ds.assign_coords(factors(coordinates(rows))))
+    return {
+        "record": longest("step"),
+        "stage": list(STAGES),
+        "scale": list(range(SCALES)),
+        "decade": DECADES[:-1].tolist(),
+        "position": list(POSITIONS),
+        "end": list(ENDS),
+        "sequence": longest("state_norm"),
+        "time": [t + 1 for t in longest("state_norm", 1)],
+        "test_sequence": longest("sequence_score"),
+    }
+
+
+def _described(ds: xr.Dataset, rows: Sequence[Row], results: Sequence[Mapping]) -> xr.Dataset:
+    """Add what the rows say of themselves, their factors as coordinates."""
+    said = {
+        "network": [row.network for row in rows],
+        "label": [row.label for row in rows],
+        "task": [row.task_label for row in rows],
+        "task_settings": [json.dumps(row.task, sort_keys=True) for row in rows],
+        "architecture": [row.cell for row in rows],
+        "width": [row.width for row in rows],
+        "learning_rate": [row.learning_rate for row in rows],
+    }
+    for name, values in said.items():
+        ds[name].values[:] = values
+    return ds.assign_coords(factors(coordinates(rows)))
+
+
+ROWS = Experiment(
+    name="trainings",
+    run=run,
+    schema=lambda rows: schema([m for m in MEASURED if any(m in row.measures for row in rows)]),
+    levels=_levels,
+    finish=_described,
+)

@@ -54,13 +54,9 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
 
     Parameters
     ----------
-    scheduler
-        ``local``, or an address such as ``tcp://host:8786``, or ``tls://host:8786`` with the certificates that Dask's
-        configuration names. Local processes speak TLS with certificates made for them alone (0.1 s), so that no other user of the
-        machine reaches them.
-    workers
-        Local processes, each single-threaded; 0 means one per core, which on a CPU trains faster than threads or
-        ensembles do (`run_jobs` asks for one where networks share a GPU).
+    scheduler, workers
+        As of `lib.run.params.Jobs`. Local processes are single-threaded, one per core trains faster than threads or ensembles on a
+        CPU; they speak TLS with certificates made for them alone (0.1 s), so that no other user of the machine reaches them.
 
     Raises
     ------

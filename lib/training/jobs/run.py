@@ -1,7 +1,6 @@
 """Run the jobs that have no shard yet, on Dask."""
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -26,10 +25,6 @@ PACKAGES = ("torch", "numba")
 """Their versions change last digits, and so name the shards."""
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
-_WALL = "seconds"
-"""Beside them until the shard is written: how long it took."""
-
-
 _RUNNER = ("lib/run/", "lib/training/jobs/")
 """Code that runs jobs and is no part of what comes of them."""
 
@@ -132,7 +127,8 @@ class _Job:
     name: dict
     shard: Path
     result: dict[str, np.ndarray] | None
-    found: bool
+    trained: bool = False
+    """Whether it ran in this call."""
 
     @property
     def diverged(self) -> int:
@@ -141,6 +137,14 @@ class _Job:
     @property
     def seconds(self) -> float:
         return float(self.result.get(SECONDS, 0.0))
+
+    def keep(self, result: Arrays, cache: Path, progress: Progress) -> None:
+        """Write the shard, after which the state is not needed any more."""
+        self.result = {key: np.asarray(value) for key, value in result.items()}
+        self.trained = True
+        write_shard(cache, self.name, self.result)
+        _resume(cache, self.name, "").forget()
+        progress.done(self.group, self.work.size, self.seconds, self.diverged)
 
 
 def run_jobs(
@@ -157,13 +161,6 @@ def run_jobs(
         Folder of the shards, of the states of unfinished jobs, and of what each group cost (`cost_path`); created if needed.
     where
         The scheduler and the number of workers.
-
-    Returns
-    -------
-    dict
-        For each group, in the order of `groups`, its `Trained`: ``run_jobs({"a": jobs}, cache, where)["a"].results[i]`` are the arrays
-        of ``jobs[i]``, and ``{name: (one.trained, one.diverged, one.resumed, one.core_seconds) for name, one in found.items()}``
-        is the table of a study.
 
     Raises
     ------
@@ -190,14 +187,15 @@ def run_jobs(
             name = one.name()
             shard = shard_path(cache, name)
             if shard not in jobs:
-                result = read_shard(cache, name)
-                jobs[shard] = _Job(one, group, name, shard, result, found=result is not None)
+                jobs[shard] = _Job(one, group, name, shard, read_shard(cache, name))
             asked[group].append(jobs[shard])
     progress = Progress()
+    missing = [job for job in jobs.values() if job.result is None]
     for job in jobs.values():
-        progress.add(job.group, job.work.size, job.seconds if job.found else None)
+        done = None if job.result is None else job.seconds
+        progress.add(job.group, job.work.size, done)
     progress.begin()
-    if missing := [job for job in jobs.values() if not job.found]:
+    if missing:
         _train(missing, cache, where, progress)
     return {group: _counted(cache, group, members) for group, members in asked.items()}
 
@@ -210,13 +208,11 @@ def cost_path(cache: Path, group: str) -> Path:
 def _counted(cache: Path, group: str, asked: Sequence[_Job]) -> Trained:
     """Write down what a group's jobs took, and return their results without it."""
     different = list(dict.fromkeys(asked))
+    beside = (SECONDS, RESUMED)
     trained = Trained(
-        results=[
-            {key: part for key, part in job.result.items() if key not in (SECONDS, RESUMED)}
-            for job in asked
-        ],
+        results=[{k: v for k, v in job.result.items() if k not in beside} for job in asked],
         jobs=len(different),
-        trained=sum(not job.found for job in different),
+        trained=sum(job.trained for job in different),
         diverged=sum(job.diverged for job in different),
         resumed=sum(bool(job.result.get(RESUMED)) for job in different),
         core_seconds=round(sum(job.seconds for job in different), 2),
@@ -255,7 +251,7 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
                 continue
             for job, result in zip(call, results, strict=True):
                 if result is not None:
-                    _keep(job, result, cache, progress)
+                    job.keep(result, cache, progress)
             if done := [job for job in call if job.result is not None]:
                 progress.report(_title(done), _workers(client))
             if left := [job for job in call if job.result is None]:
@@ -273,14 +269,6 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
         raise JobError(
             f"{len(failed)} of {len(missing)} jobs failed, the others are kept; the first was {failed[0]}"
         )
-
-
-def _keep(job: _Job, result: Arrays, cache: Path, progress: Progress) -> None:
-    job.result = {key: np.asarray(value) for key, value in result.items()}
-    seconds = float(job.result.pop(_WALL))
-    write_shard(cache, job.name, job.result)
-    _resume(cache, job.name, "").forget()
-    progress.done(job.group, job.work.size, seconds, job.diverged)
 
 
 def _workers(client: Client) -> int:
@@ -330,7 +318,6 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    began = time.monotonic()
     resumes = [
         _resume(cache, name, job.title, len(call)) for job, name in zip(call, names, strict=True)
     ]
@@ -340,11 +327,10 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
         found = [call[0].run(*call[0].arguments, resumes[0])]
     if all(isinstance(one, Exception) for one in found):
         raise found[0]
-    wall = (time.monotonic() - began) / len(call)
     return [
         None
         if isinstance(one, Exception)
-        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed, _WALL: wall}
+        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
         for one, resume in zip(found, resumes, strict=True)
     ]
 
