@@ -62,8 +62,7 @@ def launch_in(order, left_out):
         name, number = left_out
         tree, _ = parsed(run, number if run.__name__ == name else None)
         values = [p.reshape(-1).numpy() if isinstance(p, Tensor) else p for p in arguments]
-        real = str(_cuda.dtype_of(arguments)).removeprefix("torch.")
-        real = getattr(np, real)
+        real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))
         for block in range(blocks):
             # What no thread has written is no number.
             memory = np.full(shared // real().itemsize, np.nan, real)

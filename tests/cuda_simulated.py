@@ -11,6 +11,7 @@ import torch
 
 from lib import kernels
 from lib.bench import Ledger, Workload, figure_1, wall
+from lib.bench.parity import random_case
 from lib.cells import make_cell
 from lib.kernels import _cuda, _registry
 from tests.engines import (
@@ -18,10 +19,9 @@ from tests.engines import (
     VARIANTS,
     assert_bad_numbers_spread,
     assert_engine_agrees,
-    assert_frozen_weights_get_no_gradient,
+    assert_it_differentiates_once_and_what_is_asked,
     assert_masks_are_those_of_the_reference,
-    assert_second_derivative_is_refused,
-    random_case,
+    irnn_whose_sequences_stand_at_different_rounds,
 )
 
 assert _cuda.SIMULATED
@@ -65,15 +65,7 @@ def test_variants_equal_the_reference(name, variant, T):
 
 
 def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done():
-    cell, u, (h, _) = random_case("irnn", 4, 3, 3, train_eta="time", length=8, inner_steps=2)
-    with torch.no_grad():
-        cell.eta.uniform_(0, 0.5)
-    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone().requires_grad_()
-    assert_agrees((cell, u, (h, done)))
-
-
-def test_sru_whose_highway_carries_the_input_itself():
-    assert_agrees(random_case("sru", 9, 2, 4, inputs=4, layers=2))
+    assert_agrees(irnn_whose_sequences_stand_at_different_rounds(inner_steps=2))
 
 
 def test_dropout_uses_the_masks_of_the_reference():
@@ -115,13 +107,8 @@ def test_bad_numbers_spread_as_in_the_reference(name, bad):
 
 
 @pytest.mark.parametrize("name", CHAINS + DENSE)
-def test_frozen_weights_get_no_gradient(name):
-    assert_frozen_weights_get_no_gradient(random_case(name, 4, 2, 3), "numba-cuda")
-
-
-@pytest.mark.parametrize("name", CHAINS + DENSE)
-def test_second_derivative_is_refused(name):
-    assert_second_derivative_is_refused(random_case(name, 3, 2, 4), "numba-cuda")
+def test_a_kernel_differentiates_once_and_what_is_asked(name):
+    assert_it_differentiates_once_and_what_is_asked(name, "numba-cuda")
 
 
 def a_call(name="indrnn", **changed):
@@ -131,28 +118,19 @@ def a_call(name="indrnn", **changed):
     return kernels.select(name, "numba-cuda", parts["u"])(weights, parts["state"], parts["u"])
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"u": torch.zeros(4, 5, 3)}, "expected an input of 2 features"),
-        ({"u": torch.zeros(0, 5, 2)}, "no size of 0"),
-        ({"u": torch.zeros(4, 5)}, "expected an input .time, batch, input."),
-        ({"state": (torch.zeros(4, 3),)}, "expected states .batch, hidden. with batch=5"),
-        ({"state": (torch.zeros(5, 4),)}, "expected states .batch, hidden. with hidden=3"),
-        (
-            {"u": torch.zeros(4, 5, 2, dtype=torch.float16)},
-            "it takes torch.float32 or torch.float64",
-        ),
-        (
-            {"state": (torch.zeros(5, 3).double(),)},
-            "expected weights and states of torch.float32",
-        ),
-        (
-            {"state": (torch.zeros(5, 3, device="meta"),)},
-            "expected weights and states of torch.float32 on cpu",
-        ),
-    ],
-)
+BAD = [
+    ({"u": torch.zeros(4, 5, 3)}, "expected an input of 2 features"),
+    ({"u": torch.zeros(0, 5, 2)}, "no size of 0"),
+    ({"u": torch.zeros(4, 5)}, "expected an input .time, batch, input."),
+    ({"state": (torch.zeros(4, 3),)}, "expected states .batch, hidden. with batch=5"),
+    ({"state": (torch.zeros(5, 4),)}, "expected states .batch, hidden. with hidden=3"),
+    ({"u": torch.zeros(4, 5, 2, dtype=torch.float16)}, "it takes torch.float32 or torch.float64"),
+    ({"state": (torch.zeros(5, 3).double(),)}, "expected weights and states of torch.float32"),
+    ({"state": (torch.zeros(5, 3, device="meta"),)}, "of torch.float32 on cpu"),
+]
+
+
+@pytest.mark.parametrize(("changed", "told"), BAD)
 @pytest.mark.parametrize("name", ["indrnn", "rnn"])
 def test_bad_input_is_refused_in_a_sentence(name, changed, told):
     assert a_call(name)[0].shape == (4, 5, 3)
@@ -169,9 +147,7 @@ def test_a_hidden_size_beyond_the_shared_memory_is_refused():
 
 def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
     def no_room(*_):
-        raise torch.OutOfMemoryError(
-            "CUDA out of memory.\nTried to allocate 9 GiB, and much more text."
-        )
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB, and more.")
 
     monkeypatch.setattr(torch.nn.functional, "linear", no_room)
     with pytest.raises(torch.OutOfMemoryError, match="indrnn needs several arrays") as refusal:

@@ -6,21 +6,6 @@ import torch
 from lib import kernels
 from lib.bench.parity import deviations, device_of, doubled, everything, moved, random_case
 
-__all__ = [
-    "TOLERANCE",
-    "VARIANTS",
-    "assert_bad_numbers_spread",
-    "assert_engine_agrees",
-    "assert_frozen_weights_get_no_gradient",
-    "assert_masks_are_those_of_the_reference",
-    "assert_second_derivative_is_refused",
-    "by_engine",
-    "deviations",
-    "everything",
-    "moved",
-    "random_case",
-]
-
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 # Some recurrences amplify rounding: an engine may lose this many times what the reference loses in the same type.
@@ -48,6 +33,7 @@ VARIANTS = [
     ("lem", {"clip": 0.6, "dt": 1.7}),
     ("lem", {"single_scale": True, "dt": 0.3}),
     ("sru", {"layers": 3, "highway_bias": -1.0}),
+    ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
     ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
     ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
     ("unicornn", {"backward": "recovered"}),
@@ -85,6 +71,15 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"
 
 
+def irnn_whose_sequences_stand_at_different_rounds(**variant):
+    """Return a case whose step sizes depend on the rounds that each sequence has done."""
+    cell, u, (h, _) = random_case("irnn", 5, 3, 5, train_eta="time", length=8, **variant)
+    with torch.no_grad():
+        cell.eta.uniform_(0, 0.5)
+    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone()
+    return cell, u, (h, done.requires_grad_())
+
+
 def assert_bad_numbers_spread(case, engine, bad):
     """Hold an engine to the reference where the input has a bad number: it arrives in the same places."""
     cell, u, state = case
@@ -97,23 +92,19 @@ def assert_bad_numbers_spread(case, engine, bad):
         assert torch.equal(found.isinf(), truth.isinf())
 
 
-def assert_frozen_weights_get_no_gradient(case, engine):
-    """Weights that are not trained get no gradient, and the input gets the one it would have."""
-    cell, u, state = case
+def assert_it_differentiates_once_and_what_is_asked(name, engine):
+    """Frozen weights get no gradient and the input the same; a derivative of the gradient is refused."""
+    cell, u, state = random_case(name, 4, 2, 3)
     expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
-    cell.requires_grad_(False)
-    cell(u, state, engine=engine)[0].sum().backward()
-    assert all(parameter.grad is None for parameter in cell.parameters())
-    torch.testing.assert_close(u.grad, expected)
-
-
-def assert_second_derivative_is_refused(case, engine):
-    """An engine refuses a derivative of its gradient, which it does not know."""
-    cell, u, state = case
     outputs, _ = cell(u, state, engine=engine)
     (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
     with pytest.raises(RuntimeError, match="twice"):
         gradient.sum().backward()
+    u.grad = None
+    cell.requires_grad_(False)
+    cell(u, state, engine=engine)[0].sum().backward()
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(u.grad, expected)
 
 
 def assert_masks_are_those_of_the_reference(case, engine):

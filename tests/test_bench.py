@@ -3,17 +3,8 @@
 import pytest
 
 from lib.bench import coadjoint, figure_1
-from lib.bench.race import (
-    COLUMNS,
-    MEASUREMENT,
-    MEDIAN,
-    Ledger,
-    Workload,
-    engines_on,
-    race,
-    read_rows,
-    wall,
-)
+from lib.bench.counts import PROBES, TRAINING, count
+from lib.bench.race import COLUMNS, Ledger, Workload, engines_on, race, read_rows, wall
 
 
 def entrant(*milliseconds):
@@ -104,22 +95,8 @@ def test_a_timer_counts_milliseconds_of_its_clock():
 # ---------------------------------------------------------------------------------- what is timed
 
 
-def medians(rows):
-    return {(row["what"], row["baseline"]): row for row in rows if row["quantity"] == MEDIAN}
-
-
 def test_engines_of_another_device_are_not_timed():
     assert engines_on("rnn") == ["reference", "numba-cpu", "library"]
-
-
-def test_every_method_is_timed_beside_every_baseline():
-    ledger = Ledger()
-    found = coadjoint.bench_coadjoint(Workload(2, 3, 4), ledger, rounds=2)
-    assert set(medians(found)) == {
-        (method, baseline) for method in coadjoint.METHODS for baseline in coadjoint.BASELINES
-    }
-    single = [row for row in ledger.rows if row["quantity"] == MEASUREMENT]
-    assert len(single) == 2 * len(coadjoint.METHODS)
 
 
 def test_every_network_of_figure_1_is_timed():
@@ -128,3 +105,22 @@ def test_every_network_of_figure_1_is_timed():
     assert {row["what"].split(", ")[0] for row in found} == {figure_1.BASELINE, *figure_1.LAYERS}
     assert "unicornn, numba-cpu, 2 layer(s)" in {row["what"] for row in found}
     assert not [row for row in ledger.rows if row["failure"]]
+
+
+@pytest.mark.parametrize("method", coadjoint.METHODS)
+def test_a_training_step_computes_finite_gradients(method):
+    step = coadjoint.training_step(method, Workload(batch=3, time_steps=4, hidden=5, inputs=2))
+    gradients = step()
+    assert len(gradients) >= 5  # W, R, b of the cell, or the layer's four, and the output's two
+    assert all(gradient.isfinite().all() for gradient in gradients.values())
+
+
+def test_products_of_a_step_are_those_counted_by_hand():
+    d, p, batch = 16, 3, 32
+    found = count("rnn", d, p, TRAINING, batch)
+    # W x forward, its two products back; R u forward and the gradient of R: 2 operations each.
+    assert found.flop == 2 * batch * (3 * d * d + 2 * d * p)
+    assert found.products == 5
+    # The probe computes the state twice and pulls one vector back.
+    probe = count("rnn", d, p, PROBES, batch)
+    assert probe.flop == pytest.approx(2 * batch * (3 * d * d + 2 * d * p), rel=0.01)

@@ -19,14 +19,8 @@ from lib.training import experiment, together
 from lib.training.model import Model
 from lib.training.profile import ROWS
 
-WAITS = {
-    "_local_scalar_dense",
-    "equal",
-    "nonzero",
-    "masked_select",
-    "unique_dim",
-    "linalg_matrix_exp",
-}
+WAITS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim"}
+WAITS |= {"linalg_matrix_exp"}
 """Operators that make the host wait for the device, or read its memory."""
 TELLING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 """What PyTorch says itself of operators whose results, or whose shapes, the host must wait for."""
@@ -80,24 +74,21 @@ def host_reads(cell, run):
     return reads.found
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
-)
-def test_a_pass_of_the_gpu_kernels_asks_for_no_value(name, no_launches):
+PASSES = [
+    *((name, engine) for name in cell_names() for engine in kernels.engine_names(name)[1:]),
+    *((name, "reference") for name in sorted(set(cell_names()) - MAPPED)),
+]
+
+
+@pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
+def test_a_pass_asks_for_no_value(name, engine, no_launches):
     cell = make_cell(name, 2, 5).to("meta")
-    assert host_reads(cell, _registry._ENGINES[name, "numba-cuda"].run) == []
 
+    def reference(_, state, u):
+        return cell.run(u, state, engine="reference")
 
-@pytest.mark.parametrize("name", sorted(set(cell_names()) - MAPPED))
-def test_a_pass_of_the_reference_asks_for_no_value(name):
-    cell = make_cell(name, 2, 5).to("meta")
-    assert host_reads(cell, lambda *case: cell.run(case[2], case[1], engine="reference")) == []
-
-
-@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
-def test_a_pass_of_the_library_asks_for_no_value(name):
-    cell = make_cell(name, 2, 5).to("meta")
-    assert host_reads(cell, _registry._ENGINES[name, "library"].run) == []
+    run = reference if engine == "reference" else _registry._ENGINES[name, engine].run
+    assert host_reads(cell, run) == []
 
 
 def test_cudnn_keeps_the_digits_of_float32():

@@ -17,22 +17,13 @@ import pytest
 from lib.paths import ROOT
 
 
-def pytest_on(*names, environment=None):
+def pytest_on(*names, **environment):
     """Run the tests in files of this folder; return the exit status and what was printed."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-p",
-        "no:cacheprovider",
-        *(f"tests/{name}" for name in names),
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        command,
+        [*command, *(f"tests/{name}" for name in names)],
         cwd=ROOT,
-        env=os.environ | (environment or {}),
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=False,
@@ -43,8 +34,7 @@ def pytest_on(*names, environment=None):
 
 @pytest.mark.slow
 def test_kernels_in_the_simulator():
-    files = "cuda_simulated.py", "cuda_schedules.py"
-    status, told = pytest_on(*files, environment={"NUMBA_ENABLE_CUDASIM": "1"})
+    status, told = pytest_on("cuda_simulated.py", "cuda_schedules.py", NUMBA_ENABLE_CUDASIM="1")
     assert status == 0, told
     assert "skipped" not in told.splitlines()[-1], told
 

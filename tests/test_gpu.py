@@ -14,20 +14,15 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib import kernels
-from lib.bench.bill import count
+from lib.bench.counts import count
 from lib.bench.figure_1 import capture
 from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import slices
+from lib.bench.parity import moved, random_case
 from lib.bench.race import Ledger, Workload, read_rows, wall
 from lib.cells import cell_names
 from lib.paths import ROOT
-from tests.engines import (
-    TOLERANCE,
-    assert_bad_numbers_spread,
-    assert_engine_agrees,
-    moved,
-    random_case,
-)
+from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_agrees
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 ENGINE, SIZES = "numba-cuda", (40, 5, 33)
@@ -51,11 +46,6 @@ def assert_close(found, expected):
     for one, two in zip(found, expected, strict=True):
         scale = max(two.abs().max().item(), 1e-30)
         assert (one - two).abs().max().item() / scale < TOLERANCE[torch.float32]
-
-
-def test_every_cell_with_gpu_kernels_is_known_here():
-    assert {"antisymmetric", "cornn", "exponential", "indrnn", "irnn", "lem"} <= set(CELLS)
-    assert {"lipschitz", "rnn", "sru", "unicornn"} <= set(CELLS)
 
 
 @pytest.mark.gpu
@@ -196,11 +186,6 @@ def test_the_tests_on_a_gpu_need_no_more_than_the_box_has(not_on_a_box):
     )
     assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: none is left without a GPU
     assert "error" not in done.stdout.lower(), done.stdout
-
-
-def test_what_is_missing_on_a_box_is_part_of_all_requirements():
-    everything = packages_in("requirements.in") | packages_in("requirements-gpu.in")
-    assert packages_in("requirements-box.in") - everything == {"nvidia-nvvm"}
 
 
 def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):

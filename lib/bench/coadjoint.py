@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from lib.bench.race import Ledger, Workload, race, wall
+from lib.bench.race import Workload
 from lib.cells import make_cell
 from lib.paths import ROOT
 from lib.probes.coadjoint.loss import coadjoint_loss
@@ -28,8 +28,6 @@ METHODS = {
     ),
 }
 """Ways to the gradient of one mini-batch: the first two without, the others with the penalty (2.20)."""
-
-BASELINES = ("backpropagation", "backpropagation, nn.RNN")
 
 _CLASSES = 10
 _PROCESS = Path("/proc/self")
@@ -58,12 +56,6 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, tor
         return {name: part.grad for name, part in named if part.grad is not None}
 
     return step
-
-
-def bench_coadjoint(workload: Workload, ledger: Ledger, *, rounds: int) -> list[dict]:
-    """Time one training step of every method beside the two ways of backpropagation; rows of `race`."""
-    entrants = {name: wall(training_step(name, workload)) for name in METHODS}
-    return race(entrants, ledger, size=workload, rounds=rounds, baselines=BASELINES)
 
 
 def peak_arrays(method: str, workload: Workload) -> float:

@@ -1,4 +1,4 @@
-# Time lmer on columns that lib/bench/statistics.py wrote: Rscript lme4.R FOLDER FORMULA ROWS
+# Time lmer on columns that notebook 81 wrote: Rscript lme4.R FOLDER FORMULA ROWS
 #
 # Every column is a file of doubles; levels.txt names the levels of those that are factors, their reference first.
 # Prints the processor time of the fit, without reading, and the estimates as JSON.

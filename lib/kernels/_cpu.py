@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from types import FunctionType
 
 import numba
 import numpy as np
@@ -30,6 +31,7 @@ from numba.extending import overload
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from lib.kernels._registry import register
 from lib.paths import CACHE
 
 # The products of a kernel are small: a second thread of BLAS costs more than it brings, on a busy machine tens of times
@@ -58,13 +60,24 @@ PARALLEL_FROM = 500_000
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
-def kernel(function: Callable) -> Callable:
-    """Compile `function` at its first call and keep the machine code in the cache folder.
+def engine(*cells: str, **more) -> Callable:
+    """Return a decorator that registers a function as the engine ``numba-cpu`` of `cells`, for float32 and float64."""
+    return register(
+        "numba-cpu", *cells, devices=("cpu",), dtypes=(torch.float32, torch.float64), **more
+    )
+
+
+def kernel(function: Callable, **names: int) -> Callable:
+    """Compile `function`, in whose text `names` mean what is given, at its first call and keep the machine code in the cache folder.
 
     Numba recompiles when the file of a kernel changes, but not when a function that it inlined does: the
-    folder is named after the text of this file.
+    folder is named after the text of this file, and after `names`.
     """
-    version = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    text = Path(__file__).read_bytes() + "".join(f"{k}={v}" for k, v in names.items()).encode()
+    version = hashlib.sha256(text).hexdigest()[:16]
+    if names:
+        known = function.__globals__ | names
+        function = FunctionType(function.__code__, known, function.__name__)
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(Path(before or CACHE / "numba") / version)
     try:
@@ -227,34 +240,30 @@ def _sigmoid(x):
 RELU, TANH, SIGMOID = range(3)
 PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
 """The activations that a cell may choose, by the number that the kernels know them by."""
+phi = RELU
+"""In the text of a kernel: the activation that it is compiled for."""
+
+
+def by_phi(function: Callable) -> tuple[Callable, ...]:
+    """Make `function` a kernel for each activation: a choice within its loops would stop vectorisation."""
+    return tuple(kernel(function, phi=number) for number in PHI.values())
 
 
 @scalar
-def activate(phi, a, g):
-    """Replace a by phi(a + g), both one-dimensional."""
-    zero = a.dtype.type(0)
-    if phi == RELU:
-        for i in range(a.size):
-            b = a[i] + g[i]
-            a[i] = zero if b <= zero else b  # not max: NaN must pass
-    elif phi == TANH:
-        for i in range(a.size):
-            a[i] = tanh(a[i] + g[i])
-    else:
-        for i in range(a.size):
-            a[i] = sigmoid(a[i] + g[i])
+def activate(phi, a):
+    """Return phi(a)."""
+    if phi == TANH:
+        return tanh(a)
+    if phi == SIGMOID:
+        return sigmoid(a)
+    return ZERO if a <= ZERO else a  # not max: NaN must pass
 
 
 @scalar
 def times_slope(phi, delta, y):
-    """Multiply delta by the slope of phi where its value is y, both one-dimensional."""
-    zero, one = y.dtype.type(0), y.dtype.type(1)
-    if phi == RELU:
-        for i in range(y.size):
-            delta[i] = zero if y[i] <= zero else delta[i]
-    elif phi == TANH:
-        for i in range(y.size):
-            delta[i] *= one - y[i] * y[i]
-    else:
-        for i in range(y.size):
-            delta[i] *= y[i] * (one - y[i])
+    """Return delta times the slope of phi where its value is y."""
+    if phi == TANH:
+        return delta * (ONE - y * y)
+    if phi == SIGMOID:
+        return delta * (y * (ONE - y))
+    return ZERO if y <= ZERO else delta

@@ -10,7 +10,8 @@ from types import FunctionType
 import numpy as np
 from numba.core.registry import CPUDispatcher
 
-from lib.kernels._cpu import ONE, SIGMOID, TANH, ZERO
+from lib.kernels import _cpu
+from lib.kernels._cpu import ONE, ZERO
 from lib.kernels._cuda import SIMULATED, device
 
 # NumPy's functions keep the type of a scalar in the simulator, `math`'s are what the compiler knows.
@@ -36,24 +37,7 @@ def shared(scalar: CPUDispatcher) -> Callable:
     return device(FunctionType(function.__code__, names, function.__name__))
 
 
-@device
-def activate(phi, a):
-    """Return phi(a)."""
-    if phi == TANH:
-        return tanh(a)
-    if phi == SIGMOID:
-        return sigmoid(a)
-    return ZERO if a <= ZERO else a  # not max: NaN must pass
-
-
-@device
-def times_slope(phi, delta, y):
-    """Return delta times the slope of phi where its value is y."""
-    if phi == TANH:
-        return delta * (ONE - y * y)
-    if phi == SIGMOID:
-        return delta * (y * (ONE - y))
-    return ZERO if y <= ZERO else delta
+activate, times_slope = shared(_cpu.activate), shared(_cpu.times_slope)
 
 
 # A signed index could be negative, which Numba would ask each time.

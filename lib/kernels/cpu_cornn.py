@@ -26,8 +26,7 @@ Stored: y (the output), z and f. Recomputed: nothing.
 import numpy as np
 import torch
 
-from lib.kernels._cpu import ONE, kernel, scalar, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import ONE, engine, kernel, scalar, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
@@ -71,13 +70,8 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
     products = np.empty((batch, 2 * d), M.dtype)
     for n in range(len(f) - 1, -1, -1):
         for k in range(batch):
-            lambda_, mu, o_n, f_n, d_n = (
-                y_carried[k],
-                z_carried[k],
-                from_y[n, k],
-                f[n, k],
-                delta[n, k],
-            )
+            lambda_, mu = y_carried[k], z_carried[k]
+            o_n, f_n, d_n = from_y[n, k], f[n, k], delta[n, k]
             for i in range(d):
                 lambda_[i], mu[i], d_n[i] = pull_back(
                     dt, gamma, s, r, f_n[i], lambda_[i] + o_n[i], mu[i]

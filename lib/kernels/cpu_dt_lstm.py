@@ -26,8 +26,7 @@ Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh
 
 import numpy as np
 
-from lib.kernels._cpu import kernel, sigmoid, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel, sigmoid, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 

@@ -19,8 +19,7 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 
 import numpy as np
 
-from lib.kernels._cpu import ONE, ZERO, kernel, scalar
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import ONE, ZERO, engine, kernel, scalar
 from lib.kernels._recurrence import Recurrence, drive, product
 
 

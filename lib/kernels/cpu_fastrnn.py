@@ -18,25 +18,26 @@ Stored: the outputs, which exist anyway, and c_t. Recomputed: nothing.
 import numpy as np
 import torch
 
-from lib.kernels._cpu import PHI, activate, kernel, times_slope
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import PHI, activate, by_phi, engine, phi, times_slope
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
-@kernel
-def _forward(phi, alpha, beta, U, g, h0, outputs, candidates):
+@by_phi
+def _forward(alpha, beta, U, g, h0, outputs, candidates):
     previous = h0
     for t in range(len(g)):
         np.dot(previous, U.T, candidates[t])
         c, h, before = candidates[t].ravel(), outputs[t].ravel(), previous.ravel()
-        activate(phi, c, g[t].ravel())
+        g_t = g[t].ravel()
+        for i in range(h.size):
+            c[i] = activate(phi, c[i] + g_t[i])
         for i in range(h.size):
             h[i] = alpha * c[i] + beta * before[i]
         previous = outputs[t]
 
 
-@kernel
-def _backward(phi, alpha, beta, U, h0, outputs, candidates, from_outputs, carried, delta, sums):
+@by_phi
+def _backward(alpha, beta, U, h0, outputs, candidates, from_outputs, carried, delta, sums):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     back = carried.ravel()
     lambdas = np.empty_like(back)
@@ -48,8 +49,8 @@ def _backward(phi, alpha, beta, U, h0, outputs, candidates, from_outputs, carrie
             lambdas[i] = o_t[i] + back[i]
             of_alpha[i] += lambdas[i] * c[i]
             of_beta[i] += lambdas[i] * before[i]
-            delta_t[i] = alpha * lambdas[i]
-        times_slope(phi, delta_t, c)
+        for i in range(c.size):
+            delta_t[i] = times_slope(phi, alpha * lambdas[i], c[i])
         np.dot(delta[t], U, carried)
         for i in range(c.size):
             back[i] += beta * lambdas[i]
@@ -57,14 +58,14 @@ def _backward(phi, alpha, beta, U, h0, outputs, candidates, from_outputs, carrie
 
 def _states(phi, alpha, beta, U, g, h0):
     outputs, candidates = np.empty_like(g), np.empty_like(g)
-    _forward(phi, alpha[()], beta[()], U, g, h0, outputs, candidates)
+    _forward[phi](alpha[()], beta[()], U, g, h0, outputs, candidates)
     return outputs, [outputs[-1]], [candidates]
 
 
 def _gradients(phi, alpha, beta, U, h0, outputs, candidates, arrived, carried):
     delta, sums = np.empty_like(outputs), np.zeros((2, *h0.shape), h0.dtype)
     states = U, h0, outputs, candidates, arrived, carried, delta, sums
-    _backward(phi, alpha[()], beta[()], *states)
+    _backward[phi](alpha[()], beta[()], *states)
     of_alpha, of_beta = torch.from_numpy(sums.sum(axis=(1, 2)))
     return of_alpha, of_beta, product(delta, h0, outputs), delta, carried
 

@@ -18,47 +18,29 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 
 import numpy as np
 
-from lib.kernels._cpu import PHI, RELU, TANH, chains, kernel, over_chains, sigmoid, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import PHI, activate, by_phi, chains, engine, over_chains, phi, times_slope
 from lib.kernels._recurrence import Recurrence, drive
 
 
-@kernel
-def _forward(phi, w, g, h0, outputs, start, stop):
-    zero = w.dtype.type(0)
+@by_phi
+def _forward(w, g, h0, outputs, start, stop):
     w_, before = w[start:stop], h0[start:stop]
     for t in range(len(g)):
         g_t, h = g[t, start:stop], outputs[t, start:stop]
-        if phi == RELU:
-            for i in range(h.size):
-                a = w_[i] * before[i] + g_t[i]
-                h[i] = zero if a <= zero else a  # not max: NaN must pass
-        elif phi == TANH:
-            for i in range(h.size):
-                h[i] = tanh(w_[i] * before[i] + g_t[i])
-        else:
-            for i in range(h.size):
-                h[i] = sigmoid(w_[i] * before[i] + g_t[i])
+        for i in range(h.size):
+            h[i] = activate(phi, w_[i] * before[i] + g_t[i])
         before = h
 
 
-@kernel
-def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
+@by_phi
+def _backward(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
-    zero, one = w.dtype.type(0), w.dtype.type(1)
     w_, back, w_sum = w[start:stop], carried[start:stop], w_gradient[start:stop]
     for t in range(len(outputs) - 1, -1, -1):
         before = h0[start:stop] if t == 0 else outputs[t - 1, start:stop]
         h, o_t, d = outputs[t, start:stop], from_outputs[t, start:stop], delta[t, start:stop]
-        if phi == RELU:
-            for i in range(h.size):
-                d[i] = zero if h[i] <= zero else o_t[i] + back[i]
-        elif phi == TANH:
-            for i in range(h.size):
-                d[i] = (o_t[i] + back[i]) * (one - h[i] * h[i])
-        else:
-            for i in range(h.size):
-                d[i] = (o_t[i] + back[i]) * h[i] * (one - h[i])
+        for i in range(h.size):
+            d[i] = times_slope(phi, o_t[i] + back[i], h[i])
         for i in range(h.size):
             w_sum[i] += d[i] * before[i]
             back[i] = w_[i] * d[i]
@@ -67,14 +49,14 @@ def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_gradient, sta
 def _states(phi, w, g, h0):
     outputs = np.empty_like(g)
     parts = chains(w, g, h0, outputs)
-    over_chains(lambda *stretch: _forward(phi, *parts, *stretch), len(g), w.size)
+    over_chains(lambda *stretch: _forward[phi](*parts, *stretch), len(g), w.size)
     return outputs, [outputs[-1]], []
 
 
 def _gradients(phi, w, h0, outputs, arrived, carried):
     delta, of_w = np.empty_like(outputs), np.zeros_like(w)
     parts = chains(w, h0, outputs, arrived, carried, delta, of_w)
-    over_chains(lambda *stretch: _backward(phi, *parts, *stretch), len(delta), w.size)
+    over_chains(lambda *stretch: _backward[phi](*parts, *stretch), len(delta), w.size)
     return of_w, delta, carried
 
 

@@ -32,8 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import kernel, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel, tanh
 from lib.kernels._recurrence import Recurrence, drive, recurrent_gradient
 
 

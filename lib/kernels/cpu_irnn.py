@@ -27,8 +27,7 @@ Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round,
 import numpy as np
 import torch
 
-from lib.kernels._cpu import PHI, activate, kernel, scalar, times_slope
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import PHI, activate, by_phi, engine, phi, scalar, times_slope
 from lib.kernels._recurrence import Recurrence, drive
 
 
@@ -59,14 +58,15 @@ def _multiply_transposed(U, V, H, alpha, rho, inner, product):
 
 
 @scalar
-def _round(phi, twice, from_zero, alpha, sign, U, V, H, eta, r, h, factors, inner, z, g, product):
+def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     """Run the inner steps of a round, `eta` (batch, K); `factors`, `inner` and `z` keep what they pass through.
 
     The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
     """
+    twice, from_zero, alpha, sign = numbers
     zero = h.dtype.type(0)
     K, (batch, d) = len(z), h.shape
-    g_, h_, r_, product_ = g.ravel(), h.ravel(), r.ravel(), product.ravel()
+    g_, h_, r_ = g.ravel(), h.ravel(), r.ravel()
     for j in range(h_.size):
         g_[j] = zero if from_zero else h_[j]
     for i in range(K):
@@ -82,53 +82,34 @@ def _round(phi, twice, from_zero, alpha, sign, U, V, H, eta, r, h, factors, inne
                 a[j] = z_i[j] + r_[j]
             _multiply(U, V, H, alpha, factors[rows], inner[rows], z[i])
             for j in range(a.size):
-                product_[j] = zero
-            activate(phi, z_i, product_)
+                z_i[j] = activate(phi, z_i[j])
         else:
-            activate(phi, z_i, r_)
+            for j in range(h_.size):
+                z_i[j] = activate(phi, z_i[j] + r_[j])
         for k in range(batch):
             g_k, s_k, z_k, eta_k = g[k], factors[i * batch + k], z[i, k], eta[k, i]
             for j in range(d):
                 g_k[j] += eta_k * (z_k[j] - alpha * s_k[j])
 
 
-@kernel
-def _forward(phi, twice, from_zero, alpha, sign, U, V, H, eta, r, h0, outputs):
+@by_phi
+def _forward(numbers, U, V, H, eta, r, h0, outputs):
     """`eta` is (time, batch, K)."""
     K, (batch, d) = eta.shape[2], h0.shape
     factors = np.empty((2 * K * batch, d), h0.dtype)
     inner = np.empty((2 * K * batch, 0 if V is None else V.shape[1]), h0.dtype)
-    z, product = np.empty((K, batch, d), h0.dtype), np.empty_like(h0)
-    h = h0
+    z, h = np.empty((K, batch, d), h0.dtype), h0
     for t in range(len(r)):
-        numbers = (phi, twice, from_zero, alpha, sign)
-        _round(*numbers, U, V, H, eta[t], r[t], h, factors, inner, z, outputs[t], product)
+        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, outputs[t])
         h = outputs[t]
 
 
-@kernel
+@by_phi
 def _backward(
-    phi,
-    twice,
-    from_zero,
-    alpha,
-    sign,
-    U,
-    V,
-    H,
-    eta,
-    r,
-    h0,
-    outputs,
-    from_outputs,
-    carried,
-    r_gradient,
-    eta_gradient,
-    U_gradient,
-    V_gradient,
-    H_gradient,
+    numbers, U, V, H, eta, r, h0, outputs, from_outputs, carried, by_r, by_eta, by_U, by_V, by_H
 ):
     """`carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero."""
+    twice, from_zero, alpha, sign = numbers
     zero = h0.dtype.type(0)
     K, (batch, d) = eta.shape[2], h0.shape
     count = 2 * K * batch if twice else K * batch
@@ -141,26 +122,24 @@ def _backward(
     ones, sums = np.ones(d, h0.dtype), np.empty(batch, h0.dtype)
     for t in range(len(outputs) - 1, -1, -1):
         h = h0 if t == 0 else outputs[t - 1]
-        numbers = (phi, twice, from_zero, alpha, sign)
-        _round(*numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g, product)
-        gamma_, o_t, of_r = gamma.ravel(), from_outputs[t].ravel(), r_gradient[t].ravel()
+        _round(phi, numbers, U, V, H, eta[t], r[t], h, factors, inner, z, g)
+        gamma_, o_t, of_r = gamma.ravel(), from_outputs[t].ravel(), by_r[t].ravel()
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
             back[j] = of_r[j] = zero
         for i in range(K - 1, -1, -1):
             first = (K + i) * batch if twice else i * batch
             top, rows = slice(first, first + batch), slice(i * batch, (i + 1) * batch)
-            delta, rho, z_i = deltas[top].ravel(), deltas[rows].ravel(), z[i].ravel()
+            rho = deltas[rows].ravel()
             for k in range(batch):
                 gamma_k, s_k, z_k, share = gamma[k], factors[i * batch + k], z[i, k], product[k]
                 delta_k, eta_k = deltas[first + k], eta[t, k, i]
                 for j in range(d):
                     share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
-                    delta_k[j] = eta_k * gamma_k[j]
+                    delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
             np.dot(product, ones, sums)  # a product, because a loop that sums is not vectorised
             for k in range(batch):
-                eta_gradient[t, k, i] = sums[k]
-            times_slope(phi, delta, z_i)
+                by_eta[t, k, i] = sums[k]
             if twice:
                 _multiply_transposed(U, V, H, alpha, deltas[top], outer[top], deltas[rows])
             _multiply_transposed(U, V, H, alpha, deltas[rows], outer[rows], product)
@@ -176,15 +155,16 @@ def _backward(
             for j in range(back.size):
                 back[j] += gamma_[j]
         if U is not None:
-            U_gradient += np.dot(deltas[:count].T, factors[:count])
+            by_U += np.dot(deltas[:count].T, factors[:count])
         if V is not None:
-            V_gradient += np.dot(deltas[:count].T, inner[:count])
-            H_gradient += np.dot(outer[:count].T, factors[:count])
+            by_V += np.dot(deltas[:count].T, inner[:count])
+            by_H += np.dot(outer[:count].T, factors[:count])
 
 
 def _states(settings, U, V, H, eta, r, h0):
     outputs = np.empty_like(r)
-    _forward(*_numbers(settings, r), U, V, H, eta, r, h0, outputs)
+    phi, *numbers = settings
+    _forward[phi](_typed(numbers, r), U, V, H, eta, r, h0, outputs)
     return outputs, [outputs[-1]], []
 
 
@@ -192,16 +172,17 @@ def _gradients(settings, U, V, H, eta, r, h0, outputs, arrived, carried):
     of_r, of_eta = np.empty_like(r), np.empty_like(eta)
     of_matrices = [np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H)]
     arrays = U, V, H, eta, r, h0, outputs, arrived, carried, of_r, of_eta
-    _backward(*_numbers(settings, r), *arrays, *of_matrices)
+    phi, *numbers = settings
+    _backward[phi](_typed(numbers, r), *arrays, *of_matrices)
     return *of_matrices, of_eta, of_r, carried
 
 
 _IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 5, 6))
 
 
-def _numbers(settings: tuple, like: np.ndarray) -> tuple:
-    """Return phi, form and start as they are, alpha and sign in the type of `like`."""
-    *choices, alpha, sign = settings
+def _typed(numbers: list, like: np.ndarray) -> tuple:
+    """Return form and start as they are, alpha and sign in the type of `like`."""
+    *choices, alpha, sign = numbers
     return *choices, like.dtype.type(alpha), like.dtype.type(sign)
 
 

@@ -31,8 +31,7 @@ import math
 
 import numpy as np
 
-from lib.kernels._cpu import kernel, scalar, sigmoid, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
@@ -44,8 +43,9 @@ def clip(step, least, most):
 
 
 @kernel
-def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
+def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
     """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
+    dt, least, most = steps
     d = y0.shape[1]
     y_before, z_before = y0, z0
     for n in range(len(g)):
@@ -80,26 +80,10 @@ def _forward(W, W_y, dt, least, most, g, g_y, y0, z0, y, z, gates, r):
 
 
 @kernel
-def _backward(
-    W,
-    W_y,
-    dt,
-    least,
-    most,
-    y0,
-    z0,
-    y,
-    z,
-    gates,
-    r,
-    from_y,
-    y_carried,
-    z_carried,
-    delta,
-    delta_y,
-):
+def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y):
     """The carried gradients are those of the final state and become those of the initial one."""
     zero, one = W.dtype.type(0), W.dtype.type(1)
+    dt, least, most = steps
     batch, d = y0.shape
     lambdas, product = np.empty_like(y0), np.empty_like(y0)
     for n in range(len(y) - 1, -1, -1):
@@ -149,13 +133,13 @@ def _backward(
 def _states(W, W_y, steps, g, g_y, y0, z0):
     y, z, r = (np.empty_like(g_y) for _ in range(3))
     gates = np.empty_like(g)
-    _forward(W, W_y, *map(W.dtype.type, steps), g, g_y, y0, z0, y, z, gates, r)
+    _forward(W, W_y, tuple(map(W.dtype.type, steps)), g, g_y, y0, z0, y, z, gates, r)
     return y, [y[-1], z[-1]], [z, gates, r]
 
 
 def _gradients(W, W_y, steps, y0, z0, y, z, gates, r, arrived, *carried):
     delta, delta_y, steps = np.empty_like(gates), np.empty_like(y), map(W.dtype.type, steps)
-    _backward(W, W_y, *steps, y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y)
+    _backward(W, W_y, tuple(steps), y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y)
     flat = -1, y.shape[2]
     return (
         product(delta, y0, y),

@@ -19,8 +19,7 @@ Stored: the outputs and y_t, which cannot be had from the outputs without losing
 
 import numpy as np
 
-from lib.kernels._cpu import kernel, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 

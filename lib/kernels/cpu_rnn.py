@@ -19,8 +19,7 @@ Stored: the outputs, which exist anyway. Recomputed: nothing, the slope of tanh 
 
 import numpy as np
 
-from lib.kernels._cpu import kernel, tanh
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 

@@ -30,8 +30,7 @@ from collections.abc import Callable
 import numpy as np
 from torch import Tensor
 
-from lib.kernels._cpu import kernel
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import engine, kernel
 from lib.kernels._recurrence import Recurrence
 
 CHUNK_ROWS = 512

@@ -26,8 +26,7 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 
 import numpy as np
 
-from lib.kernels._cpu import ONE, chains, kernel, over_chains, scalar, sigmoid
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import ONE, chains, engine, kernel, over_chains, scalar, sigmoid
 from lib.kernels._recurrence import Recurrence, drive
 
 
@@ -54,12 +53,8 @@ def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop
     for t in range(len(h)):
         gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
         x_t, k_t = candidate[t, start:stop], highway[t, start:stop]
-        h_t, c_t, f_t, r_t = (
-            h[t, start:stop],
-            c[t, start:stop],
-            f[t, start:stop],
-            r[t, start:stop],
-        )
+        h_t, c_t = h[t, start:stop], c[t, start:stop]
+        f_t, r_t = f[t, start:stop], r[t, start:stop]
         for i in range(h_t.size):
             f_t[i], r_t[i], c_t[i] = step(v_f[i], v_r[i], gf_t[i], x_t[i], gr_t[i], before[i])
             h_t[i] = r_t[i] * c_t[i] + (ONE - r_t[i]) * k_t[i]
@@ -68,38 +63,17 @@ def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop
 
 @kernel
 def _backward(
-    v_f,
-    v_r,
-    c0,
-    candidate,
-    highway,
-    c,
-    f,
-    r,
-    from_h,
-    carried,
-    f_delta,
-    x_delta,
-    r_delta,
-    k_delta,
-    vf_gradient,
-    vr_gradient,
-    start,
-    stop,
+    v_f, v_r, c0, x, k, c, f, r, from_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
     v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
-    vf_sum, vr_sum = vf_gradient[start:stop], vr_gradient[start:stop]
+    vf_sum, vr_sum = vf_sum[start:stop], vr_sum[start:stop]
     for t in range(len(c) - 1, -1, -1):
         before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
-        x_t, k_t, o_t = (
-            candidate[t, start:stop],
-            highway[t, start:stop],
-            from_h[t, start:stop],
-        )
+        x_t, k_t, o_t = x[t, start:stop], k[t, start:stop], from_h[t, start:stop]
         c_t, f_t, r_t = c[t, start:stop], f[t, start:stop], r[t, start:stop]
-        df_t, dx_t = f_delta[t, start:stop], x_delta[t, start:stop]
-        dr_t, dk_t = r_delta[t, start:stop], k_delta[t, start:stop]
+        df_t, dx_t = df[t, start:stop], dx[t, start:stop]
+        dr_t, dk_t = dr[t, start:stop], dk[t, start:stop]
         for i in range(c_t.size):
             gates, weighed = (f_t[i], r_t[i]), (x_t[i], k_t[i])
             d_f, dx_t[i], d_r, dk_t[i], through = pull_back(

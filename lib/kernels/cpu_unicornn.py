@@ -37,16 +37,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import (
-    ONE,
-    array,
-    chains,
-    kernel,
-    over_chains,
-    scalar,
-    tanh,
-)
-from lib.kernels._cpu_engine import engine
+from lib.kernels._cpu import ONE, array, chains, engine, kernel, over_chains, scalar, tanh
 from lib.kernels._unicornn import Device, Layer, itself, run_layers
 
 

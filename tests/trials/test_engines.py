@@ -13,10 +13,6 @@ KIND = "engine calls"
 P, D = 3, 4
 REFUSED, CALLED = 200, 12
 """Trials of each cell: calls that are refused, and calls that are not."""
-OTHER_TYPES = (
-    torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64, torch.uint8,
-)  # fmt: skip
-ENGINES = ("", "numba", "numba-cuda", "cuda", "referenc", "numba-cpu-", "AUTO", "library-cuda")
 TOLERANCE = {torch.float32: 2e-4, torch.float64: 1e-9}
 
 
@@ -32,43 +28,26 @@ def _input(draw, dtype=torch.float32):
     return torch.randn(shape, generator=generator, dtype=dtype)
 
 
-def _bad_call(draw, cell, u):
-    """An input and a state of which one is wrong."""
+def _bad_calls(draw, cell, u):
+    """Inputs and states of which one is wrong."""
     T, B, _ = u.shape
     good = tuple(torch.zeros(B, D, dtype=u.dtype) for _ in range(cell.states))
     at = draw.randrange(cell.states)
-
-    def with_part(part):
-        return u, (*good[:at], part, *good[at + 1 :])
-
-    match draw.randrange(12):
-        case 0:
-            return u[draw.choice((0, ...))].reshape(-1)[: draw.randrange(1, 9)], None
-        case 1:
-            return draw.choice((u[0], u[None], u[..., None], u[0, 0, 0])), None
-        case 2:
-            return torch.zeros(T, B, draw.choice((0, 1, P - 1, P + 1, 100))), None
-        case 3:
-            return draw.choice((u[:0], u[:, :0])), None
-        case 4:
-            other = torch.float64 if u.dtype == torch.float32 else torch.float32
-            return u.to(draw.choice((*OTHER_TYPES, other))), None
-        case 5 | 6:
-            bad = u.clone()
-            for _ in range(draw.choice((1, 1, 5))):
-                bad.view(-1)[draw.randrange(u.numel())] = draw.choice((np.nan, np.inf, -np.inf))
-            return bad, None
-        case 7:
-            return u, draw.choice((good[:-1], (*good, good[0]), (good[0],) * 5))
-        case 8:
-            return with_part(torch.zeros(draw.choice((B + 1, 1 + 2 * B)), D, dtype=u.dtype))
-        case 9:
-            return with_part(torch.zeros(B, draw.choice((0, 1, D - 1, D + 1)), dtype=u.dtype))
-        case 10:
-            return with_part(good[at].to(draw.choice((torch.float16, torch.int64, torch.bool))))
-        case _:
-            turned = good[at].T if B != D else good[at][0]
-            return with_part(draw.choice((good[at][0], good[at][None], turned)))
+    bad = u.clone()
+    bad.view(-1)[draw.randrange(u.numel())] = draw.choice((np.nan, np.inf, -np.inf))
+    kinds = torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64
+    kinds += (torch.float64 if u.dtype == torch.float32 else torch.float32,)
+    shapes = [(B + 1, D), (1 + 2 * B, D), (D,), (1, B, D), *((B, d) for d in (0, 1, D - 1, D + 1))]
+    shapes += [(D, B)] if B != D else []
+    parts = [torch.zeros(shape, dtype=u.dtype) for shape in shapes]
+    parts += [good[at].to(kind) for kind in (torch.float16, torch.int64, torch.bool)]
+    return [
+        *((wrong, None) for wrong in (u.reshape(-1), u[0], u[None], u[..., None], u[0, 0, 0])),
+        *((torch.zeros(T, B, features), None) for features in (0, 1, P - 1, P + 1, 100)),
+        *((wrong, None) for wrong in (u[:0], u[:, :0], bad, *(u.to(kind) for kind in kinds))),
+        *((u, state) for state in (good[:-1], (*good, good[0]), (good[0],) * 5)),
+        *((u, (*good[:at], part, *good[at + 1 :])) for part in parts),
+    ]
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -77,52 +56,39 @@ def test_bad_calls_are_refused_by_every_engine(trials, draw, name):
     for _ in trials.some(REFUSED):
         dtype = draw.choice(list(TOLERANCE))
         cell = cells[dtype]
-        u, state = _bad_call(draw, cell, _input(draw, dtype))
-        engine = draw.choice(_engines(name))
-        parts = state and [tuple(part.shape) for part in state]
-        what = name, engine, tuple(u.shape), u.dtype, parts
+        u, state = draw.choice(_bad_calls(draw, cell, _input(draw, dtype)))
+        engine, shapes = draw.choice(_engines(name)), state and [tuple(s.shape) for s in state]
+        what = name, engine, tuple(u.shape), u.dtype, shapes
         trials.refuse(what, lambda: cell(u, state, engine=engine), ValueError)
 
 
 def test_bad_cells_and_engines_are_refused(trials, draw):
-    bad = (0, -1, True, 1.0, "3", None, 2.5, [3], np.nan)
+    sizes = (0, -1, True, 1.0, "3", None, 2.5, [3], np.nan)
+    engines = ("", "numba", "numba-cuda", "cuda", "referenc", "numba-cpu-", "AUTO", "library-cuda")
     for _ in trials.some(400):
-        name = draw.choice(cell_names())
-        match draw.randrange(4):
-            case 0:
-                sizes = draw.choice(((draw.choice(bad), D), (P, draw.choice(bad))))
-                trials.refuse((name, sizes), lambda: make_cell(name, *sizes), ValueError)
-            case 1:
-                wrong = draw.choice(("", "x", name + "x", name.upper(), f"{name} ", "../rnn"))
-                trials.refuse(wrong, lambda: make_cell(wrong, P, D), ValueError)
-            case 2:
-                key = draw.choice(("dtt", "hidden_size_", "Phi", "W", "units"))
-                trials.refuse((name, key), lambda: make_cell(name, P, D, **{key: 1}), ValueError)
-            case _:
-                engine = draw.choice(ENGINES)
-                cell, u = make_cell(name, P, D), _input(draw)
-                trials.refuse((name, engine), lambda: cell(u, engine=engine), ValueError)
+        name, size, engine = draw.choice(cell_names()), draw.choice(sizes), draw.choice(engines)
+        wrong = draw.choice(("", "x", name + "x", name.upper(), f"{name} ", "../rnn"))
+        key = draw.choice(("dtt", "hidden_size_", "Phi", "W", "units"))
+        what, call = draw.choice(
+            [
+                ((name, size), lambda: make_cell(name, size, D)),
+                ((name, P, size), lambda: make_cell(name, P, size)),
+                (wrong, lambda: make_cell(wrong, P, D)),
+                ((name, key), lambda: make_cell(name, P, D, **{key: 1})),
+                ((name, engine), lambda: make_cell(name, P, D)(_input(draw), engine=engine)),
+            ]
+        )
+        trials.refuse(what, call, ValueError)
 
 
 def _strided(draw, u):
-    """The same numbers, elsewhere in memory."""
-    match draw.randrange(6):
-        case 0:
-            return u.permute(1, 2, 0).contiguous().permute(2, 0, 1)
-        case 1:
-            return torch.stack([u, torch.full_like(u, np.nan)], dim=-1)[..., 0]
-        case 2:
-            return torch.cat([torch.full_like(u, np.nan), u, u])[len(u) : 2 * len(u)]
-        case 3:
-            wide = torch.full((*u.shape[:2], 2 * P + 1), np.nan, dtype=u.dtype)
-            wide[..., 1 : 1 + P] = u
-            return wide[..., 1 : 1 + P]
-        case 4:
-            backing = torch.full((2 * len(u), *u.shape[1:]), np.nan, dtype=u.dtype)
-            backing[::2] = u
-            return backing[::2]
-        case _:
-            return u.transpose(0, 1).contiguous().transpose(0, 1)
+    """The same numbers, elsewhere in memory and between numbers that are none."""
+    wide = torch.full((2 * len(u), u.shape[1], 2 * P + 1), np.nan, dtype=u.dtype)
+    held = draw.choice(
+        (wide[::2, :, 1 : 1 + P], wide[: len(u), :, ::2][..., :P], wide[1::2, :, -P:])
+    )
+    held.copy_(u)
+    return draw.choice((held, u.permute(1, 2, 0).contiguous().permute(2, 0, 1)))
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -138,12 +104,12 @@ def test_strides_do_not_change_what_is_computed(trials, draw, name):
         engine, held = draw.choice(_engines(name)), u if u.stride(0) == 0 else _strided(draw, u)
         before = held.clone()
 
-        def right(found):
+        def right(found, expected=expected, final=final, held=held, before=before, dtype=dtype):
             pairs = zip((found[0], *found[1]), (expected, *final), strict=True)
-            within = {"atol": TOLERANCE[dtype], "rtol": TOLERANCE[dtype]}
-            return torch.equal(held, before) and all(
-                torch.allclose(a, b, **within) for a, b in pairs
+            near = all(
+                torch.allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]) for a, b in pairs
             )
+            return near and torch.equal(held, before)
 
         call = lambda: cells[dtype](held, engine=engine)
         trials.accept((name, engine, u.shape, held.stride()), call, right)

@@ -1,7 +1,7 @@
 """A slice of the factorial experiment: what its networks cost a GPU one at a time, and many in one pass.
 
 The passes take what a step of training takes but the batches' way to the device; all are loops over time, so that one length tells the
-rate of any. The rates that follow are those that the bill (`lib.bench.bill`, notebook 85) rests on.
+rate of any. The rates that follow are those that the bill (notebook 85) rests on.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib import kernels
-from lib.bench.bill import TRAINING, count
+from lib.bench.counts import TRAINING, count
 from lib.bench.figure_1 import on_device
 from lib.bench.race import Ledger, Timer, Workload, race, wall
 from lib.cells import make_cell
