@@ -102,14 +102,19 @@ def _question(command: str, stage: str) -> str:
     return command[2:].strip()
 
 
-def stage_names(path: Path = ROOT / "dvc.yaml") -> list[str]:
-    """Return the names of the stages that `dvc.yaml` describes, those of a ``foreach`` one by one."""
-    stages = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))["stages"]
-    return [
-        f"{name}@{item}" if "foreach" in stage else name
-        for name, stage in stages.items()
-        for item in stage.get("foreach", [""])
-    ]
+def stages(path: Path = ROOT / "dvc.yaml") -> dict[str, str]:
+    """Return the command of every stage that `dvc.yaml` describes, of each of a ``foreach``, by DVC's name of it."""
+    found = {}
+    for name, stage in YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"].items():
+        items = stage.get("foreach", {})
+        for key, item in (
+            items.items() if isinstance(items, dict) else zip(items, items, strict=True)
+        ):
+            command = stage["do"]["cmd"].replace("${key}", str(key)).replace("${item}", str(item))
+            found[f"{name}@{key}"] = command
+        if not items:
+            found[name] = stage["cmd"]
+    return found
 
 
 def main(arguments: list[str]) -> int:
@@ -120,7 +125,7 @@ def main(arguments: list[str]) -> int:
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as dvc:
         try:
-            for line in tell(dvc.stdout or (), stage_names(), seconds):
+            for line in tell(dvc.stdout or (), list(stages()), seconds):
                 print(line, flush=True)
         except KeyboardInterrupt:  # DVC has it too, from the terminal
             interrupted = True
