@@ -7,12 +7,7 @@ import pytest
 
 from lib.paths import ROOT
 from lib.run import fingerprint as module
-from lib.run.fingerprint import (
-    FingerprintError,
-    fingerprint,
-    notebook_fingerprint,
-    reached,
-)
+from lib.run.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
 
 LSTM, GRU = "lib/cells/lstm.py", "lib/cells/gru.py"
 
@@ -162,7 +157,7 @@ def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
     def write(sources):
         made = [nbformat.v4.new_code_cell(source) for source in sources]
         nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-        return notebook_fingerprint(path, root=tmp_path)
+        return notebook_reached(path, root=tmp_path)
 
     tree(**{"lib/a": "x = 1", "lib/b": ""})
     first = write(cells)

@@ -4,9 +4,8 @@ import subprocess
 import sys
 
 from lib.paths import ROOT
-from lib.report.look import stored
 from lib.run import repro
-from lib.run.repro import stage_names, tell
+from lib.run.repro import tell
 
 _DVC = """\
 Running stage 'code':
@@ -77,13 +76,6 @@ def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
         assert repro._remembered() == {}
 
 
-def test_stages_are_named_as_dvc_expands_them():
-    from dvc.repo import Repo
-
-    with Repo(ROOT) as repo:
-        assert sorted(stage_names()) == sorted(stage.addressing for stage in repo.index.stages)
-
-
 def test_without_the_environment_one_sentence_names_it():
     # -S leaves out what is installed, as in a system's Python.
     for arguments in (["code"], ["notebooks/21_parameter_counts.ipynb", "x.ipynb"], ["repro"]):
@@ -136,12 +128,3 @@ def test_the_entry_can_be_read_by_an_old_python():
 
     for name in ("lib/__init__.py", "lib/run/__init__.py", "lib/run/__main__.py"):
         ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))
-
-
-def test_all_stored_datasets_are_looked_at():
-    from lib.run.notebooks import read_parameters
-
-    looked = {read_parameters(path)["results"] for path in stored()}
-    assert looked == {
-        f"data/reference/real/{path.name}" for path in (ROOT / "data/reference/real").glob("*.nc")
-    }

@@ -106,14 +106,16 @@ def stages(path: Path = ROOT / "dvc.yaml") -> dict[str, str]:
     """Return the command of every stage that `dvc.yaml` describes, of each of a ``foreach``, by DVC's name of it."""
     found = {}
     for name, stage in YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"].items():
-        items = stage.get("foreach", {})
+        items = stage.get("foreach", {"": ""})
         for key, item in (
-            items.items() if isinstance(items, dict) else zip(items, items, strict=True)
-        ):
-            command = stage["do"]["cmd"].replace("${key}", str(key)).replace("${item}", str(item))
-            found[f"{name}@{key}"] = command
-        if not items:
-            found[name] = stage["cmd"]
+            items if isinstance(items, dict) else {one: one for one in items}
+        ).items():
+            parts = item if isinstance(item, dict) else {}
+            filled = {"key": key, "item": item, **{f"item.{part}": parts[part] for part in parts}}
+            command = stage.get("do", stage)["cmd"]
+            for part, text in filled.items():
+                command = command.replace(f"${{{part}}}", str(text))
+            found[f"{name}@{key}" if key else name] = command
     return found
 
 
