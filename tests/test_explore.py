@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from fabricated_report import counts
 
-from lib.report.tables import explore_html
+from lib.report.tables import to_html
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -68,7 +68,7 @@ def test_without_a_script_every_row_of_every_set_is_there(page):
 
 def test_texts_are_escaped_and_values_are_kept_exactly():
     frame = pd.DataFrame({"what": ["a < b", "<script>"], "value": [0.1234567890123, np.nan]})
-    html = explore_html("own-thing", "A & B", frame)
+    html = to_html(frame, explore="A & B")
     assert "a &lt; b" in html and "&lt;script&gt;" in html and "A &amp; B" in html
     assert 'data-value="0.1234567890123"' in html and 'data-value=""' in html
 

@@ -295,8 +295,7 @@ def _explorers(
             for frame, item in zip(frames, items, strict=True):
                 frame.insert(0, "results", inputs.describe(item.result_set))
             whole = pd.concat(frames, ignore_index=True)
-            name = items[0].name
-            found.append((name, title, items, tables.explore_html(name, title, whole)))
+            found.append((items[0].name, title, items, tables.to_html(whole, explore=title)))
     return found
 
 

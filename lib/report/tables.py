@@ -2,7 +2,7 @@
 
 Not pandas' Styler, great_tables (looked at in 0.18) or itables (2.9): each brings its own style with every table or a bundle of
 scripts, and none knows pairs of ours and theirs, which is most of this file. `static/explore.js` adds the controls to a table of
-`explore_html`, from the attributes written here; without a script it shows all rows.
+`to_html`, from the attributes written here; without a script it shows all rows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,53 +26,48 @@ def read_table(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def to_html(table: pd.DataFrame) -> Markup:
+def to_html(table: pd.DataFrame, *, explore: str = "") -> Markup:
     """Return all columns of `table` as an HTML table, verdicts after the first.
 
-    Rows whose ``at_chance`` is true are shaded, as in `explore_html`. Leading text columns that repeat the row above are dimmed, so that groups stand out.
+    Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out.
+    With a title under which readers `explore` the table its columns keep their order, none is dimmed, and cells carry what
+    sorting needs: the kind of each column, and the value behind each number.
     """
     first, *rest = table
-    table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
+    if not explore:
+        table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table]
-    css = [
-        "number" * number + f" {name}" * (name in _PAIRS[-1])
-        for name, number in zip(table, numeric, strict=True)
-    ]
-    groups = numeric.index(True) if True in numeric else len(numeric)
-    text = [formatter(table[name]) for name in table]
+    css = ["number" if number else "" for number in numeric]
+    kinds: list[dict] = [{"kind": "number" if number else "text"} for number in numeric]
+    groups = 0
+    if not explore:
+        css = [
+            f"{kind} {name}" if name in _PAIRS[-1] else kind
+            for kind, name in zip(css, table, strict=True)
+        ]
+        kinds = [{}] * len(css)
+        groups = numeric.index(True) if True in numeric else len(numeric)
+    columns = list(zip((formatter(table[name]) for name in table), css, numeric, strict=True))
     body = [
         [
-            _cell(write(value), f"{names}{' again' * again}")
-            for value, write, names, again in zip(row, text, css, repeats, strict=True)
+            _cell(
+                write(value),
+                f"{names}{' again' * again}",
+                **(
+                    {"value": "" if pd.isna(value) else repr(float(value))}
+                    if explore and number
+                    else {}
+                ),
+            )
+            for value, (write, names, number), again in zip(row, columns, repeats, strict=True)
         ]
         for row, repeats in _rows(table, groups)
     ]
-    return _table(map(_heading, table, css), body, shaded=_at_chance(table))
-
-
-def explore_html(name: str, title: str, table: pd.DataFrame) -> Markup:
-    """Return a table whose cells carry what sorting needs: the kind of each column, and the value behind each number."""
-    numeric = [pd.api.types.is_numeric_dtype(table[column]) for column in table]
-    text = [formatter(table[column]) for column in table]
     head = [
-        _heading(column, "number" * number, kind="number" if number else "text")
-        for column, number in zip(table, numeric, strict=True)
+        _heading(name, names, **kind) for name, names, kind in zip(table, css, kinds, strict=True)
     ]
-    body = [
-        [
-            _cell(write(value), "number", value="" if pd.isna(value) else repr(float(value)))
-            if number
-            else _cell(write(value))
-            for value, write, number in zip(row, text, numeric, strict=True)
-        ]
-        for row in table.itertuples(index=False, name=None)
-    ]
-    shown = _table(head, body, shaded=_at_chance(table), title=title)
-    return Markup('<div class="explorer" id="{}">\n{}\n</div>').format(name, shown)
-
-
-def _at_chance(table: pd.DataFrame) -> Iterable[bool]:
-    return table["at_chance"].eq(True) if "at_chance" in table else ()
+    chance = table["at_chance"].eq(True) if "at_chance" in table else ()
+    return _table(head, body, shaded=chance, title=explore)
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
