@@ -34,8 +34,8 @@ def _tanh_network(d=4, seed=1):
 def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue():
     basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
     cell = _linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
-    found = largest_exponent(cell, _noise(2000))
-    torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=1e-3, rtol=0)
+    found = largest_exponent(cell, _noise(1000))
+    torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0)
     angle = 0.7
     W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
@@ -64,47 +64,31 @@ def test_the_jacobians_are_those_of_finite_differences(name, parts):
     torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
 
 
-def test_every_step_has_a_jacobian_the_first_one_too():
-    cell, u = _tanh_network(), _noise(7)
-    assert len(list(step_jacobians(cell, u))) == 7
-    assert len(list(step_jacobians(cell, u, start=4))) == 3
-    first = next(step_jacobians(cell, u))
-    slopes = 1 - torch.tanh(u[0] @ cell.R.T + cell.b).square()  # the state before is zero
-    torch.testing.assert_close(first, slopes[:, :, None] * cell.W, check_dtype=False)
-
-
 def test_the_steps_before_the_start_are_run_and_not_measured():
     cell, u = _tanh_network(), _noise(40)
-    late = list(step_jacobians(cell, u, start=30))
-    torch.testing.assert_close(late, list(step_jacobians(cell, u))[30:])
+    every, late = (list(step_jacobians(cell, u, start=start)) for start in (0, 30))
+    assert len(every) == 40
+    slopes = 1 - torch.tanh(u[0] @ cell.R.T + cell.b).square()  # the state before is zero
+    torch.testing.assert_close(every[0], (slopes[:, :, None] * cell.W).detach())
+    torch.testing.assert_close(late, every[30:])
     product = torch.eye(4, dtype=torch.float64)
     for J in late:
         product = J @ product
-    values = singular_values(cell, u, start=30)
-    torch.testing.assert_close(values, torch.linalg.svdvals(product))
-    assert (values[:, :-1] >= values[:, 1:]).all()
+    expected = np.linalg.svd(product.numpy(), compute_uv=False)  # descending
+    np.testing.assert_allclose(singular_values(cell, u, start=30), expected)
+    with pytest.raises(ValueError, match="start between 0 and 39, got 40"):
+        next(step_jacobians(cell, u, start=40))
 
 
 def test_adjoints_shrink_at_the_rate_of_the_largest_exponent():
-    cell, u = _tanh_network(seed=3), _noise(2000)
-    norms = adjoint_norms(cell, u, lambda x: x.sum(), times=(0, 2000)).readout
-    rate = (norms[0] - norms[1]) * math.log(10) / 2000
-    torch.testing.assert_close(largest_exponent(cell, u), rate, atol=3e-3, rtol=0)
+    cell, u = _tanh_network(seed=3), _noise(1000)
+    norms = adjoint_norms(cell, u, lambda x: x.sum(), times=(0, 1000)).readout
+    rate = (norms[0] - norms[1]) * math.log(10) / 1000
+    torch.testing.assert_close(largest_exponent(cell, u), rate, atol=6e-3, rtol=0)
 
 
 def test_a_product_beyond_the_range_of_floats_is_followed():
-    u = _noise(2000, batch=1)
+    u = _noise(200, batch=1)
     assert largest_exponent(_linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
     assert largest_exponent(_linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
     assert largest_exponent(_linear(np.zeros((2, 2))), u).item() == -math.inf
-
-
-def test_the_cell_is_left_as_it_was():
-    cell = _tanh_network().float()
-    largest_exponent(cell, _noise(3).float())
-    assert cell.W.dtype == torch.float32 and cell.W.requires_grad
-
-
-def test_a_start_beyond_the_sequence_is_refused():
-    with pytest.raises(ValueError, match="start between 0 and 4, got 5"):
-        list(step_jacobians(_tanh_network(), _noise(5), start=5))

@@ -1,58 +1,306 @@
-"""The cells beyond the factorial study against second transcriptions of their papers' equations."""
+"""Every cell's equation, transcribed from its paper a second time: NumPy, one sequence, a line a formula.
+
+No function of a cell is called: a transcription sees weights and hyper-parameters alone.
+"""
+
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import test_cells
 import torch
 
-from lib.cells import cell_class, cell_names
-from tests.transcriptions import CASES, B, an_input, perturbed
+from lib.cells import cell_class, cell_names, make_cell, unroll
+from lib.probes.adjoint import adjoint_norms
 
+T, B, P, D = 11, 3, 2, 5
+I = np.eye(D)  # noqa: E741
+PHI = {
+    "relu": lambda a: np.maximum(a, 0),
+    "tanh": np.tanh,
+    "sigmoid": lambda a: 0.5 + 0.5 * np.tanh(a / 2),
+}
+sigma = PHI["sigmoid"]
+
+
+def rnn(c, u, x):
+    return (np.tanh(c.W @ x + c.R @ u + c.b),)
+
+
+def linear_rnn(c, u, x):
+    return (c.W @ x + c.R @ u + c.b,)
+
+
+def lstm(c, u, h, state, forget=1.0, write=1.0):
+    i, f, g, o = np.split(c.W @ h + c.R @ u + c.b, 4)
+    state = forget * sigma(f) * state + write * sigma(i) * np.tanh(g)
+    return sigma(o) * np.tanh(state), state
+
+
+def dt_lstm(c, u, h, state):
+    return lstm(c, u, h, state, c.dt if c.version == 1 else 1 - c.dt, c.dt)
+
+
+def gru(c, u, h):
+    (W_r, W_z, W_n), (R_r, R_z, R_n) = np.split(c.W, 3), np.split(c.R, 3)
+    b_r, b_z, b_n = np.split(c.b, 3)
+    r = sigma(W_r @ h + R_r @ u + b_r)
+    z = sigma(W_z @ h + R_z @ u + b_z)
+    return ((1 - z) * np.tanh(r * (W_n @ h) + R_n @ u + b_n) + z * h,)
+
+
+def antisymmetric(c, u, x):
+    return (x + c.epsilon * np.tanh((c.M - c.M.T - c.gamma * I) @ x + c.R @ u + c.b),)
+
+
+def gated_antisymmetric(c, u, x):
+    (R_z, R_x), (b_z, b_x) = np.split(c.R, 2), np.split(c.b, 2)
+    from_x = (c.M - c.M.T - c.gamma * I) @ x
+    return (x + c.epsilon * sigma(from_x + R_z @ u + b_z) * np.tanh(from_x + R_x @ u + b_x),)
+
+
+def lipschitz(c, u, x):
+    A, W = ((1 - c.beta) * (M + M.T) + c.beta * (M - M.T) - c.gamma * I for M in (c.M_A, c.M_W))
+    return (x + c.epsilon * (A @ x + np.tanh(W @ x + c.R @ u + c.b)),)
+
+
+def exponential(c, u, x):
+    a = c.B @ x + c.R @ u
+    return (np.where(np.abs(a) + c.b > 0, a / np.abs(a) * (np.abs(a) + c.b), 0.0),)
+
+
+def cornn(c, u, y, z):
+    driven = z + c.dt * np.tanh(c.W @ y + c.W_z @ z + c.V @ u + c.b) - c.dt * c.gamma * y
+    if c.implicit:  # (1 + dt epsilon) z_n = driven
+        z = np.linalg.solve((1 + c.dt * c.epsilon) * I, driven)
+    else:
+        z = driven - c.dt * c.epsilon * z
+    return y + c.dt * z, z
+
+
+def lem(c, u, y, z):
+    if c.single_scale:
+        slow = fast = c.dt
+        W_z, (V_z, V_y), (b_z, b_y) = c.W, np.split(c.V, 2), np.split(c.b, 2)
+    else:
+        W_1, W_2, W_z = np.split(c.W, 3)
+        (V_1, V_2, V_z, V_y), (b_1, b_2, b_z, b_y) = np.split(c.V, 4), np.split(c.b, 4)
+        fast = c.dt * sigma(W_1 @ y + V_1 @ u + b_1)
+        slow = c.dt * sigma(W_2 @ y + V_2 @ u + b_2)
+        if c.clip is not None:
+            fast, slow = (np.minimum(np.maximum(s, c.clip), 1) for s in (fast, slow))
+    z = (1 - fast) * z + fast * np.tanh(W_z @ y + V_z @ u + b_z)
+    return (1 - slow) * y + slow * np.tanh(c.W_y @ z + V_y @ u + b_y), z
+
+
+def irnn(c, u, h, k):
+    U = c.U if c.rank is None else c.alpha * I + c.V @ c.H
+    outer = U if (c.form or (5 if c.rank is None else 8)) == 8 else I
+    eta = np.atleast_1d(c.eta)  # one, one per inner step, or per inner step and round
+    eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, T))
+    g = np.zeros(D) if c.inner_start == "zero" else h
+    for eta_i in eta[:, int(k[0])]:
+        s = g + h if c.sign == 1 else g - h
+        g = g + eta_i * (PHI[c.phi](outer @ (U @ s + c.W @ u + c.b)) - c.alpha * s)
+    return g, k + 1
+
+
+def fastrnn(c, u, h):
+    new = PHI[c.phi](c.W @ u + c.U @ h + c.b)
+    return (sigma(c.alpha_free) * new + sigma(c.beta_free) * h,)
+
+
+def fastgrnn(c, u, h):
+    U, W = (m[0] if len(m) == 1 else m[0] @ m[1].T for m in (c.U, c.W))
+    zeta, nu = sigma(c.zeta_free), sigma(c.nu_free)
+    z = sigma(W @ u + U @ h + c.b_z)
+    return ((zeta * (1 - z) + nu) * np.tanh(W @ u + U @ h + c.b_h) + z * h,)
+
+
+def interchanging(c, u, x, t, W):
+    turns = np.linalg.inv(W) if int(t[0]) // c.tau % 2 else W
+    return np.tanh(turns @ x + c.R @ u + c.b), t + 1
+
+
+def lu_rnn(c, u, x, t):
+    L, U, a = np.tril(c.factors, -1) + I, np.triu(c.factors, 1), np.diag(c.factors)
+    pivots = [math.copysign(math.hypot(value, c.pivot), value) for value in a]
+    return interchanging(c, u, x, t, L @ (U + np.diag(pivots)))
+
+
+def inverse_rnn(c, u, x, t):
+    return interchanging(c, u, x, t, c.W)
+
+
+def indrnn(c, u, *states):
+    after = []
+    for W, w, b, h in zip(c.W, c.w, c.b, states, strict=True):
+        w = w if c.bound is None else np.clip(w, -c.bound, c.bound)
+        after.append(u := PHI[c.phi](W @ u + w * h + b))
+    return after
+
+
+def sru(c, u, *states):
+    alpha, after = math.sqrt(1 + 2 * math.exp(c.highway_bias)), []
+    for k, (W_all, v, b) in enumerate(zip(c.W, c.v, c.b, strict=True)):
+        (W_f, W, W_r), (v_f, v_r), (b_f, b_r) = np.split(W_all, 3), np.split(v, 2), np.split(b, 2)
+        f = sigma(W_f @ u + v_f * states[k] + b_f)
+        r = sigma(W_r @ u + v_r * states[k] + b_r)
+        after.append(f * states[k] + (1 - f) * (W @ u))
+        u = r * after[k] + (1 - r) * alpha * (c.skip @ u if k == 0 else u)
+    return [*after, u]
+
+
+def unicornn(c, u, *states, masks=None):
+    handed, after = [u], []
+    for k, (w, V, b, control) in enumerate(zip(c.w, c.V, c.b, c.c, strict=True)):
+        y, z = states[2 * k : 2 * k + 2]
+        x = V @ handed[k]
+        if c.skip and k >= c.skip:
+            x = x + c.skips[k - c.skip] @ handed[k - c.skip]
+        step = (c.dt[k] if isinstance(c.dt, tuple) else c.dt) * sigma(control)
+        z = z - step * (np.tanh(w * y + x + b) + c.alpha * y)
+        y = y + step * z
+        after += [y, z]
+        handed.append(y * masks[k] if masks and k < c.layers - 1 else y)
+    return after
+
+
+CASES = {
+    rnn: [{}],
+    linear_rnn: [{}],
+    lstm: [{}],
+    dt_lstm: [{"version": 1, "dt": 0.4}, {"version": 2}],
+    gru: [{}],
+    antisymmetric: [{"epsilon": 0.4, "gamma": 0.2}],
+    gated_antisymmetric: [{"epsilon": 0.4, "gamma": 0.2}],
+    lipschitz: [{"epsilon": 0.3, "beta": 0.8, "gamma": 0.1}],
+    exponential: [{}, {"trivialization": "static"}],
+    cornn: [{}, {"implicit": True, "dt": 0.2, "gamma": 1.5, "epsilon": 3.0}],
+    lem: [
+        {"dt": 0.3, "chrono": 100},
+        {"dt": 1.8, "clip": 0.5},
+        {"dt": 0.4, "single_scale": True},
+    ],
+    irnn: [
+        {"phi": "sigmoid"},
+        {"inner_steps": 1, "alpha": 0.7},
+        {"rank": 3, "phi": "tanh", "alpha": 1.2},
+        {"form": 8, "inner_start": "previous", "train_eta": "fixed", "eta": 0.3},
+        {"form": 5, "rank": 2, "sign": -1, "train_eta": "one", "inner_start": "previous"},
+        {"sign": -1, "train_eta": "time", "length": T, "inner_steps": 2},
+    ],
+    fastrnn: [{}, {"phi": "relu", "eta": 0.3}],
+    fastgrnn: [{}, {"rank_U": 3, "rank_W": 1}],
+    lu_rnn: [{"tau": 3}, {"tau": 1, "pivot": 0.5}],
+    inverse_rnn: [{"tau": 3}, {"tau": 1}],
+    indrnn: [{"layers": 3, "bound": 0.6}, {"phi": "tanh"}],
+    sru: [{"layers": 3, "highway_bias": -0.7}],
+    unicornn: [
+        {"layers": 3, "dt": (0.05, 0.3, 0.2)},
+        {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0},
+        {"train_c": False},
+    ],
+}
+READ = {"indrnn": -1, "sru": -1, "unicornn": -2}
+"""What is read out of the state, where it is not the first part."""
 PARAMETERS = [
-    pytest.param(name, transcription, hyper, id=f"{name}-{n}")
-    for name, cases in CASES.items()
-    for n, (transcription, hyper) in enumerate(cases)
+    pytest.param(equation, hyper, id=f"{equation.__name__}-{n}")
+    for equation, cases in CASES.items()
+    for n, hyper in enumerate(cases)
 ]
 
 
-@pytest.fixture
-def u():
-    return an_input()
+def made(name, **hyper_parameters):
+    """Return a cell in float64, away from the special values of its initialisation, and an input (T, B, P)."""
+    torch.manual_seed(0)
+    cell = make_cell(name, P, D, **hyper_parameters).double()
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return cell, torch.randn(T, B, P, dtype=torch.float64)
 
 
-def test_every_transcription_belongs_to_a_cell():
-    assert {*CASES, *test_cells.TRANSCRIBED} <= set(cell_names())
+def transcribed(equation, cell, u, hyper, **more):
+    """Return the outputs of a transcription, (T, B, D)."""
+    numbers = {name: value.numpy() for name, value in cell.named_buffers()}
+    for name in cell.shapes:
+        value = getattr(cell, name)
+        many = isinstance(value, torch.nn.ParameterList)
+        numbers[name] = [v.detach().numpy() for v in value] if many else value.detach().numpy()
+    c = SimpleNamespace(**cell.checked(hyper) | numbers)
+    found = np.zeros((T, B, D))
+    for sequence in range(B):
+        state = [np.zeros(D)] * (2 if cell.name == "irnn" else cell.states)
+        for t in range(T):
+            at = {name: [v[sequence] for v in values] for name, values in more.items()}
+            state = equation(c, u[t, sequence].numpy(), *state, **at)
+            found[t, sequence] = state[READ.get(cell.name, 0)]
+    return found
 
 
 def test_every_hyper_parameter_is_varied():
-    for name, cases in CASES.items():
-        known = {*cell_class(name).hyper_parameters} - {"activation"}  # which test_cells varies
-        varied = set().union(*(hyper for _, hyper in cases))
-        of_engines = {"backward", "checkpoint"}  # the reference heeds none
-        assert known - varied <= {"dropout"} | of_engines, name  # which has tests of its own
+    assert {equation.__name__ for equation in CASES} <= set(cell_names())
+    elsewhere = {"activation", "dropout", "backward", "checkpoint"}
+    for equation, cases in CASES.items():
+        known = {*cell_class(equation.__name__).hyper_parameters} - elsewhere
+        assert known <= set().union(*cases), equation
 
 
-@pytest.mark.parametrize("name, transcription, hyper", PARAMETERS)
-def test_reference_equals_an_independent_transcription(name, transcription, hyper, u):
-    cell = perturbed(name, **hyper)
-    outputs, _ = cell(u, engine="reference")
+@pytest.mark.parametrize(("equation", "hyper"), PARAMETERS)
+def test_the_reference_equals_its_transcription(equation, hyper):
+    cell, u = made(equation.__name__, **hyper)
+    outputs, state = cell(u, engine="reference")
     assert outputs.std() > 1e-3, "nothing happens in this case"
-    for sequence in range(B):
-        expected = np.stack(transcription(cell, u[:, sequence].numpy()))
-        np.testing.assert_allclose(outputs[:, sequence].detach(), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("name, transcription, hyper", PARAMETERS)
-def test_variants_pass_gradcheck(name, transcription, hyper, u):
-    cell = perturbed(name, **hyper)
+    np.testing.assert_allclose(outputs.detach(), transcribed(equation, cell, u, hyper), atol=1e-12)
+    assert len(state) == cell.states and torch.equal(outputs[-1], state[cell.readout])
     trained = {label: p for label, p in cell.named_parameters() if p.requires_grad}
 
     def last(u, *parameters):
-        call = torch.func.functional_call(
-            cell, dict(zip(trained, parameters, strict=True)), (u,), {"engine": "reference"}
-        )
-        return call[0][-1]
+        named = dict(zip(trained, parameters, strict=True))
+        return torch.func.functional_call(cell, named, (u,), {"engine": "reference"})[0][-1]
 
     # Four steps pass an interchange at tau = 3.
     inputs = (u[:4].clone().requires_grad_(), *trained.values())
     assert torch.autograd.gradcheck(last, inputs, fast_mode=True)
+
+
+# UnICORNN's masks
+
+
+def test_masks_act_between_the_layers_and_are_the_same_at_all_times():
+    hyper = {"layers": 4, "skip": 2, "dropout": 0.4}
+    cell, u = made("unicornn", **hyper)
+    torch.manual_seed(7)
+    outputs, _ = cell.train()(u, engine="reference")
+    torch.manual_seed(7)
+    masks = [torch.empty(B, D, dtype=torch.float64).bernoulli_(0.6) / 0.6 for _ in range(3)]
+    assert len(torch.stack(masks).unique()) == 2
+    expected = transcribed(unicornn, cell, u, hyper, masks=[m.numpy() for m in masks])
+    np.testing.assert_allclose(outputs.detach(), expected, atol=1e-12)
+
+
+def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
+    cell, u = made("unicornn", dropout=0.5)
+    plain, _ = made("unicornn")
+    assert not torch.equal(cell(u)[0], cell(u)[0])
+    weights = cell.weights(cell._draw_masks(u))
+    first, second = (
+        unroll(cell.step, weights, cell.initial_state(B), u, readout=cell.readout)[0]
+        for _ in range(2)
+    )
+    assert torch.equal(first, second), "the step is not pure"
+    norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))
+    assert torch.equal(norms.full, expected.full) and cell.training
+    assert torch.equal(cell.eval()(u)[0], plain(u)[0])
+
+
+def test_equal_steps_in_every_layer_are_one():
+    cell, _ = made("unicornn", dt=(0.2, 0.2))
+    assert cell.dt == 0.2
+
+
+def test_a_fixed_c_is_not_trained():
+    cell, _ = made("unicornn", train_c=False)
+    trained = {name.split(".")[0] for name, p in cell.named_parameters() if p.requires_grad}
+    assert trained == {"w", "V", "b"}

@@ -5,27 +5,9 @@
 16896
 """
 
-from lib.cells._cell import (
-    Cell,
-    State,
-    cell_class,
-    cell_names,
-    check_hyper_parameters,
-    check_start,
-    make_cell,
-    unroll,
-)
+from lib.cells._cell import Cell, State, cell_class, cell_names, make_cell, unroll
 from lib.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = [
-    "Cell",
-    "State",
-    "cell_class",
-    "cell_names",
-    "check_hyper_parameters",
-    "check_start",
-    "make_cell",
-    "unroll",
-]
+__all__ = ["Cell", "State", "cell_class", "cell_names", "make_cell", "unroll"]

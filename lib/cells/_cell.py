@@ -1,7 +1,9 @@
 """What all cells share: the registry, declared weights and hyper-parameters, the reference unrolling, the choice of an engine."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType, SimpleNamespace
 from typing import ClassVar, NamedTuple, Self
 
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lib import kernels
-from lib.cells._init import Start
+from lib.cells._init import Start, uniform_fan
 from lib.cells._keywords import Keyword, complete
 
 State = tuple[Tensor, ...]
@@ -22,10 +24,14 @@ _NOTHING: Mapping = MappingProxyType({})
 class Cell(nn.Module):
     """One recurrent architecture: the weights of an equation, and ways to run it over a sequence.
 
-    A subclass names itself (``class LSTM(Cell, name="lstm")``) and is thereby registered; it states its
-    source, points to the pure function `step`, and declares the weights and hyper-parameters of the equation. Training,
-    adjoints, probes, tests and figures follow from that. Its constructor takes the features p of one input u_t, the
-    recurrent dimension d, and the hyper-parameters, which become attributes.
+    A subclass names itself (``class LSTM(Cell, name="lstm")``) and is thereby registered. It states its source, writes the
+    equation as the pure function `step`, and declares weights and hyper-parameters, each once, with its shape or range and what
+    it means beside it. Training, adjoints, probes, tests and figures follow from that.
+
+    Its constructor takes the features p of one input u_t, the recurrent dimension d, and the hyper-parameters, which become
+    attributes. A method ``start_x(self)`` draws the initial weights called ``x``: ``text`` is the constructor's, uniform as in
+    PyTorch's recurrent layers unless the cell says otherwise; ``author`` is what a public program of the authors draws (the
+    dissertation's where it has the cell).
     """
 
     name: ClassVar[str]
@@ -34,17 +40,17 @@ class Cell(nn.Module):
     """How a text calls the architecture."""
     source: ClassVar[str]
     """Where the equation comes from: paper and equation number."""
-    Weights: ClassVar[type[NamedTuple]]
-    """What `step` gets: attributes of the cell by name, unless `weights` says more."""
-    step: ClassVar[Step]
-    """The recurrence, pure: ``step(weights, state, u_t) -> state``."""
+    shapes: Mapping[str, str | Sequence[str]] = _NOTHING
+    """Shapes of the trained weights by name, in words: numbers, d, p (``"4d p"``) and hyper-parameters. Several shapes are a list of
+    weights; ``each: ..`` is one for every layer, with q for what the layer reads, the input or the layer below."""
     hyper_parameters: ClassVar[Mapping[str, Keyword]] = _NOTHING
     """What each may be, and its default."""
-    shapes: Mapping[str, str | tuple[str, ...]] = _NOTHING
-    """Shapes of the trained weights by name, such as ``"4d p"``; a tuple of shapes is a list of weights."""
     starts: ClassVar[Mapping[str, Start]] = _NOTHING
-    """Ways to draw the initial weights, by name. Every cell has ``text``, the constructor's; ``author`` is what a public
-    program of the authors draws (the dissertation's where it has the cell), see the cell's own docstring."""
+    """Initial weights by name: the methods ``start_x``, and what a cell adds that several share."""
+    Weights: ClassVar[type[NamedTuple]]
+    """What `step` gets, in this order: the names, as one text, of attributes of the cell, unless `weights` says more."""
+    step: ClassVar[Step]
+    """The recurrence, pure: ``step(weights, state, u_t) -> state``; each state is (batch, d), u_t is (batch, p)."""
     states: int = 1
     """Tensors in the state, each (batch, hidden)."""
     readout: int = 0
@@ -61,7 +67,13 @@ class Cell(nn.Module):
                 f"two cells are called {name!r}: {_REGISTRY[name]} and {cls}; rename one"
             )
         cls.name = name
-        cls.step = staticmethod(cls.step)
+        if isinstance(getattr(cls, "Weights", None), str):
+            cls.Weights = namedtuple("Weights", cls.Weights)
+        # Of starts only the text's is inherited: what authors do is said of each cell.
+        own = {key: value for key, value in vars(cls).items() if key.startswith("start_")}
+        methods = {"start_text": cls.start_text} | own
+        named = {key.removeprefix("start_"): Start(draw) for key, draw in methods.items()}
+        cls.starts = MappingProxyType(named | dict(vars(cls).get("starts", {})))
         _REGISTRY[name] = cls
 
     def __init__(self, input_size: int, hidden_size: int, **hyper_parameters: object) -> None:
@@ -74,23 +86,40 @@ class Cell(nn.Module):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.x0: nn.ParameterList | None = None
-        for key, value in _checked(type(self), hyper_parameters, input_size, hidden_size).items():
+        for key, value in self.checked(hyper_parameters, input_size, hidden_size).items():
             setattr(self, key, value)
         self.prepare()
         for label, shape in self.shapes.items():
-            if isinstance(shape, str):
-                setattr(self, label, nn.Parameter(self._empty(shape)))
-            else:
-                setattr(self, label, nn.ParameterList(map(self._empty, shape)))
+            setattr(self, label, self._empty(shape))
         self.constrain()
-        if self.starts:
-            self.start("text")
+        with torch.no_grad():
+            self.start_text()
 
-    def _empty(self, shape: str) -> Tensor:
-        """Return an empty tensor of a shape in words: ``"4d p"``, ``"d 3"``, or nothing for a number."""
-        letters = {"d": self.hidden_size, "p": self.input_size, "": 1}
-        factors = [re.fullmatch(r"(\d*)([dp]?)", part).groups() for part in shape.split()]
-        return torch.empty([int(times or 1) * letters[letter] for times, letter in factors])
+    def _empty(self, shape: str | Sequence[str]) -> nn.Parameter | nn.ParameterList:
+        """Return weights to be drawn, of a shape as in `shapes`."""
+        if isinstance(shape, str) and shape.startswith("each:"):
+            below = ["p"] + ["d"] * (self.layers - 1)
+            shape = [shape.removeprefix("each:").replace("q", q) for q in below]
+        if not isinstance(shape, str):
+            return nn.ParameterList(map(self._empty, shape))
+        known = vars(self) | {"d": self.hidden_size, "p": self.input_size, "": 1}
+        factors = [re.fullmatch(r"(\d*)(\w*)", word).groups() for word in shape.split()]
+        return nn.Parameter(torch.empty([int(times or 1) * known[name] for times, name in factors]))
+
+    @classmethod
+    def checked(
+        cls, given: Mapping[str, object], p: int | None = None, d: int | None = None
+    ) -> dict[str, object]:
+        """Return all hyper-parameters, defaults included; build nothing.
+
+        Raises `ValueError` where one of them is unknown, of another type, out of range, or does not fit the others or the
+        features p and the width d, where these are given.
+        """
+        values = complete(cls.name, cls.hyper_parameters, given)
+        if expected := cls.conflict(SimpleNamespace(**values), p, d):
+            got = ", ".join(f"{key}={value!r}" for key, value in given.items())
+            raise ValueError(f"{cls.name}: expected {expected}, got {got}")
+        return values
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
@@ -103,6 +132,10 @@ class Cell(nn.Module):
     def constrain(self) -> None:
         """Let weights be maps of free parameters, before they are drawn."""
 
+    def start_text(self) -> None:
+        """Draw all weights as PyTorch draws those of its recurrent layers."""
+        uniform_fan(*(getattr(self, label) for label in self.shapes), fan=self.hidden_size)
+
     @torch.no_grad()
     def start(self, name: str, *, time_steps: int | None = None, **settings: object) -> Self:
         """Draw all weights anew from torch's generator, as the start called `name` does; return the cell.
@@ -110,7 +143,7 @@ class Cell(nn.Module):
         Some starts have settings of their own, or ask for the sequences' length, `time_steps`. Raises `ValueError` where the
         cell has no such start or setting, or the length is not given.
         """
-        start, settings = _checked_start(type(self), name, settings)
+        start, settings = self.checked_start(name, settings)
         if start.by_length:
             if time_steps is None:
                 raise ValueError(
@@ -119,6 +152,18 @@ class Cell(nn.Module):
             settings["time_steps"] = time_steps
         start.draw(self, **settings)
         return self
+
+    @classmethod
+    def checked_start(
+        cls, name: str, settings: Mapping[str, object]
+    ) -> tuple[Start, dict[str, object]]:
+        """Return a start and all its settings; raises `ValueError` where the cell has no such start or setting."""
+        if name not in cls.starts:
+            raise ValueError(
+                f"{cls.name}: expected initial weights among {', '.join(cls.starts)}, got {name!r}"
+            )
+        start = cls.starts[name]
+        return start, complete(f"{cls.name}, start {name}", start.settings, settings)
 
     def weights(self) -> NamedTuple:
         """Return what `step` needs, constrained matrices evaluated once."""
@@ -163,12 +208,13 @@ class Cell(nn.Module):
         state = self.initial_state(u.shape[1]) if state is None else state
         return self.run(u, state, engine=engine)
 
-    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
+    def run(
+        self, u: Tensor, state: State, *, engine: str = "auto", weights: tuple | None = None
+    ) -> tuple[Tensor, State]:
         """As `forward`, of an input and a state that were checked, or of a network that may have diverged."""
         run = kernels.select(self.name, engine, u, self.engine_options)
-        if run is None:
-            return unroll(self.step, self.weights(), state, u, readout=self.readout)
-        return run(self.weights(), state, u)
+        run = run or partial(unroll, self.step, readout=self.readout)
+        return run(self.weights() if weights is None else weights, state, u)
 
     def _check(self, u: Tensor, state: State | None = None) -> None:
         """Refuse an input or a state that the equations do not speak of.
@@ -176,40 +222,41 @@ class Cell(nn.Module):
         Of values only data, which ask for no gradient, are looked at: weights that diverge, those of an embedding too, are a
         result and no mistake. On a GPU looking would make the host wait, and the pass could not be captured in a graph.
         """
-        if u.dim() != 3 or u.shape[2] != self.input_size:
-            raise ValueError(
-                f"{self.name}: expected input (time, batch, input) with input={self.input_size}, "
-                f"got {tuple(u.shape)}"
-            )
-        if u.shape[0] == 0 or u.shape[1] == 0:
-            raise ValueError(
-                f"{self.name}: expected at least one time step and one sequence, got {tuple(u.shape)}"
-            )
-        weight = next(self.parameters())
-        if weight.dtype not in (torch.float32, torch.float64):
-            raise ValueError(
-                f"{self.name}: expected weights of torch.float32 or torch.float64, got {weight.dtype}; "
-                "convert the cell with cell.float()"
-            )
-        if u.dtype != weight.dtype or u.device != weight.device:
-            raise ValueError(
-                f"{self.name}: expected input of {weight.dtype} on {weight.device}, "
-                f"got {u.dtype} on {u.device}; convert it with u.to(...)"
-            )
-        if u.device.type == "cpu" and not u.requires_grad and not u.isfinite().all():
-            bad = int((~u.isfinite()).sum())
-            raise ValueError(
-                f"{self.name}: expected finite input, got {bad} of {u.numel()} values that are NaN or infinite; "
-                "find where they come from, or mask them with u.nan_to_num()"
-            )
-        expected = (u.shape[1], self.hidden_size)
-        if state is not None and (
-            len(state) != self.states
-            or any(part.shape != expected or part.dtype != weight.dtype for part in state)
-        ):
-            got = ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none"
-            raise ValueError(
-                f"{self.name}: expected {self.states} state tensor(s) of shape {expected} and {weight.dtype}, got {got}"
+
+        def expect(met: bool, expected: str, got: object, advice: str = "") -> None:
+            if not met:
+                raise ValueError(f"{self.name}: expected {expected}, got {got}{advice}")
+
+        p, d, weight = self.input_size, self.hidden_size, next(self.parameters())
+        expect(
+            u.dim() == 3 and u.shape[2] == p,
+            f"input (time, batch, input) with input={p}",
+            tuple(u.shape),
+        )
+        expect(0 not in u.shape, "at least one time step and one sequence", tuple(u.shape))
+        expect(
+            weight.dtype in (torch.float32, torch.float64),
+            "weights of torch.float32 or torch.float64",
+            weight.dtype,
+            "; convert the cell with cell.float()",
+        )
+        expect(
+            (u.dtype, u.device) == (weight.dtype, weight.device),
+            f"input of {weight.dtype} on {weight.device}",
+            f"{u.dtype} on {u.device}",
+            "; convert it with u.to(...)",
+        )
+        if u.device.type == "cpu" and not u.requires_grad and not (finite := u.isfinite()).all():
+            got = f"{int((~finite).sum())} of {u.numel()} values that are NaN or infinite"
+            advice = "; find where they come from, or mask them with u.nan_to_num()"
+            expect(False, "finite input", got, advice)
+        if state is not None:
+            each = (u.shape[1], d)
+            expect(
+                len(state) == self.states
+                and all(part.shape == each and part.dtype == weight.dtype for part in state),
+                f"{self.states} state tensor(s) of shape {each} and {weight.dtype}",
+                ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none",
             )
 
     def extra_repr(self) -> str:
@@ -231,11 +278,6 @@ def unroll(
     return torch.stack(outputs), state
 
 
-def per_layer(shape: str, layers: int) -> tuple[str, ...]:
-    """Return a shape for each layer, with q for what it reads: the input, then the layer below."""
-    return tuple(shape.replace("q", "p" if k == 0 else "d") for k in range(layers))
-
-
 def cell_class(name: str) -> type[Cell]:
     """Return the class registered as `name`; raises `ValueError` that lists the known names."""
     if name not in _REGISTRY:
@@ -246,47 +288,6 @@ def cell_class(name: str) -> type[Cell]:
 def make_cell(name: str, input_size: int, hidden_size: int, **hyper_parameters) -> Cell:
     """Return a new cell of the architecture `name`, its weights drawn from torch's generator."""
     return cell_class(name)(input_size, hidden_size, **hyper_parameters)
-
-
-def check_hyper_parameters(
-    name: str,
-    hyper_parameters: Mapping[str, object],
-    *,
-    input_size: int | None = None,
-    hidden_size: int | None = None,
-) -> dict[str, object]:
-    """Return all hyper-parameters of the architecture `name`, defaults included; build nothing.
-
-    Raises `ValueError` where the architecture or one of them is unknown, of another type, out of range, or does not fit the
-    others or the sizes that are given.
-    """
-    return _checked(cell_class(name), hyper_parameters, input_size, hidden_size)
-
-
-def check_start(name: str, start: str, settings: Mapping[str, object] = _NOTHING) -> bool:
-    """Refuse, by a `ValueError`, a start that the architecture `name` does not have; tell whether it asks for `time_steps`."""
-    return _checked_start(cell_class(name), start, settings)[0].by_length
-
-
-def _checked(
-    cell: type[Cell], hyper_parameters: Mapping[str, object], p: int | None, d: int | None
-) -> dict[str, object]:
-    values = complete(cell.name, cell.hyper_parameters, hyper_parameters)
-    if expected := cell.conflict(SimpleNamespace(**values), p, d):
-        got = ", ".join(f"{key}={value!r}" for key, value in hyper_parameters.items())
-        raise ValueError(f"{cell.name}: expected {expected}, got {got}")
-    return values
-
-
-def _checked_start(
-    cell: type[Cell], name: str, settings: Mapping[str, object]
-) -> tuple[Start, dict[str, object]]:
-    if name not in cell.starts:
-        raise ValueError(
-            f"{cell.name}: expected initial weights among {', '.join(cell.starts)}, got {name!r}"
-        )
-    start = cell.starts[name]
-    return start, complete(f"{cell.name}, start {name}", start.settings, settings)
 
 
 def cell_names() -> list[str]:

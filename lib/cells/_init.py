@@ -11,14 +11,12 @@ from torch import Tensor, nn
 
 from lib.cells._keywords import Choice, Keyword
 
-Draw = Callable[..., None]
-
 
 @dataclass(frozen=True)
 class Start:
     """A way to draw a cell's initial weights."""
 
-    draw: Draw
+    draw: Callable[..., None]
     """Fills the weights of a cell, in a fixed order; gets `settings` and, if it is `by_length`, ``time_steps`` as keywords."""
     by_length: bool = False
     settings: Mapping[str, Keyword] = field(default_factory=dict)
@@ -27,42 +25,30 @@ class Start:
     the equation's one: under Adam, which moves each by the same step, the sum goes so many times as far."""
 
 
-TWO_BIASES = MappingProxyType({"b": 2.0})
-"""Step factors of a program with two bias vectors where the equation has one."""
-
-
-def named_starts(**starts: Start | Draw) -> Mapping[str, Start]:
-    """Return the starts of a cell by name, see `lib.cells.Cell.starts`."""
-    wrapped = {k: v if isinstance(v, Start) else Start(v) for k, v in starts.items()}
-    return MappingProxyType(wrapped)
-
-
 def uniform_fan(*parameters: Tensor, fan: float) -> None:
     """Draw U(-1/sqrt(fan), 1/sqrt(fan)): with d for the fan PyTorch's own choice for recurrent layers."""
     for parameter in parameters:
         nn.init.uniform_(parameter, -1 / math.sqrt(fan), 1 / math.sqrt(fan))
 
 
-def uniform_start(*names: str) -> Draw:
-    """Return a start that draws the weights of these names by `uniform_fan`, in this order."""
-
-    def start(cell: nn.Module) -> None:
-        uniform_fan(*(getattr(cell, name) for name in names), fan=cell.hidden_size)
-
-    return start
+def normal(*parameters: Tensor, over: float) -> None:
+    """Draw N(0, 1/over)."""
+    for parameter in parameters:
+        parameter.normal_().div_(math.sqrt(over))
 
 
 def keras_start(cell: nn.Module) -> None:
-    """Draw W, R and b as Keras does: W orthogonal, the gates as one matrix, R Glorot uniform, b zero."""
+    """Draw W, R and b as Keras does: W orthogonal, the gates as one matrix, R Glorot uniform, b zero, but 1 for forget gates."""
     nn.init.orthogonal_(cell.W)
     nn.init.xavier_uniform_(cell.R)
     nn.init.zeros_(cell.b)
+    open_forget_gates(cell)
 
 
-def library_start(cell: nn.Module) -> None:
-    """Draw W, R and b as PyTorch does, whose recurrent layers have two bias vectors: b is their sum."""
-    uniform_fan(cell.W, cell.R, cell.b, fan=cell.hidden_size)
-    add_second_bias(cell)
+def open_forget_gates(cell: nn.Module) -> None:
+    """Add 1 to the forget biases of an LSTM, gates in the order i f g o."""
+    if cell.name == "lstm":
+        cell.b[cell.hidden_size : 2 * cell.hidden_size] += 1
 
 
 def add_second_bias(cell: nn.Module) -> None:
@@ -72,6 +58,14 @@ def add_second_bias(cell: nn.Module) -> None:
     cell.b.add_(second)
 
 
+def library_start(cell: nn.Module) -> None:
+    """Draw the weights as PyTorch does, whose recurrent layers have two bias vectors."""
+    cell.start_text()
+    add_second_bias(cell)
+
+
+TWO_BIASES = MappingProxyType({"b": 2.0})
+"""Step factors of a program with two bias vectors where the equation has one."""
 LIBRARY = Start(library_start, step_factors=TWO_BIASES)
 
 
@@ -91,13 +85,7 @@ def padding_start(
         nn.init.normal_(cell.R, std=1 / time_steps)
     else:
         nn.init.xavier_uniform_(cell.R).mul_(float(input_scale))
-    if cell.name == "lstm":
-        open_forget_gates(cell)
-
-
-def open_forget_gates(cell: nn.Module) -> None:
-    """Let the forget biases of an LSTM, gates in the order i f g o, be 1."""
-    cell.b[cell.hidden_size : 2 * cell.hidden_size] = 1
+    open_forget_gates(cell)
 
 
 class Scale:
@@ -109,48 +97,31 @@ class Scale:
         return "1/T or a positive number"
 
     def admits(self, value: object) -> bool:
-        if value == "1/T":
-            return True
         try:
-            return not isinstance(value, bool) and 0 < float(value) < math.inf
+            number = not isinstance(value, bool) and 0 < float(value) < math.inf
         except (TypeError, ValueError):
-            return False
+            number = False
+        return number or value == "1/T"
 
 
 PADDING = Start(
     padding_start,
     by_length=True,
-    settings={
-        "initialisation": Choice(("orthogonal", "glorot")),
-        "input_scale": Scale(),
-    },
+    settings={"initialisation": Choice(("orthogonal", "glorot")), "input_scale": Scale()},
 )
-
-
-SPREAD = 0.5
-"""Half the radius of the semicircle of a rotation's angles."""
 
 
 def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
     r"""Draw R, b and W, or the factors of W, for the adding problem (dissertation, section 2.9.1).
 
-    Parameters
-    ----------
-    like
-        ``author``: R from N(0, 1/T), the standard deviation one over the length, W orthogonal, b zero, the first state
-        trained from zero; an LSTM as in Keras, which that code is written in. ``library``: Keras's, W orthogonal, R
-        Glorot uniform, b zero but 1 for forget gates. ``identity``: the same with W the identity (Le, Jaitly and
-        Hinton 2015). ``text``: this repository's own, see the notes.
+    ``library`` is Keras's: W orthogonal, R Glorot uniform, b zero but 1 for forget gates. ``identity`` is the same with W the
+    identity (Le, Jaitly and Hinton 2015). ``author`` is Keras's for an LSTM; the others have R from N(0, 1/T^2), T the length, and
+    train the first state from zero: the network starts almost linear, and an orthogonal W then carries the adjoint unchanged.
 
-    Notes
-    -----
-    In ``text`` the input weights are uniform within :math:`\pm 1 / \sqrt{p}`, p = 2 features: large enough for tanh to bend,
-    without which value and mark cannot be multiplied. The recurrent weights, for each gate of the LSTM, are rotations
-    :math:`e^A` with Gaussian A = -A', by angles up to about one radian. The biases -R E[u], with E[u] = (1/2, 2/T), cancel the
-    mean input: without that the states drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
-
-    The author's R enters long sequences at 1/T: the network starts almost linear, and an orthogonal W then carries the
-    adjoint unchanged.
+    ``text`` is this repository's own. R is uniform within :math:`\pm 1 / \sqrt{p}`, p = 2 features: large enough for tanh to bend,
+    without which value and mark cannot be multiplied. W, for each gate of the LSTM, is a rotation :math:`e^A` with Gaussian
+    A = -A', by angles up to about one radian. The biases -R E[u], with E[u] = (1/2, 2/T), cancel the mean input: without that the
+    states drift to where tanh is flat within tens of steps. The LSTM's forget gates get 1 more.
     """
     width, gates = cell.hidden_size, len(cell.R) // cell.hidden_size
     if like == "text":
@@ -178,13 +149,12 @@ def adding_start(cell: nn.Module, *, time_steps: int, like: str) -> None:
         cell.set_matrix(W if like == "text" else order.T @ W)
     else:
         cell.W.copy_(W)
-    if cell.name == "lstm":
-        cell.b[width : 2 * width] += 1
+    open_forget_gates(cell)
 
 
 def rotation(width: int) -> Tensor:
-    """Return a random orthogonal matrix in float64 whose angles lie in about (-1, 1)."""
-    A = torch.randn(width, width, dtype=torch.float64) * SPREAD / math.sqrt(2 * width)
+    """Return a random orthogonal matrix in float64 whose angles lie in about (-1, 1), half the radius of their semicircle 0.5."""
+    A = torch.randn(width, width, dtype=torch.float64) * 0.5 / math.sqrt(2 * width)
     return torch.linalg.matrix_exp(A - A.T)
 
 
@@ -192,18 +162,3 @@ ADDING = {
     f"adding_{like}": Start(partial(adding_start, like=like), by_length=True)
     for like in ("author", "text", "library", "identity")
 }
-
-
-def rotations(angles: Tensor, size: int) -> Tensor:
-    """Return the orthogonal (size, size) matrix with a rotation by each of the (size // 2,) angles on its diagonal.
-
-    The exponential of a skew matrix with 2x2 blocks, the start of the exponential RNN (Lezcano-Casado and
-    Martinez-Rubio 2019, section 4).
-    """
-    matrix = torch.eye(size, dtype=angles.dtype)
-    first = torch.arange(0, 2 * len(angles), 2)
-    cos, sin = angles.double().cos().to(angles), angles.double().sin().to(angles)
-    matrix[first, first] = matrix[first + 1, first + 1] = cos
-    matrix[first + 1, first] = sin
-    matrix[first, first + 1] = -sin
-    return matrix

@@ -10,6 +10,14 @@ stand at different times. Both products are formed at every step and one is take
 import torch
 from torch import Tensor
 
+from lib.cells._activation import TANH_OR_RELU
+from lib.cells._keywords import Number
+
+CHOICES = {
+    "tau": Number(10, "[1, inf)", whole=True),  # steps between interchanges
+    "activation": TANH_OR_RELU,
+}
+
 
 def alternate(t: Tensor, tau: int, by_matrix: Tensor, by_inverse: Tensor) -> Tensor:
     """Return `by_matrix` where the step after `t` steps uses W, and `by_inverse` elsewhere; all (batch, d)."""

@@ -6,34 +6,27 @@ Rusch et al., *Long expressive memory for sequence modeling*, ICLR 2022. The rec
 .. math:: b_f \sim \log U[1, T_{\max} - 1], \qquad b_i = -b_f, \qquad b_g = b_o = 0
 
 so that a cell forgets over times spread up to T_max.
-
-======= ========== ======== ==============================================
-symbol  name       shape    meaning
-======= ========== ======== ==============================================
-b       ``b``      (4d,)    biases, gates in the order i f g o
-T_max   ``chrono`` scalar   longest dependency expected, in steps
-======= ========== ======== ==============================================
 """
 
 from torch import nn
 
-from lib.cells._init import named_starts
 from lib.cells._keywords import Number
-from lib.cells.lstm import LSTM, step
-
-
-def start_text(cell: LSTM) -> None:
-    LSTM.starts["text"].draw(cell)
-    nn.init.zeros_(cell.b)
-    i, f, *_ = cell.b.chunk(4)
-    i.copy_(-f.uniform_(1, cell.chrono - 1).log_())
+from lib.cells.lstm import LSTM
 
 
 class ChronoLSTM(LSTM, name="chrono_lstm"):
-    """The LSTM whose gates start with times up to T_max; 784 is the length of sequential MNIST."""
+    """The LSTM whose gates start with times up to T_max."""
 
     title = "chrono-LSTM"
     source = "Tallec and Ollivier 2018; Rusch et al. 2022, B.3"
-    step = step
-    hyper_parameters = {"chrono": Number(784, "[2, inf)")}
-    starts = named_starts(text=start_text)
+    hyper_parameters = {
+        "chrono": Number(
+            784, "[2, inf)"
+        ),  # T_max in steps, by default the length of sequential MNIST
+    }
+
+    def start_text(self) -> None:
+        super().start_text()
+        nn.init.zeros_(self.b)
+        i, f, *_ = self.b.chunk(4)
+        i.copy_(-f.uniform_(1, self.chrono - 1).log_())

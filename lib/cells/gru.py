@@ -9,42 +9,16 @@ Table 3.3 of the dissertation counts:
     n_t &= \tanh(r_t \odot W_n h_{t-1} + R_n u_t + b_n) \\
     h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
 
-======= ====== ======== ==============================================
-symbol  name   shape    meaning
-======= ====== ======== ==============================================
-u_t     ``u``  (p,)     input
-h_t     ``h``  (d,)     hidden state, read out
-W       ``W``  (3d, d)  recurrent weights, gates in the order r z n
-R       ``R``  (3d, p)  input weights, same order
-b       ``b``  (3d,)    biases, same order
-======= ====== ======== ==============================================
-
-The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
-written: W orthogonal as one matrix, R Glorot uniform, zero biases; ``library`` that of programs which take PyTorch's own layer, see
-`lib.cells.lstm` (its second bias of n, which the reset gate multiplies, is not in these equations).
+The start ``author`` is that of Keras, in which the dissertation's public program is written: W orthogonal as one matrix, R Glorot
+uniform, zero biases; ``library`` that of programs which take PyTorch's own layer, see `lib.cells.lstm` (its second bias of n, which
+the reset gate multiplies, is not in these equations).
 """
-
-from collections import namedtuple
 
 import torch
 from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import LIBRARY, keras_start, named_starts, uniform_start
-
-Weights = namedtuple("Weights", "W R b")
-
-
-def step(weights: Weights, state: State, u: Tensor) -> State:
-    """One step; `state` is (h,) of (batch, d), `u` is (batch, p)."""
-    W, R, b = weights
-    (h,) = state
-    from_state_r, from_state_z, from_state_n = (h @ W.T).chunk(3, dim=-1)
-    from_input_r, from_input_z, from_input_n = (u @ R.T + b).chunk(3, dim=-1)
-    r = torch.sigmoid(from_state_r + from_input_r)
-    z = torch.sigmoid(from_state_z + from_input_z)
-    n = torch.tanh(r * from_state_n + from_input_n)
-    return ((1 - z) * n + z * h,)
+from lib.cells._init import LIBRARY, keras_start
 
 
 class GRU(Cell, name="gru"):
@@ -52,6 +26,24 @@ class GRU(Cell, name="gru"):
 
     title = "GRU"
     source = "Cho et al. 2014, (5)-(8)"
-    Weights, step = Weights, step
-    shapes = {"W": "3d d", "R": "3d p", "b": "3d"}
-    starts = named_starts(text=uniform_start("W", "R", "b"), author=keras_start, library=LIBRARY)
+    shapes = {
+        "W": "3d d",  # recurrent weights, gates in the order r z n
+        "R": "3d p",  # input weights, same order
+        "b": "3d",  # biases, same order
+    }
+    Weights = "W R b"
+
+    @staticmethod
+    def step(weights: tuple, state: State, u: Tensor) -> State:
+        """One step; `state` is (h,)."""
+        W, R, b = weights
+        (h,) = state
+        from_state_r, from_state_z, from_state_n = (h @ W.T).chunk(3, dim=-1)
+        from_input_r, from_input_z, from_input_n = (u @ R.T + b).chunk(3, dim=-1)
+        r = torch.sigmoid(from_state_r + from_input_r)
+        z = torch.sigmoid(from_state_z + from_input_z)
+        n = torch.tanh(r * from_state_n + from_input_n)
+        return ((1 - z) * n + z * h,)
+
+    start_author = keras_start
+    starts = {"library": LIBRARY}

@@ -23,24 +23,6 @@ with the sign :math:`\sigma = -1` of the remark after theorem 1 beside the print
 h_{k-1} it is :math:`I + \eta (1 + \sigma) (\phi' U - \alpha I)`, near the identity for a small step (with the sign -1 and K = 1 the identity
 itself, and U does nothing).
 
-========== =============== ============= ====================================================
-symbol     name            shape         meaning
-========== =============== ============= ====================================================
-x_k        ``u``           (p,)          input
-h_k        ``h``           (d,)          state, read out: the increment, not g + h
-g_i        ``g``           (d,)          inner iterate
-U          ``U``           (d, d)        recurrent weights
-V, H       ``V H``         (d, r) (r, d) factors of U = alpha I + V H
-W          ``W``           (d, p)        input weights
-b          ``b``           (d,)          bias
-eta_i      ``eta``         (K,)          inner step sizes; also (1,), or (K, T) for a step per round too
-alpha      ``alpha``       scalar        leak, 1 in the paper's experiments
-sigma      ``sign``        scalar        1 or -1
-g_0        ``inner_start`` name          zero or previous
-k          ``k``           (d,)          rounds done, in the state where eta is (K, T)
-phi        ``phi``         function      relu, tanh or sigmoid
-========== =============== ============= ====================================================
-
 The step sizes start at 0.01 (section 4.1) and are not kept positive. The text trains one for every inner step and round, "eta_k^i",
 which fixes the length of the sequences: here they depend on the inner step alone unless a length is given.
 
@@ -58,57 +40,29 @@ its first author's next network does (TARNN, github.com/anilkagak2/TARNN), which
 """
 
 import math
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lib.cells._activation import ACTIVATIONS, Activation, phi
+from lib.cells._activation import ACTIVATIONS, phi
 from lib.cells._cell import Cell, State
-from lib.cells._init import named_starts, uniform_fan
+from lib.cells._init import normal, uniform_fan
 from lib.cells._keywords import Choice, Number
 
-TRAINED = ("inner", "fixed", "one", "time")
-"""Step sizes that are trained: one per inner step, none, one number, or one per inner step and round."""
 
-
-class Weights(NamedTuple):
-    U: Tensor | None
-    V: Tensor | None
-    H: Tensor | None
-    W: Tensor
-    b: Tensor
-    eta: Tensor
-    """(K,) or (K, rounds)."""
-    alpha: float
-    sign: int
-    form: int
-    from_zero: bool
-    phi: Activation
-
-
-def step(weights: Weights, state: State, u: Tensor) -> State:
-    """One step, K inner ones; `state` is (h,) of (batch, d), or (h, k) where eta has a round, `u` is (batch, p)."""
-    W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
-    h, *k = state
-    if k:
-        eta = eta[:, k[0].long()]
-    g, from_u = torch.zeros_like(h) if weights.from_zero else h, u @ W.T + b
-    for eta_i in eta.unbind(0):
-        s = g + sign * h
-        a = multiply(weights, s) + from_u
-        a = multiply(weights, a) if weights.form == 8 else a  # (8)
-        g = g + eta_i * (weights.phi(a) - alpha * s)  # (5)
-    return (g, *(part + 1 for part in k))
-
-
-def multiply(weights: Weights, s: Tensor) -> Tensor:
+def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
     """Return U s for the rows s of (batch, d)."""
     if weights.U is not None:
         return s @ weights.U.T
     return weights.alpha * s + s @ weights.H.T @ weights.V.T
+
+
+def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
+    """Return what phi is applied to, for the rows of s and of W x + b, (batch, d)."""
+    a = multiply(weights, s) + from_u
+    return multiply(weights, a) if weights.form == 8 else a  # (8)
 
 
 class NoEquilibriumError(ValueError):
@@ -117,7 +71,7 @@ class NoEquilibriumError(ValueError):
 
 @torch.no_grad()
 def equilibrium(
-    weights: Weights,
+    weights: NamedTuple,
     h: Tensor,
     u: Tensor,
     *,
@@ -135,8 +89,7 @@ def equilibrium(
     g, residuals = h, []
     while len(residuals) < steps:
         s = g + weights.sign * h
-        a = multiply(weights, s) + from_u
-        change = weights.phi(multiply(weights, a) if weights.form == 8 else a) - weights.alpha * s
+        change = weights.phi(argument(weights, s, from_u)) - weights.alpha * s
         residuals.append(change.abs().max().item())
         if residuals[-1] <= tolerance:
             return g
@@ -152,47 +105,25 @@ def equilibrium(
     )
 
 
-def start_text(cell: Cell) -> None:
-    d = cell.hidden_size
-    if cell.rank is None:
-        cell.U.normal_().div_(4 * math.sqrt(d))
-    else:
-        cell.V.normal_().div_(math.sqrt(d))
-        cell.H.normal_().div_(math.sqrt(d))
-    uniform_fan(cell.W, fan=d)
-    nn.init.zeros_(cell.b)
-    nn.init.constant_(cell.eta, cell.eta_start)
-
-
-def start_author(cell: Cell) -> None:
-    start_text(cell)
-    for matrix in (cell.W, *((cell.U,) if cell.rank is None else (cell.V, cell.H))):
-        nn.init.normal_(matrix, std=0.1)
-
-
 class IncrementalRNN(Cell, name="irnn"):
-    """The incremental RNN; SiRNN with one inner step.
-
-    Without `rank` U is full; without `form` it is (8) with a rank and (5) with a full U. `train_eta` says which step sizes are
-    trained, see `TRAINED`, and ``time`` needs a `length`, the rounds T that they are made for; longer sequences are refused.
-    """
+    """The incremental RNN; SiRNN with one inner step."""
 
     title = "incremental RNN"
     source = "Kag et al. 2020, (5), (8)"
-    step = step
     hyper_parameters = {
-        "inner_steps": Number(5, "[1, inf)", whole=True),
-        "rank": Number(None, "[1, inf)", whole=True),
-        "form": Choice((None, 5, 8)),
-        "inner_start": Choice(("zero", "previous")),
-        "sign": Choice((1, -1)),
-        "eta": Number(0.01, "(0, 1]"),
-        "train_eta": Choice(TRAINED),
-        "length": Number(None, "[1, inf)", whole=True),
-        "alpha": Number(1.0, "(0, inf)"),
+        "inner_steps": Number(5, "[1, inf)", whole=True),  # K
+        "rank": Number(None, "[1, inf)", whole=True),  # of U - alpha I = V H, None for a full U
+        "form": Choice((None, 5, 8)),  # None is (8) with a rank and (5) with a full U
+        "inner_start": Choice(("zero", "previous")),  # g_0
+        "sign": Choice((1, -1)),  # sigma
+        "eta": Number(0.01, "(0, 1]"),  # step sizes at the start
+        # Which are trained: one per inner step, none, one for all, or one per inner step and round.
+        "train_eta": Choice(("inner", "fixed", "one", "time")),
+        "length": Number(None, "[1, inf)", whole=True),  # rounds T that "time" makes step sizes for
+        "alpha": Number(1.0, "(0, inf)"),  # leak, 1 in the paper's experiments
         "phi": phi("relu"),
     }
-    starts = named_starts(text=start_text, author=start_author)
+    Weights = "U V H W b eta alpha sign form from_zero phi"
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
@@ -207,25 +138,48 @@ class IncrementalRNN(Cell, name="irnn"):
         self.form = self.form or (5 if self.rank is None else 8)
         self.states = 1 if self.length is None else 2
         self.eta_start = self.eta
+        del self.eta
+        matrices = {"U": "d d"} if self.rank is None else {"V": "d rank", "H": "rank d"}
+        self.shapes = matrices | {"W": "d p", "b": "d"}  # recurrent and input weights, bias
         if self.train_eta == "fixed":
-            del self.eta
             self.register_buffer("eta", torch.empty(1))
+        else:
+            shapes = {"inner": "inner_steps", "one": "1", "time": "inner_steps length"}
+            self.shapes["eta"] = shapes[self.train_eta]
 
-    @property
-    def shapes(self) -> Mapping[str, str]:
-        r, K = self.rank, self.inner_steps
-        matrices = {"U": "d d"} if r is None else {"V": f"d {r}", "H": f"{r} d"}
-        eta = {"fixed": None, "one": "1", "inner": f"{K}", "time": f"{K} {self.length}"}
-        trained = {} if self.train_eta == "fixed" else {"eta": eta[self.train_eta]}
-        return matrices | {"W": "d p", "b": "d"} | trained
-
-    def weights(self) -> Weights:
+    def weights(self) -> NamedTuple:
         U, V, H = (self.U, None, None) if self.rank is None else (None, self.V, self.H)
         eta = self.eta if len(self.eta) == self.inner_steps else self.eta.expand(self.inner_steps)
-        zero = self.inner_start == "zero"
-        return Weights(
-            U, V, H, self.W, self.b, eta, self.alpha, self.sign, self.form, zero, self.phi
-        )
+        choices = self.alpha, self.sign, self.form, self.inner_start == "zero", self.phi
+        return self.Weights(U, V, H, self.W, self.b, eta, *choices)
+
+    @staticmethod
+    def step(weights: NamedTuple, state: State, u: Tensor) -> State:
+        """One step, K inner ones; `state` is (h,), the increment, or (h, k) with the rounds done where eta, (K, T), has a round."""
+        W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
+        h, *k = state
+        if k:
+            eta = eta[:, k[0].long()]
+        g, from_u = torch.zeros_like(h) if weights.from_zero else h, u @ W.T + b
+        for eta_i in eta.unbind(0):
+            s = g + sign * h
+            g = g + eta_i * (weights.phi(argument(weights, s, from_u)) - alpha * s)  # (5)
+        return (g, *(part + 1 for part in k))
+
+    def start_text(self) -> None:
+        d = self.hidden_size
+        if self.rank is None:
+            self.U.normal_().div_(4 * math.sqrt(d))
+        else:
+            normal(self.V, self.H, over=d)
+        uniform_fan(self.W, fan=d)
+        nn.init.zeros_(self.b)
+        nn.init.constant_(self.eta, self.eta_start)
+
+    def start_author(self) -> None:
+        self.start_text()
+        for matrix in (self.W, *((self.U,) if self.rank is None else (self.V, self.H))):
+            nn.init.normal_(matrix, std=0.1)
 
     def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
         """As `Cell.run`; raises `ValueError` where a sequence goes on longer than there are step sizes."""

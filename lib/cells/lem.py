@@ -10,20 +10,6 @@ equation 3:
     y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
            + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y) \tag{3}
 
-=============== ======== ======= ================================================================
-symbol          name     shape   meaning
-=============== ======== ======= ================================================================
-u_n             ``u``    (p,)    input
-y_n             ``y``    (d,)    slow state, read out
-z_n             ``z``    (d,)    fast state
-W_1, W_2, W_z   ``W``    (3d, d) weights on y, in the order 1 2 z
-W_y             ``W_y``  (d, d)  weights on z
-V               ``V``    (4d, p) input weights, in the order 1 2 z y
-b               ``b``    (4d,)   biases, same order
-Delta t         ``dt``   scalar  largest time step
-(no symbol)     ``clip`` scalar  least time step after clipping to [clip, 1], as in figure 6
-=============== ======== ======= ================================================================
-
 Initialisation: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A), or, given T_max, the chrono
 initialisation of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The search of appendix B.1 goes
 up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1. The authors' program (github.com/tk-rusch/LEM) has two
@@ -31,77 +17,36 @@ bias vectors, each drawn so, where the equation has one: the start ``author`` dr
 learning rate of b, since under Adam each of the two moves as far as one.
 
 Ablation of Table 9: both time steps are the constant Delta t. W_1, W_2, V_1, V_2, b_1, b_2 then do nothing and are left
-out, W is (d, d), V is (2d, p), b is (2d,); the table rounds both models to 1k parameters.
+out; the table rounds both models to 1k parameters.
 
 Appendix D calls LEM and the LSTM equivalent where c = z, h = y, i = Delta t_n, f = 1 - Delta t_n, o = 1 and Delta t = 1.
 It also takes W_y = I, V_y = 0 and b_y = 0, which the text does not say.
 """
 
-from collections import namedtuple
-from collections.abc import Mapping
 from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import TWO_BIASES, Start, add_second_bias, named_starts, uniform_fan
+from lib.cells._init import TWO_BIASES, Start, add_second_bias
 from lib.cells._keywords import FLAG, Number
-
-Weights = namedtuple("Weights", "W W_y V b dt clip single_scale")
-
-
-def step(weights: Weights, state: State, u: Tensor) -> State:
-    """One step; `state` is (y, z), each (batch, d), `u` is (batch, p)."""
-    W, W_y, V, b, dt, clip, single_scale = weights
-    y, z = state
-    *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
-    if single_scale:
-        dt_z = dt_y = dt  # Table 9
-        (a_z,) = from_u
-        a_z = y @ W.T + a_z
-    else:
-        a_1, a_2, a_z = (y @ W.T + torch.cat(from_u, dim=-1)).chunk(3, dim=-1)
-        dt_z = dt * torch.sigmoid(a_1)  # (3), first line
-        dt_y = dt * torch.sigmoid(a_2)  # (3), second line
-        if clip is not None:
-            dt_z, dt_y = dt_z.clamp(clip, 1), dt_y.clamp(clip, 1)  # figure 6
-    z = (1 - dt_z) * z + dt_z * torch.tanh(a_z)  # (3), third line
-    y = (1 - dt_y) * y + dt_y * torch.tanh(z @ W_y.T + from_u_y)  # (3), fourth line
-    return y, z
-
-
-def start_text(cell: Cell) -> None:
-    uniform_fan(cell.W, cell.W_y, cell.V, cell.b, fan=cell.hidden_size)
-    if cell.chrono is not None:
-        nn.init.zeros_(cell.b)
-        b_1 = cell.b[: cell.hidden_size]
-        b_1.uniform_(1, cell.chrono * cell.dt - 1).log_().neg_()  # in [-log(T_max dt - 1), 0]
-
-
-def start_author(cell: Cell) -> None:
-    start_text(cell)
-    if cell.chrono is None:
-        add_second_bias(cell)
 
 
 class LEM(Cell, name="lem"):
-    """Long expressive memory.
-
-    `clip` is the least time step, None to clip nothing; `chrono` the longest dependency T_max, in steps, for the chrono
-    initialisation, None for the uniform one; with `single_scale` both time steps are the constant Delta t.
-    """
+    """Long expressive memory."""
 
     title = "LEM"
     source = "Rusch et al. 2022, (3)"
-    Weights, step = Weights, step
     hyper_parameters = {
-        "dt": Number(1.0, "(0, 2]"),
-        "clip": Number(None, "(0, 1]"),
-        "chrono": Number(None, "(0, inf)"),
-        "single_scale": FLAG,
+        "dt": Number(1.0, "(0, 2]"),  # largest time step
+        "clip": Number(
+            None, "(0, 1]"
+        ),  # least time step after clipping to [clip, 1] (figure 6), if any
+        "chrono": Number(None, "(0, inf)"),  # T_max in steps, for the chrono initialisation
+        "single_scale": FLAG,  # whether both time steps are the constant Delta t (Table 9)
     }
-    starts = named_starts(text=start_text, author=Start(start_author, step_factors=TWO_BIASES))
+    Weights = "W W_y V b dt clip single_scale"
     states = 2
 
     @classmethod
@@ -114,10 +59,48 @@ class LEM(Cell, name="lem"):
             return "chrono * dt >= 2, an interval [1, chrono * dt - 1]"
         return ""
 
-    @property
-    def shapes(self) -> Mapping[str, str]:
-        W, V = ("d d", "2d p") if self.single_scale else ("3d d", "4d p")
-        return {"W": W, "W_y": "d d", "V": V, "b": V.removesuffix(" p")}
+    def prepare(self) -> None:
+        one = self.single_scale
+        self.shapes = {
+            "W": "d d" if one else "3d d",  # W_1, W_2, W_z on y, in the order 1 2 z; W_z alone
+            "W_y": "d d",  # weights on z
+            "V": "2d p" if one else "4d p",  # input weights, in the order 1 2 z y; z y
+            "b": "2d" if one else "4d",  # biases, same order
+        }
+
+    @staticmethod
+    def step(weights: tuple, state: State, u: Tensor) -> State:
+        """One step; `state` is (y, z), the slow one, which is read out, and the fast one."""
+        W, W_y, V, b, dt, clip, single_scale = weights
+        y, z = state
+        *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
+        if single_scale:
+            dt_z = dt_y = dt  # Table 9
+            (a_z,) = from_u
+            a_z = y @ W.T + a_z
+        else:
+            a_1, a_2, a_z = (y @ W.T + torch.cat(from_u, dim=-1)).chunk(3, dim=-1)
+            dt_z = dt * torch.sigmoid(a_1)  # (3), first line
+            dt_y = dt * torch.sigmoid(a_2)  # (3), second line
+            if clip is not None:
+                dt_z, dt_y = dt_z.clamp(clip, 1), dt_y.clamp(clip, 1)  # figure 6
+        z = (1 - dt_z) * z + dt_z * torch.tanh(a_z)  # (3), third line
+        y = (1 - dt_y) * y + dt_y * torch.tanh(z @ W_y.T + from_u_y)  # (3), fourth line
+        return y, z
+
+    def start_text(self) -> None:
+        super().start_text()
+        if self.chrono is not None:
+            nn.init.zeros_(self.b)
+            b_1 = self.b[: self.hidden_size]
+            b_1.uniform_(1, self.chrono * self.dt - 1).log_().neg_()  # in [-log(T_max dt - 1), 0]
+
+    def start_author(self) -> None:
+        self.start_text()
+        if self.chrono is None:
+            add_second_bias(self)
+
+    starts = {"author": Start(start_author, step_factors=TWO_BIASES)}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the two time steps of (3), each (time, batch, d), or two numbers with a single scale."""

@@ -10,55 +10,16 @@ of the dissertation counts:
     c_t &= f_t \odot c_{t-1} + i_t \odot g_t \\
     h_t &= o_t \odot \tanh(c_t)
 
-======= ====== ======== ==============================================
-symbol  name   shape    meaning
-======= ====== ======== ==============================================
-u_t     ``u``  (p,)     input
-h_t     ``h``  (d,)     hidden state, read out
-c_t     ``c``  (d,)     cell state
-W       ``W``  (4d, d)  recurrent weights, gates in the order i f g o
-R       ``R``  (4d, p)  input weights, same order
-b       ``b``  (4d,)    biases, same order
-======= ====== ======== ==============================================
-
-The start ``text`` is PyTorch's for recurrent layers; ``author`` that of Keras, in which the dissertation's public program is
-written: W orthogonal as one matrix, R Glorot uniform, zero biases, but one for the forget gate; ``library`` that of programs which take
-PyTorch's own layer, whose two bias vectors per gate are drawn, and moved by the optimiser, one by one.
+The start ``author`` is that of Keras, in which the dissertation's public program is written: W orthogonal as one matrix, R Glorot
+uniform, zero biases, but one for the forget gate; ``library`` that of programs which take PyTorch's own layer, whose two bias vectors
+per gate are drawn, and moved by the optimiser, one by one.
 """
-
-from collections import namedtuple
 
 import torch
 from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import (
-    ADDING,
-    LIBRARY,
-    PADDING,
-    keras_start,
-    named_starts,
-    open_forget_gates,
-    uniform_start,
-)
-
-Weights = namedtuple("Weights", "W R b")
-
-
-def step(weights: Weights, state: State, u: Tensor) -> State:
-    """One step; `state` is (h, c), each (batch, d), `u` is (batch, p)."""
-    W, R, b = weights
-    h, c = state
-    i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
-    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-    h = torch.sigmoid(o) * torch.tanh(c)
-    return h, c
-
-
-def start_author(cell: Cell) -> None:
-    """As Keras: forget biases are 1."""
-    keras_start(cell)
-    open_forget_gates(cell)
+from lib.cells._init import ADDING, LIBRARY, PADDING, keras_start
 
 
 class LSTM(Cell, name="lstm"):
@@ -66,13 +27,23 @@ class LSTM(Cell, name="lstm"):
 
     title = "LSTM"
     source = "Hochreiter and Schmidhuber 1997; Gers et al. 2000"
-    Weights, step = Weights, step
-    shapes = {"W": "4d d", "R": "4d p", "b": "4d"}
-    starts = named_starts(
-        text=uniform_start("W", "R", "b"),
-        author=start_author,
-        library=LIBRARY,
-        padding=PADDING,
-        **ADDING,
-    )
+    shapes = {
+        "W": "4d d",  # recurrent weights, gates in the order i f g o
+        "R": "4d p",  # input weights, same order
+        "b": "4d",  # biases, same order
+    }
+    Weights = "W R b"
     states = 2
+
+    @staticmethod
+    def step(weights: tuple, state: State, u: Tensor) -> State:
+        """One step; `state` is (h, c), the hidden state, which is read out, and the cell state."""
+        W, R, b = weights
+        h, c = state
+        i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        return h, c
+
+    start_author = keras_start
+    starts = {"library": LIBRARY, "padding": PADDING, **ADDING}

@@ -4,20 +4,8 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 
 .. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
 
-with W_t = W = L U for tau steps, then its inverse for as many, and so on (see `lib.cells._interchange` for the reading).
-
-======= =========== ====== ==================================================================
-symbol  name        shape  meaning
-======= =========== ====== ==================================================================
-u_t     ``u``       (p,)   input
-x_t     ``x``       (d,)   memory state, read out
-t       ``t``       (d,)   steps done, the second part of the state
-L, U    ``L U``     (d, d) unit lower and upper triangular factors
-(both)  ``factors`` (d, d) free parameter: L below the diagonal, U above, pivots' on it
-R       ``R``       (d, p) input weights
-b_1     ``b``       (d,)   bias
-tau     ``tau``     scalar steps between interchanges, 10 in the text's experiment
-======= =========== ====== ==================================================================
+with W_t = W = L U for tau steps, 10 in the text's experiment, then its inverse for as many, and so on (see `lib.cells._interchange`
+for the reading); L and U are unit lower and upper triangular.
 
 Neither W nor its inverse is formed here: W x is two triangular products, the inverse's is two triangular solves, O(d^2)
 each. (`lib.kernels.cpu_interchange` forms both once per sequence, the inverse by solves.) The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
@@ -31,18 +19,15 @@ conditioned; R and b as in PyTorch's recurrent layers. The activation is that of
 """
 
 import math
-from collections import namedtuple
 
 import torch
 from torch import Tensor
 
-from lib.cells._activation import RECTIFIED, Activation
+from lib.cells._activation import Activation, rectify
 from lib.cells._cell import Cell, State
-from lib.cells._init import ADDING, named_starts, uniform_fan
-from lib.cells._interchange import alternate
-from lib.cells._keywords import Choice, Number
-
-Weights = namedtuple("Weights", "L U R b tau")
+from lib.cells._init import ADDING, uniform_fan
+from lib.cells._interchange import CHOICES, alternate
+from lib.cells._keywords import Number
 
 
 def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
@@ -56,52 +41,42 @@ def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
 
 
-def step(weights: Weights, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-    """One step; `state` is (x, t), each (batch, d), `u` is (batch, p)."""
-    L, U, R, b, tau = weights
-    x, t = state
-    product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
-    return phi(product + u @ R.T + b), t + 1  # (2.28)
-
-
-def relu_step(weights: Weights, state: State, u: Tensor) -> State:
-    """As `step`, with ReLU in the place of tanh."""
-    return step(weights, state, u, torch.relu)
-
-
-def start_text(cell: Cell) -> None:
-    cell.factors.normal_().div_(4 * math.sqrt(cell.hidden_size)).fill_diagonal_(1)
-    uniform_fan(cell.R, cell.b, fan=cell.hidden_size)
-
-
 class LURNN(Cell, name="lu_rnn"):
-    """The LU RNN of definition 2.4; no pivot is smaller than `pivot`, `activation` is tanh or relu."""
+    """The LU RNN of definition 2.4."""
 
     title = "LU RNN"
     source = "Johnston 2024, (2.28)"
-    Weights, step = Weights, step
-    hyper_parameters = {
-        "tau": Number(10, "[1, inf)", whole=True),
-        "pivot": Number(1e-3, "(0, inf)"),
-        "activation": Choice(("tanh", "relu")),
+    shapes = {
+        "factors": "d d",  # free parameter: L below the diagonal, U above, pivots' on it
+        "R": "d p",  # input weights
+        "b": "d",  # bias b_1
     }
-    shapes = {"factors": "d d", "R": "d p", "b": "d"}
-    starts = named_starts(text=start_text, **ADDING)
+    hyper_parameters = CHOICES | {"pivot": Number(1e-3, "(0, inf)")}  # delta, the smallest pivot
+    Weights = "L U R b tau"
     states = 2
+    prepare = rectify
 
-    def prepare(self) -> None:
-        if self.activation == "relu":
-            self.step, self.engine_options = relu_step, RECTIFIED
-
-    def weights(self) -> Weights:
+    def weights(self) -> tuple:
         free = self.factors.diagonal()
         size = torch.sqrt(free.square() + self.pivot**2)
         pivots = torch.where(free < 0, -size, size)
-        L = self.factors.tril(-1) + torch.eye(
-            self.hidden_size, dtype=free.dtype, device=free.device
-        )
+        L = self.factors.tril(-1) + torch.diag(torch.ones_like(free))
         U = self.factors.triu(1) + torch.diag(pivots)
-        return Weights(L, U, self.R, self.b, self.tau)
+        return self.Weights(L, U, self.R, self.b, self.tau)
+
+    @staticmethod
+    def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
+        """One step; `state` is (x, t), t the steps done."""
+        L, U, R, b, tau = weights
+        x, t = state
+        product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
+        return phi(product + u @ R.T + b), t + 1  # (2.28)
+
+    def start_text(self) -> None:
+        self.factors.normal_().div_(4 * math.sqrt(self.hidden_size)).fill_diagonal_(1)
+        uniform_fan(self.R, self.b, fan=self.hidden_size)
+
+    starts = ADDING
 
     @torch.no_grad()
     def set_matrix(self, W: Tensor) -> None:

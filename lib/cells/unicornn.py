@@ -13,21 +13,6 @@ With residual stacking (report, D.5, equations 102 and 103) the layers l > S rea
 
 .. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n \tag{103}
 
-=========== ========= ============ ===========================================================
-symbol      name      shape        meaning
-=========== ========= ============ ===========================================================
-u_n         ``u``     (p,)         input
-y^l_n       ``y``     (d,)         positions, the last layer's are read out
-z^l_n       ``z``     (d,)         velocities
-w^l         ``w``     (d,)         recurrent weights, one per neuron
-V^l         ``V``     (d, p or d)  input weights
-b^l, c^l    ``b c``   (d,)         bias; control of the time step
-Lambda^l    ``skips`` (d, p or d)  weights of the residual connection
-S           ``skip``  scalar       layers that a residual connection skips
-Delta t     ``dt``    scalar       time step, in (0, 1), of every layer or of each
-alpha       ``alpha`` scalar       frequency, at least 0
-=========== ========= ============ ===========================================================
-
 Equation 6 prints the layer's input at n-1, the inverse (7) at n: the same step as (7) is used, without which (7)
 would not invert it. The logistic function is the sigma-hat of the text. The time step and alpha are those of Table 6 for
 psMNIST with 128 units; the dissertation names none, its public program has 0.03 and 0.9.
@@ -46,42 +31,20 @@ training mode draws them; a sequence run in two calls gets two.
 """
 
 from collections import namedtuple
-from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 
-from lib import kernels
-from lib.cells._cell import Cell, State, per_layer, unroll
-from lib.cells._init import named_starts
+from lib.cells._cell import Cell, State
 from lib.cells._keywords import Choice, Number
-
-BACKWARD = ("stored", "recovered", "reversible")
-"""Where the engines' way back may take the states from."""
-STACKED = "stacked unicornn"
-"""Name by which engines register for `StackedWeights`: per-layer steps, residual stacking or dropout."""
-
 
 Layer = namedtuple("Layer", "w V b c")
 
 
 class Weights(NamedTuple):
-    """Equation 6 alone."""
-
-    layers: tuple[Layer, ...]
-    dt: float
-    alpha: float
-
-    def stacked(self) -> "StackedWeights":
-        """Return the same with an entry per layer."""
-        none = (None,) * len(self.layers)
-        return StackedWeights(self.layers, (self.dt,) * len(none), self.alpha, 0, none, none)
-
-
-class StackedWeights(NamedTuple):
-    """Everything one can vary, with an entry per layer; None where a layer has no connection or no mask."""
+    """Equations 6 and 103, with an entry per layer; None where a layer has no connection or no mask."""
 
     layers: tuple[Layer, ...]
     dt: tuple[float, ...]
@@ -90,7 +53,7 @@ class StackedWeights(NamedTuple):
     skips: tuple[Tensor | None, ...]
     masks: tuple[Tensor | None, ...]
 
-    def stacked(self) -> "StackedWeights":
+    def stacked(self) -> Self:
         """Return the weights themselves."""
         return self
 
@@ -106,70 +69,23 @@ def oscillate(
     return y, z
 
 
-def step(weights: Weights | StackedWeights, state: State, u: Tensor) -> State:
-    """One step of all layers; `state` is (y^1, z^1, y^2, z^2, ..), each (batch, d), `u` is (batch, p)."""
-    if isinstance(weights, StackedWeights):
-        return stacked_step(weights, state, u)
-    layers, dt, alpha = weights
-    states, below = [], u
-    for layer, y, z in zip(layers, state[::2], state[1::2], strict=True):
-        y, z = oscillate(layer, dt, alpha, y, z, below @ layer.V.T)
-        states += [y, z]
-        below = y
-    return tuple(states)
-
-
-def stacked_step(weights: StackedWeights, state: State, u: Tensor) -> State:
-    """As `step`, with a time step per layer, residual connections and masks of shape (batch, d)."""
-    layers, dts, alpha, skip, skips, masks = weights
-    states, handed = [], [u]  # handed[k] is y^k_n, masked, and handed[0] the input
-    for k, (layer, dt) in enumerate(zip(layers, dts, strict=True), start=1):
-        x = handed[k - 1] @ layer.V.T
-        if skips[k - 1] is not None:
-            x = handed[k - skip - 1] @ skips[k - 1].T + x  # (103)
-        y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
-        states += [y, z]
-        handed.append(y if masks[k - 1] is None else masks[k - 1] * y)
-    return tuple(states)
-
-
-def start_text(cell: Cell, slope: float = 8) -> None:
-    for w in cell.w:
-        nn.init.uniform_(w)
-    for b, c in zip(cell.b, cell.c, strict=True):
-        nn.init.zeros_(b)
-        nn.init.uniform_(c, -0.1, 0.1)
-    for V in (*cell.V, *cell.skips):
-        nn.init.kaiming_uniform_(V, a=slope)
-
-
-def start_author(cell: Cell) -> None:
-    start_text(cell, slope=0)
-
-
 class UnICORNN(Cell, name="unicornn"):
-    """Stacked UnICORNN layers; two in the dissertation's experiment.
-
-    `dropout` is the rate of the variational dropout between layers; without `train_c` c is not trained (figure 3 of the report
-    compares). `backward` says where an engine's way back takes the states from (see `lib.kernels.cpu_unicornn`), None for the
-    engine's own choice, and `checkpoint` how many steps lie between the checkpoints of the reversible one: the results are the
-    same but for rounding, the memory is not.
-    """
+    """Stacked UnICORNN layers; two in the dissertation's experiment."""
 
     title = "UnICORNN"
     source = "Rusch and Mishra 2021, (6)"
-    step = step
     hyper_parameters = {
         "layers": Number(2, "[1, inf)", whole=True),
-        "dt": Number(0.482, "(0, 1)", each=True),
-        "alpha": Number(12.53, "[0, inf)"),
-        "skip": Number(0, "[0, inf)", whole=True),
-        "dropout": Number(0.0, "[0, 1)"),
-        "train_c": Choice((True, False)),
-        "backward": Choice((None, *BACKWARD)),
+        "dt": Number(0.482, "(0, 1)", each=True),  # time step, of every layer or of each
+        "alpha": Number(12.53, "[0, inf)"),  # frequency
+        "skip": Number(0, "[0, inf)", whole=True),  # S, layers that a residual connection skips
+        "dropout": Number(0.0, "[0, 1)"),  # rate of the variational dropout between layers
+        "train_c": Choice((True, False)),  # figure 3 of the report compares
+        # Where an engine's way back takes the states from (see `lib.kernels.cpu_unicornn`), None for its own choice, and how
+        # many steps lie between checkpoints of the reversible one: but for rounding the results are the same, the memory is not.
+        "backward": Choice((None, "stored", "recovered", "reversible")),
         "checkpoint": Number(64, "[1, inf)", whole=True),
     }
-    starts = named_starts(text=start_text, author=start_author)
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
@@ -186,40 +102,61 @@ class UnICORNN(Cell, name="unicornn"):
             self.dt = self.dt[0]
         self.states = 2 * self.layers
         self.readout = 2 * (self.layers - 1)
-
-    @property
-    def shapes(self) -> Mapping[str, tuple[str, ...]]:
-        shapes = {"w": "d", "V": "d q", "b": "d", "c": "d"}
-        skips = per_layer("d q", self.layers)[: self.layers - self.skip if self.skip else 0]
-        return {k: per_layer(shape, self.layers) for k, shape in shapes.items()} | {"skips": skips}
+        connections = self.layers - self.skip if self.skip else 0
+        self.shapes = {
+            "w": "each: d",  # recurrent weights, one per neuron
+            "V": "each: d q",  # input weights
+            "b": "each: d",  # bias
+            "c": "each: d",  # control of the time step
+            "skips": ("d p", *["d d"] * self.layers)[:connections],  # Lambda, of the layers l > S
+        }
 
     def constrain(self) -> None:
         self.c.requires_grad_(self.train_c)
 
-    def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights | StackedWeights:
+    def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights:
         """Return the weights, with the masks of a forward pass in training where there are any."""
-        layers = tuple(Layer(*parts) for parts in zip(self.w, self.V, self.b, self.c, strict=True))
-        if masks is None and self._plain:
-            return Weights(layers, self.dt, self.alpha)
-        dts = self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
-        skips = (None,) * (self.layers - len(self.skips)) + tuple(self.skips)
-        masks = (None,) * self.layers if masks is None else masks
-        return StackedWeights(layers, dts, self.alpha, self.skip, skips, masks)
+        layers = tuple(map(Layer, self.w, self.V, self.b, self.c))
+        none = (None,) * self.layers
+        skips = (*none, *self.skips)[-self.layers :]
+        return Weights(layers, self._dts, self.alpha, self.skip, skips, masks or none)
+
+    @property
+    def _dts(self) -> tuple[float, ...]:
+        """Delta t of each layer."""
+        return self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
+
+    @staticmethod
+    def step(weights: Weights, state: State, u: Tensor) -> State:
+        """One step of all layers; `state` is (y^1, z^1, y^2, z^2, ..), positions and velocities, the last layer's y is read out."""
+        layers, dts, alpha, skip, skips, masks = weights
+        states, handed = [], [u]  # handed[k] is y^k_n, masked, and handed[0] the input
+        for k, (layer, dt) in enumerate(zip(layers, dts, strict=True), start=1):
+            x = handed[k - 1] @ layer.V.T
+            if skips[k - 1] is not None:
+                x = handed[k - skip - 1] @ skips[k - 1].T + x  # (103)
+            y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
+            states += [y, z]
+            handed.append(y if masks[k - 1] is None else masks[k - 1] * y)
+        return tuple(states)
+
+    def start_text(self, slope: float = 8) -> None:
+        for w in self.w:
+            nn.init.uniform_(w)
+        for b, c in zip(self.b, self.c, strict=True):
+            nn.init.zeros_(b)
+            nn.init.uniform_(c, -0.1, 0.1)
+        for V in (*self.V, *self.skips):
+            nn.init.kaiming_uniform_(V, a=slope)
+
+    def start_author(self) -> None:
+        self.start_text(slope=0)
 
     def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
         """As `Cell.run`; in training with fresh masks where there is dropout."""
         drops = self.training and self.dropout > 0 and self.layers > 1
-        if self._plain and not drops:
-            return super().run(u, state, engine=engine)
-        run = kernels.select(STACKED, engine, u, self.engine_options)
         weights = self.weights(self._draw_masks(u) if drops else None)
-        if run is None:
-            return unroll(self.step, weights, state, u, readout=self.readout)
-        return run(weights, state, u)
-
-    @property
-    def _plain(self) -> bool:
-        return self.skip == 0 and not isinstance(self.dt, tuple)
+        return super().run(u, state, engine=engine, weights=weights)
 
     def _draw_masks(self, u: Tensor) -> tuple[Tensor | None, ...]:
         """Draw a mask (batch, d) for every layer but the last, whose output is read out whole."""
@@ -230,5 +167,4 @@ class UnICORNN(Cell, name="unicornn"):
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the time step of every neuron, (d,) for each layer, whatever is read."""
-        dts = self.dt if isinstance(self.dt, tuple) else (self.dt,) * self.layers
-        return tuple(dt * torch.sigmoid(c) for dt, c in zip(dts, self.c, strict=True))
+        return tuple(dt * torch.sigmoid(c) for dt, c in zip(self._dts, self.c, strict=True))

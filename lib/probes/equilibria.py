@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lib.cells import Cell
-from lib.cells.irnn import equilibrium, multiply
+from lib.cells.irnn import argument, equilibrium, multiply
 
 
 @torch.no_grad()
@@ -26,7 +26,8 @@ def residuals(cell: Cell, u: Tensor) -> Tensor:
     for u_t in u:
         (g,) = cell.step(weights, (h,), u_t)
         s = g + weights.sign * h
-        found.append((weights.phi(_argument(cell, s, u_t)) - weights.alpha * s).norm(dim=1))
+        a = argument(weights, s, u_t @ weights.W.T + weights.b)
+        found.append((weights.phi(a) - weights.alpha * s).norm(dim=1))
         h = g
     return torch.stack(found)
 
@@ -39,10 +40,11 @@ def distances(cell: Cell, h: Tensor, u: Tensor, inner_steps: int) -> Tensor:
     """
     weights = cell.weights()
     target, eta = equilibrium(weights, h, u), weights.eta.flatten()[0]
-    g, found = torch.zeros_like(h) if weights.from_zero else h, []
+    from_u, found = u @ weights.W.T + weights.b, []
+    g = torch.zeros_like(h) if weights.from_zero else h
     for _ in range(inner_steps):
         s = g + weights.sign * h
-        g = g + eta * (weights.phi(_argument(cell, s, u)) - weights.alpha * s)
+        g = g + eta * (weights.phi(argument(weights, s, from_u)) - weights.alpha * s)
         found.append((g - target).norm(dim=1))
     return torch.stack(found)
 
@@ -66,7 +68,8 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     for t, u_t in enumerate(u):
         with torch.no_grad():
             after = cell.step(weights, state, u_t)
-            a = _argument(cell, after[0] + weights.sign * state[0], u_t)
+            s = after[0] + weights.sign * state[0]
+            a = argument(weights, s, u_t @ weights.W.T + weights.b)
         if t % every == 0:
             a.requires_grad_()
             (slope,) = torch.autograd.grad(weights.phi(a).sum(), a)
@@ -74,10 +77,3 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
             found.append(torch.linalg.eigvals(matrix))
         state = after
     return torch.stack(found)
-
-
-def _argument(cell: Cell, s: Tensor, u: Tensor) -> Tensor:
-    """Return what the activation is applied to, for the rows of s and of the inputs."""
-    weights = cell.weights()
-    a = multiply(weights, s) + u @ weights.W.T + weights.b
-    return multiply(weights, a) if weights.form == 8 else a

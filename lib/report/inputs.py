@@ -180,7 +180,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        family = str(given.get("family", given.get("group", ""))).replace("_", " ")
+        family = str(given.get("family") or given.get("group", "")).replace("_", " ")
         result_set = str(given.get("result_set", ""))
         one = Notebook(path, result_set, heading or path.stem, family)
         first = found.setdefault((one.name, result_set), one)

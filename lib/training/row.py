@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from lib.cells import check_hyper_parameters, check_start
+from lib.cells import cell_class
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import check_task, task_draws, task_module
 from lib.training.fit import Recipe
@@ -98,8 +98,8 @@ class Row(Job, Recipe, Dropout):
     @model_validator(mode="after")
     def _fits(self) -> "Row":
         check_task(self.task)
-        check_hyper_parameters(self.cell, self.hyper_parameters, hidden_size=self.width)
-        check_start(self.cell, self.start, self.start_settings)
+        cell_class(self.cell).checked(self.hyper_parameters, d=self.width)
+        cell_class(self.cell).checked_start(self.start, self.start_settings)
         if task_draws(self.task) and not self.test_draws:
             raise ValueError(
                 f"{self.task['task']} draws its sequences; give test_draws, how many to test on"

@@ -31,7 +31,7 @@ MOST, SECONDS = 4, 90
 """Files of tests that are tried for an error, and seconds of a core that they may take."""
 ENOUGH = 0.9
 """Share of the errors that tests notice; those that change nothing survive, too."""
-BY_NAME = ("test_cells", "test_cell_properties", "test_kernels", "test_initial_weights")
+BY_NAME = ("test_cells", "test_transcriptions", "test_kernels", "test_initial_weights")
 """Tests of every cell or engine by its name, which no import tells."""
 
 _OTHER = {
