@@ -66,7 +66,7 @@ keep-reference: $(VENV)/project ## keep results in data/reference, with provenan
 	python -m lib.results.reference $(NAMES)
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
-	rm -rf data/bench data/code data/coverage.csv data/executed data/interactive data/look data/made data/prepared data/report data/results data/tables
+	rm -rf data/bench data/code data/coverage.csv data/executed data/interactive data/look data/made data/prepared data/report data/results data/simulated data/tables
 
 # An environment that has lost its Python, as in an upgrade of the system, or its packages is made anew.
 define WHOLE

@@ -1,24 +1,16 @@
 """The page on which tables are sorted and filtered: whole without a script, and right with one, without a server."""
 
-import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from fabricated_report import counts
 
-from lib.report import pages
-from lib.report.inputs import ReportError, load_artefacts, load_inputs
-from lib.report.pages import _explorers, group_artefacts
-from lib.report.tables import explore_html
-from lib.results.artefacts import Artefacts
-from lib.results.published import artefacts
+from lib.report.tables import to_html
 
 pytestmark = pytest.mark.xdist_group("site")
 
-NAME = "diss-tab-1.7-by-task"
 VISIBLE = "[...document.querySelectorAll('table.explore tbody tr')].filter((row) => !row.hidden)"
 CELLS = f"{VISIBLE}.map((row) => [...row.cells].map((cell) => cell.textContent.trim()))"
 
@@ -44,42 +36,24 @@ class Table(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def data(site):
-    return site.parent / "data"
-
-
-@pytest.fixture(scope="module")
 def page(site):
     return site / "explore.html"
 
 
 @pytest.fixture
 def opened(browser, page):
-    """The page, opened from the disk."""
+    """The page, opened from the disk; whatever is done there, it asks for nothing and complains of nothing."""
     tab = browser.new_page()
-    tab.asked, tab.faults = [], []
-    tab.on("request", lambda request: tab.asked.append(request.url))
-    tab.on("requestfailed", lambda request: tab.faults.append(request.url))
-    tab.on("pageerror", lambda error: tab.faults.append(str(error)))
-    tab.on("console", lambda said: tab.faults.append(said.text))
+    asked, faults = [], []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("requestfailed", lambda request: faults.append(request.url))
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    tab.on("console", lambda said: faults.append(said.text))
     tab.goto(page.as_uri())
     yield tab
     tab.close()
-
-
-def test_a_table_opts_in_by_its_manifest(data):
-    found = {item.name: item.explore for item in load_artefacts(data) if item.kind == "table"}
-    assert found == {"diss-tab-1.7": False, NAME: True}
-    manifest = next(data.glob(f"made/*/*/tables/{NAME}.json"))
-    assert json.loads(manifest.read_text("utf-8"))["explore"] is True
-
-
-def test_a_manifest_that_means_something_else_is_refused(data, tmp_path):
-    made = Artefacts(tmp_path, notebook="n", result_set="rebuilt", profile="quick", runs=1)
-    path = made.save_table(counts(), "diss-tab-1.7", caption="c").with_suffix(".json")
-    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), "explore": "yes"}))
-    with pytest.raises(ReportError, match="explore is 'yes' .*boolean"):
-        load_artefacts(tmp_path)
+    assert faults == []
+    assert all(request.startswith(("file:", "data:", "blob:")) for request in asked)
 
 
 def test_without_a_script_every_row_of_every_set_is_there(page):
@@ -92,18 +66,9 @@ def test_without_a_script_every_row_of_every_set_is_there(page):
     assert body[0][1:] == ["none", "Basic RNN", "1", "1,000", "2,000"]
 
 
-def test_without_such_tables_the_page_says_so(data):
-    inputs = load_inputs(data)
-    plain = [one.model_copy(update={"explore": False}) for one in inputs.artefacts]
-    groups = group_artefacts(plain, "table", artefacts())
-    assert _explorers(inputs, groups) == []
-    template = Path(pages.__file__).with_name("templates") / "explore.md.jinja"
-    assert "No notebook of this run offered a table" in template.read_text("utf-8")
-
-
 def test_texts_are_escaped_and_values_are_kept_exactly():
     frame = pd.DataFrame({"what": ["a < b", "<script>"], "value": [0.1234567890123, np.nan]})
-    html = explore_html("own-thing", "A & B", frame)
+    html = to_html(frame, explore="A & B")
     assert "a &lt; b" in html and "&lt;script&gt;" in html and "A &amp; B" in html
     assert 'data-value="0.1234567890123"' in html and 'data-value=""' in html
 
@@ -152,13 +117,6 @@ def test_filters_join_and_are_counted(opened):
     opened.evaluate("document.querySelector('.filters').reset()")
     opened.evaluate("new Promise((done) => setTimeout(done, 20))")
     assert _status(opened) == "16 of 16 rows"
-
-
-@pytest.mark.browser
-def test_it_asks_for_nothing_and_complains_of_nothing(opened):
-    opened.evaluate("document.fonts.ready.then(() => true)")
-    assert opened.faults == []
-    assert all(request.startswith(("file:", "data:")) for request in opened.asked)
 
 
 @pytest.mark.browser

@@ -40,7 +40,7 @@ def root(tmp_path):
 def _write_lock(root, md5):
     outs = [{"path": RESULTS, "md5": md5}]
     with (root / "dvc.lock").open("w") as file:
-        YAML().dump({"schema": "2.0", "stages": {"train": {"outs": outs}}}, file)
+        YAML().dump({"schema": "2.0", "stages": {"analyse": {"deps": outs}}}, file)
 
 
 def test_results_tables_pictures_and_provenance_are_kept(root):

@@ -5,9 +5,8 @@ import subprocess
 import sys
 
 from lib.paths import ROOT
-from lib.report.look import stored
 from lib.run import repro
-from lib.run.repro import stage_names, tell
+from lib.run.repro import tell
 
 _DVC = """\
 Running stage 'code':
@@ -38,14 +37,10 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
     assert third == "stage 4 of 4, coverage: taken from the cache"
 
 
-def test_nothing_to_do_is_said():
+def test_nothing_to_do_and_an_error_are_said_alone():
     lines = [line for line in _DVC.splitlines() if "code" in line or "prepare" in line]
-    assert list(tell(lines, _STAGES, {})) == [
-        "nothing to do: 2 of 4 stages looked at, all up to date"
-    ]
-
-
-def test_an_error_is_told_and_nothing_else():
+    said = list(tell(lines, _STAGES, {}))
+    assert said == ["nothing to do: 2 of 4 stages looked at, all up to date"]
     error = "ERROR: failed to reproduce 'prepare': no room"
     assert list(tell([error], _STAGES, {})) == [error]
 
@@ -78,36 +73,24 @@ def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
         assert repro._remembered() == {}
 
 
-def test_stages_are_named_as_dvc_expands_them():
-    from dvc.repo import Repo
-
-    with Repo(ROOT) as repo:
-        assert sorted(stage_names()) == sorted(stage.addressing for stage in repo.index.stages)
-
-
-def test_without_the_environment_one_sentence_names_it():
-    # -S leaves out what is installed, as in a system's Python.
-    for arguments in (["code"], ["notebooks/21_parameter_counts.ipynb", "x.ipynb"], ["repro"]):
-        code = f"import runpy, sys; sys.path.insert(0, '.'); sys.argv = ['', *{arguments}]; runpy.run_module('lib.run', run_name='__main__')"
-        command = [sys.executable, "-S", "-E", "-c", code]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode != 0
-        assert len(done.stderr.splitlines()) == 1
-        assert "lacks papermill" in done.stderr
-        assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
-
-
 def _entered(before, *flags):
     code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('lib.run', run_name='__main__')"
     command = [sys.executable, *flags, "-c", code]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_a_damaged_environment_is_told_to_be_made_anew():
-    done = _entered("sys.prefix = '/somewhere/.venv'", "-S", "-E")
-    assert done.returncode == 1
-    assert "lacks papermill; the environment is damaged: remove its folder, and type" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_without_the_environment_one_sentence_names_it():
+    # -S leaves out what is installed, as in a system's Python.
+    notebook = ["notebooks/21_parameter_counts.ipynb", "x.ipynb"]
+    cases = {
+        f"sys.argv = ['', *{words}]": "`. .venv/bin/activate`, or type `make repro`"
+        for words in (["code"], notebook, ["repro"])
+    }
+    cases["sys.prefix = '/somewhere/.venv'"] = "the environment is damaged: remove its folder"
+    for before, advice in cases.items():
+        done = _entered(before, "-S", "-E")
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert "lacks papermill" in done.stderr and advice in done.stderr
 
 
 def test_an_early_interrupt_is_one_line():
@@ -169,12 +152,3 @@ def test_the_entry_can_be_read_by_an_old_python():
 
     for name in ("lib/__init__.py", "lib/run/__init__.py", "lib/run/__main__.py"):
         ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))
-
-
-def test_all_stored_datasets_are_looked_at():
-    from lib.run.notebooks import read_parameters
-
-    looked = {read_parameters(path)["results"] for path in stored()}
-    assert looked == {
-        f"data/reference/real/{path.name}" for path in (ROOT / "data/reference/real").glob("*.nc")
-    }

@@ -15,22 +15,22 @@ import pytest
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import execute, guard
 from lib.run.cleaning import clean
-from lib.run.notebooks import NotebookError, check_notebook, convert, is_stripped, read_parameters
+from lib.run.notebooks import NotebookError, check_notebook, convert, read_parameters
 
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
 
 
 def _notebook(path, *code, parameters=PARAMETERS, tags=("parameters",)):
+    new = nbformat.v4.new_code_cell
     cells = [
         nbformat.v4.new_markdown_cell("# Does it run?", id="title"),
-        nbformat.v4.new_code_cell(parameters, id="parameters", metadata={"tags": list(tags)}),
-        *(nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(code)),
-        nbformat.v4.new_code_cell("assert True", id="checks"),
-        nbformat.v4.new_code_cell("print('versions')", id="versions"),
+        new(parameters, id="parameters", metadata={"tags": list(tags)}),
+        *(new(source, id=f"cell-{i}") for i, source in enumerate(code)),
+        new("assert True", id="checks"),
+        new("print('versions')", id="versions"),
     ]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
-    nbformat.write(notebook, path)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
     return path
 
 
@@ -45,109 +45,80 @@ def _outputs(path):
     return [cell.get("outputs", []) for cell in nbformat.read(path, as_version=4).cells]
 
 
+def _names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
 # ---- parameters -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "default", "value"),
-    [
-        ("true", False, True),
-        ("-3", 1, -3),
-        ("1e-3", 0.1, 0.001),
-        (".5", 0.1, 0.5),
-        ("2", 0.1, 2.0),
-        ("no", "x", "no"),
-        ("1", "x", "1"),
-        ("", "x", ""),
-    ],
+    ("text", "value"),
+    [("true", True), ("-3", -3), ("1e-3", 0.001), (".5", 0.5), ("no", "no"), ("1", "1"), ("", "")],
 )
-def test_a_value_takes_the_type_of_the_default(text, default, value):
-    converted = convert("p", text, default)
-    assert converted == value
-    assert type(converted) is type(default)
+def test_a_value_takes_the_type_of_the_default(text, value):
+    converted = convert("p", text, type(value)(1))
+    assert converted == value and type(converted) is type(value)
+    assert type(convert("p", "2", 0.1)) is float
 
 
 @pytest.mark.parametrize(
-    ("text", "default"),
-    [
-        ("yes", False),
-        ("True", False),
-        ("1", False),
-        ("3.0", 1),
-        ("1_000", 1),
-        ("", 1),
-        ("inf", 0.1),
-        ("1e999", 0.1),
-        ("fast", 0.1),
-    ],
+    ("default", "texts"),
+    [(False, ("yes", "True", "1")), (1, ("3.0", "1_000", "")), (0.1, ("inf", "1e999", "fast"))],
 )
-def test_a_value_of_another_type_is_refused(text, default):
-    with pytest.raises(
-        NotebookError, match=rf"parameter p is {text!r}; expected .* default {default!r}"
-    ):
-        convert("p", text, default)
+def test_a_value_of_another_type_is_refused(default, texts):
+    for text in texts:
+        with pytest.raises(NotebookError, match=rf"p is {text!r}; .* default {default!r}"):
+            convert("p", text, default)
 
 
 @pytest.mark.parametrize(
-    ("cell", "complaint"),
+    ("complaint", "cells"),
     [
-        ("import os", "expected only lines such as"),
-        ("a, b = 1, 2", "expected only lines such as"),
-        ("a = [1]", "expected one truth value, number or text"),
-        ("a = None", "expected one truth value, number or text"),
-        ("a = 1 + n", "expected one truth value, number or text"),
-        ("a = {[]: 1}", "expected one truth value, number or text"),
-        ("a = 1e999", "expected one truth value, number or text"),
-        ("a = 1\0", "is not Python"),
-        ("a = " + "-" * 5000 + "1", "is not Python|expected one truth value"),
-        ("a =", "is not Python"),
+        ("expected only lines such as", ("import os", "a, b = 1, 2")),
+        ("expected one truth value", ("a = [1]", "a = None", "a = 1 + n", "a = {[]: 1}", "a = 1e999")),
+        ("is not Python|expected one truth value", ("a = 1\0", "a =", "a = " + "-" * 5000 + "1")),
     ],
-)
-def test_parameters_are_flat_scalars(tmp_path, cell, complaint):
-    with pytest.raises(NotebookError, match=complaint):
-        read_parameters(_notebook(tmp_path / "a.ipynb", parameters=cell))
+)  # fmt: skip
+def test_parameters_are_flat_scalars(tmp_path, complaint, cells):
+    for cell in cells:
+        with pytest.raises(NotebookError, match=complaint):
+            read_parameters(_notebook(tmp_path / "a.ipynb", parameters=cell))
 
 
-def test_parameters_are_read_with_their_types(tmp_path):
-    found = read_parameters(
-        _notebook(tmp_path / "a.ipynb", parameters=f"{PARAMETERS}\nlow: int = -1")
-    )
+def test_parameters_are_read_with_their_types_and_injected_ones_win(tmp_path):
+    path = _notebook(tmp_path / "a.ipynb", "count = 2", parameters=f"{PARAMETERS}\nlow: int = -1")
+    found = read_parameters(path)
     assert found == {"count": 1, "rate": 0.1, "flag": False, "name": "x", "low": -1}
     assert [type(value) for value in found.values()] == [int, float, bool, str, int]
+    executed = nbformat.read(path, as_version=4)
+    executed.cells[2].metadata["tags"] = ["injected-parameters"]
+    nbformat.write(executed, path)
+    assert read_parameters(path) == found | {"count": 2}
 
 
 SOURCE = "21_parameter_counts.ipynb"
-_NO_SOURCE = "expected an .ipynb file that is not a source"
+_NO_SOURCE = "is not a source"
 _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
 
 
 @pytest.mark.parametrize(
     ("notebook", "output", "arguments", "complaint"),
     [
-        (
-            "a",
-            "out.ipynb",
-            "-p cuont 1",
-            "has no parameter 'cuont'; it has count, rate, flag, name",
-        ),
-        ("a", "out.ipynb", "-p count many", "parameter count is 'many'; expected a whole number"),
-        ("a", "out.ipynb", "-p count 1 -p count 2", "parameter count is given twice"),
-        ("a", "out.ipynb", f"-p count {'9' * 5000}", "has 5,000 characters; expected a whole"),
+        ("a", "out.ipynb", "-p cuont 1", "no parameter 'cuont'; it has count, rate, flag, name"),
+        ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
+        ("a", "out.ipynb", "-p count 1 -p count 2", "count is given twice"),
+        ("a", "out.ipynb", f"-p count {'9' * 5000}", "has 5,000 characters"),
         ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
         ("missing", "out.ipynb", "", "no notebook at"),
         ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
         ("broken", "out.ipynb", "", "is not a whole Jupyter notebook"),
         ("minor", "out.ipynb", "", "is no valid notebook"),
         ("outputs", "out.ipynb", "", "is no valid notebook"),
-        ("sets", "out.ipynb", "-s one 1.nc", "expected {set} in it, as there is one for each set"),
-        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "one is given twice; give it once"),
-        (
-            "sets",
-            "{set}.ipynb",
-            "-s ../x 1.nc",
-            "a set of results is called '../x'; expected letters",
-        ),
-        ("sets", "{set}.ipynb", "-s '' 1.nc", "a set of results is called ''; expected letters"),
+        ("sets", "out.ipynb", "-s one 1.nc", "expected {set} in it"),
+        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "one is given twice"),
+        ("sets", "{set}.ipynb", "-s ../x 1.nc", "a set of results is called '../x'"),
+        ("sets", "{set}.ipynb", "-s '' 1.nc", "a set of results is called ''"),
         ("sets", "{set}.ipynb", "-s one ''", "the set one names no results"),
         ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
         ("a", "a.ipynb", "", _NO_SOURCE),
@@ -162,10 +133,10 @@ def test_a_wrong_call_is_refused_in_one_sentence_before_anything_runs(
     tmp_path, monkeypatch, capsys, notebook, output, arguments, complaint
 ):
     monkeypatch.chdir(tmp_path)
-    for name in ("PYTHONHASHSEED", "PYTHONWARNINGS", guard.MARK):
+    for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
         monkeypatch.setenv(name, "0")
     monkeypatch.setattr(guard, "start", lambda watched: None)
-    monkeypatch.setattr(execute, "run_notebook", None)
+    monkeypatch.setattr(execute, "_run_notebook", None)
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
@@ -178,12 +149,12 @@ def test_a_wrong_call_is_refused_in_one_sentence_before_anything_runs(
     ):
         text = f'{{"nbformat": 4, "metadata": {{}}{", " * bool(rest)}{rest}, "cells": [{cell}{more}}}]}}'
         (tmp_path / f"{name}.ipynb").write_text(text)
-    before, source = sorted(tmp_path.iterdir()), (NOTEBOOKS / SOURCE).read_bytes()
+    before, source = _names(tmp_path), (NOTEBOOKS / SOURCE).read_bytes()
     given = [str(tmp_path / f"{notebook}.ipynb"), str(tmp_path / output)]
     assert execute.main([*given, *shlex.split(arguments)]) == 2
     told = capsys.readouterr().err
     assert complaint in told and len(told.splitlines()) == 1
-    assert sorted(tmp_path.iterdir()) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
+    assert _names(tmp_path) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
 
 
 # ---- the executed copy ------------------------------------------------------------------------------------------
@@ -214,7 +185,7 @@ def test_equal_inputs_give_equal_bytes_and_the_values_arrive(tmp_path):
     assert "3 1e-05 True no" in first.stdout
     streams = [output for outputs in _outputs(tmp_path / "1.ipynb") for output in outputs]
     assert {output.name for output in streams if output.output_type == "stream"} == {"stdout"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["1.ipynb", "2.ipynb", "a.ipynb"]
+    assert _names(tmp_path) == ["1.ipynb", "2.ipynb", "a.ipynb"]
     nbformat.validate(nbformat.read(tmp_path / "1.ipynb", as_version=4))
 
 
@@ -249,17 +220,14 @@ def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
     assert "out.failed.ipynb" in done.stderr.splitlines()[-1]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ipynb", "out.failed.ipynb"]
+    assert _names(tmp_path) == ["a.ipynb", "out.failed.ipynb"]
     outputs = _outputs(tmp_path / "out.failed.ipynb")
     kinds = [output.output_type for cell in outputs for output in cell]
     assert kinds == ["stream", "error"]
-    # Mended and run again, the remains of the failure are gone, and those of a run that was killed.
+    # Mended and run again, the remains of the failure are gone.
     _notebook(tmp_path / "a.ipynb", "print('before')")
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    (tmp_path / f".out.partial{ended.pid}.ipynb").touch()
     assert _run(notebook, tmp_path / "out.ipynb").returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ipynb", "out.ipynb"]
+    assert _names(tmp_path) == ["a.ipynb", "out.ipynb"]
 
 
 @pytest.mark.notebook
@@ -321,8 +289,14 @@ def _assert_silent(beats):
 
 
 @pytest.mark.notebook
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("sets", [(), ("-s", "one", "1.nc", "-s", "two", "2.nc")])
+@pytest.mark.parametrize(
+    ("how", "sets"),
+    [
+        (signal.SIGKILL, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
+        (signal.SIGTERM, ()),
+        (signal.SIGINT, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
+    ],
+)
 def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
     notebook, beats = _heartbeat(tmp_path)
     output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
@@ -332,10 +306,13 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
         _until(lambda: all(path.exists() for path in beats), 60, "both heartbeats")
         run.send_signal(how)
         _assert_silent(beats)  # before the run's body is collected: it may stay a zombie for long
+        if how == signal.SIGINT:
+            assert run.wait(60) == 130
     finally:
         run.kill()
         run.wait()
-    assert not {path.name for path in tmp_path.glob("[!.]*.ipynb")} - {"beat.ipynb"}
+    kept = {path.name for path in tmp_path.glob("[!.]*.ipynb") if ".failed" not in path.name}
+    assert kept == {"beat.ipynb"}
 
 
 @pytest.mark.notebook
@@ -355,18 +332,13 @@ def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
     assert not (tmp_path / "out.ipynb").exists()
 
 
-def test_a_step_of_the_clock_does_not_make_a_process_another(monkeypatch):
-    name = guard.name_of(os.getpid())
-    assert guard._alive(name)
-    # What psutil adds to the ticks since boot, and what a step of the clock moves.
-    monkeypatch.setattr(psutil._pslinux, "boot_time", lambda: 1.0)
-    assert guard._alive(name)
-    assert not guard._alive(f"{name}1")
+def test_a_process_that_waits_to_be_collected_has_ended():
+    assert guard.alive(psutil.Process())
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    name = guard.name_of(ended.pid)
-    _until(lambda: not guard._alive(name), 10, "a process that has ended and was not collected")
+    process = psutil.Process(ended.pid)
+    _until(lambda: not guard.alive(process), 10, "a process that has ended and was not collected")
     ended.wait()
-    assert not guard._alive(name)
+    assert not guard.alive(process)
 
 
 # ---- several sets of results ------------------------------------------------------------------------------------
@@ -403,23 +375,21 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
     assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
+def test_a_malformed_notebook_is_told_in_one_sentence(tmp_path):
+    path = tmp_path / "a.ipynb"
+    code = '"cell_type": "code", "source": ""'
+    for cells in (
         "{}",
         "[1]",
         '[{"cell_type": "code", "source": 1, "metadata": {}}]',
-        '[{"cell_type": "code", "source": "", "metadata": null}]',
-        '[{"cell_type": "code", "source": "", "metadata": {"tags": 1}}]',
+        f'[{{{code}, "metadata": null}}]',
+        f'[{{{code}, "metadata": {{"tags": 1}}}}]',
         '[{"cell_type": 1, "source": "", "metadata": {}}]',
-        '[{"cell_type": "code", "source": ""}]',
-    ],
-)
-def test_a_malformed_notebook_is_told_in_one_sentence(tmp_path, cells):
-    path = tmp_path / "a.ipynb"
-    path.write_text(f'{{"nbformat": 4, "cells": {cells}}}')
-    [problem] = check_notebook(path)
-    assert "is not a whole Jupyter notebook" in problem or "has no cell tagged" in problem
+        f"[{{{code}}}]",
+    ):
+        path.write_text(f'{{"nbformat": 4, "cells": {cells}}}')
+        [problem] = check_notebook(path)
+        assert "is not a whole Jupyter notebook" in problem or "has no cell tagged" in problem
 
 
 # ---- how notebooks are built ------------------------------------------------------------------------------------
@@ -446,12 +416,3 @@ def test_a_notebook_of_the_right_build_passes_and_others_are_told(tmp_path):
     assert "'checks' and 'versions'" in spoil(lambda nb: nb.cells.pop())
     assert "kernel is not python3" in spoil(lambda nb: nb.metadata.kernelspec.update(name="r"))
     assert "out of order" in spoil(run_backwards)
-
-
-def test_outputs_and_execution_counts_are_noticed(tmp_path):
-    path = _notebook(tmp_path / "a.ipynb", "print(1)")
-    assert is_stripped(path)
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells[2].execution_count = 1
-    nbformat.write(notebook, path)
-    assert not is_stripped(path)

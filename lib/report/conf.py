@@ -63,6 +63,9 @@ html_theme_options = {
 
 def setup(app) -> None:
     """Connect what the settings above cannot say."""
+    app.extensions[
+        "sphinx-mathjax-offline"
+    ].parallel_read_safe = True  # it says nothing, and names one file
     app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _keep_tags)
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy

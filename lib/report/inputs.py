@@ -1,17 +1,15 @@
 """Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
 
-import ast
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 import pandas as pd
 from pydantic import ValidationError
 
 from lib.paths import REFERENCE
-from lib.results.manifest import Manifest, check_name
+from lib.results.manifest import Manifest, Name
+from lib.run.notebooks import NotebookError, read_cells, read_parameters
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
@@ -36,8 +34,8 @@ class ReportError(RuntimeError):
 class Artefact(Manifest):
     """One figure or table that a notebook made from one set of results: a manifest and its place."""
 
-    result_set: str
-    notebook: str
+    result_set: Name
+    notebook: Name
     manifest: Path
 
     @property
@@ -149,8 +147,6 @@ def _load_artefact(path: Path) -> Artefact:
     notebook, result_set = path.parts[-4:-2]
     place = {"result_set": result_set, "notebook": notebook, "manifest": path}
     try:
-        check_name("notebook", notebook)
-        check_name("set of results", result_set)
         found = Artefact.model_validate(_read_json(path) | place)
     except ValidationError as error:
         wrong = error.errors()[0]
@@ -158,8 +154,6 @@ def _load_artefact(path: Path) -> Artefact:
         raise ReportError(
             f"{path}: {wrong['loc'][0]} is {got} ({wrong['msg']}); delete the file and run its notebook again"
         ) from None
-    except ValueError as error:
-        raise ReportError(f"{path}: {error}; run its notebook again") from None
     for suffix in SUFFIXES[found.kind]:
         if not found.path(suffix).exists():
             raise ReportError(
@@ -181,15 +175,14 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
         if hidden or path.name.endswith(".failed.ipynb"):
             continue
         try:
-            notebook = nbformat.read(path, as_version=4)
-        except (OSError, ValueError) as error:
+            given, heading = read_parameters(path), _title(path)
+        except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        given = read_parameters(notebook)
         family = str(given.get("family") or given.get("group", "")).replace("_", " ")
         result_set = str(given.get("result_set", ""))
-        one = Notebook(path, result_set, _title(notebook) or path.stem, family)
+        one = Notebook(path, result_set, heading or path.stem, family)
         first = found.setdefault((one.name, result_set), one)
         if first is not one:
             raise ReportError(
@@ -206,35 +199,8 @@ def load_provenance(reference: Path) -> dict[str, dict]:
     }
 
 
-def read_parameters(notebook: nbformat.NotebookNode) -> dict:
-    """Return the scalars that the cells tagged ``parameters`` and ``injected-parameters`` assign.
-
-    Injected ones win, as they do when the notebook runs. The cells are parsed, not executed.
-    """
-    values = {}
-    for tag in ("parameters", "injected-parameters"):
-        for cell in notebook.cells:
-            if tag in cell.metadata.get("tags", []):
-                values.update(_assignments(cell.source))
-    return values
-
-
-def _assignments(source: str) -> Iterable[tuple[str, object]]:
-    try:
-        body = ast.parse(source).body
-    # IPython's own syntax; lib.run refuses it, a notebook run by other means may have it
-    except SyntaxError:
-        return
-    for node in body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            try:
-                yield node.targets[0].id, ast.literal_eval(node.value)
-            except ValueError:  # an expression, not a scalar; nothing the site asks for is one
-                continue
-
-
-def _title(notebook: nbformat.NotebookNode) -> str:
-    written = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+def _title(notebook: Path) -> str:
+    written = (cell.source for cell in read_cells(notebook) if cell.kind == "markdown")
     lines = (line for source in written for line in source.splitlines())
     return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
 

@@ -1,62 +1,50 @@
 """Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`python -m lib.report.look`).
 
-Every notebook whose parameters, as it is opened, read a stored reference is run as it is, several at a time; DVC has no
-part in it.
+Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC has no part in it.
 """
 
 import os
-import subprocess
+import shlex
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
-from lib.paths import REFERENCE, ROOT
-from lib.run.code import notebooks
-from lib.run.notebooks import read_parameters
+from lib.paths import ROOT
+from lib.report.__main__ import main as report
+from lib.run.execute import Run, execute_all, parse, planned
+from lib.run.repro import stages
 
 LOOK = Path("data/look")
 
 
-def stored() -> list[Path]:
-    """Return the notebooks that read a stored reference."""
-    folder = f"{REFERENCE.relative_to(ROOT).as_posix()}/"
-    found = notebooks()
-    return [
-        path for path in found if str(read_parameters(path).get("results", "")).startswith(folder)
-    ]
+def stored() -> Iterator[Run]:
+    """Yield the analyses of stored references."""
+    for command in stages().values():
+        if "-s reference" in command:
+            options = parse(shlex.split(command)[3:])  # python -m lib.run
+            options.sets = [pair for pair in options.sets if pair[0] == "reference"]
+            named = dict(options.parameters) | {"out": str(LOOK)}
+            options.parameters = list(named.items())
+            options.output = LOOK / options.output.relative_to("data")
+            yield from planned(options).values()
 
 
 def main() -> int:
     """Run the notebooks and build the report of them; return the exit status."""
-    names = [path.stem for path in stored()]
-    # One thread each, on all cores, as in `lib.run.execute`.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        statuses = pool.map(
-            lambda name: _notebook(
-                name, f"made/{name}/reference/{name}", out=LOOK, result_set="reference"
-            ),
-            names,
-        )
-        for count, (name, status) in enumerate(zip(names, statuses, strict=True), start=1):
-            print(f"{count} of {len(names)} notebooks: {name}", flush=True)
-            if status:
-                pool.shutdown(cancel_futures=True)
-                return status
-    coverage = LOOK / "coverage.csv"
-    status = _notebook("90_coverage", "executed/90_coverage", data_dir=LOOK, out=coverage)
-    return status or _run("lib.report", "--data", LOOK, "--out", LOOK / "report")
+    os.chdir(ROOT)
+    runs, counted = list(stored()), count(1)
 
+    def tell(run: Run) -> None:
+        print(f"{next(counted)} of {len(runs)} notebooks: {run.output.stem}", flush=True)
 
-def _notebook(name: str, executed: str, **parameters: str | Path) -> int:
-    given = [text for pair in parameters.items() for text in ("-p", *pair)]
-    target = LOOK / f"{executed}.ipynb"
-    return _run("lib.run", f"notebooks/{name}.ipynb", target, "-q", *given)
-
-
-def _run(module: str, *arguments: str | Path) -> int:
-    return subprocess.call([sys.executable, "-m", module, *map(str, arguments)], cwd=ROOT)
+    coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
+    coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
+    return (
+        execute_all(runs, at_once=os.cpu_count() or 1, quiet=True, after=tell)
+        or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
+        or report(["--data", str(LOOK), "--out", str(LOOK / "report")])
+    )
 
 
 if __name__ == "__main__":

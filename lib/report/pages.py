@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, state, summarise
@@ -118,12 +118,13 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     site.write("reference")
     for name, record in inputs.provenance.items():
         page = f"reference/{_slug(name)}"
-        site.write("reference_of", page, name=name, record=record, render=provenance_html)
+        site.write("reference_of", page, name=name, content=record)
     site.write("summary", core_hours=core_hours, **common)
+    by_id = {group.id: group for group in figures}
     site.write(
         "index",
         answers=answers(judged),
-        strip=_for_the_front(figures),
+        strip=[by_id[name] for name in published.questions()["figure"] if name in by_id],
         groups=table_groups,
         questions=[question for question in asked if question.made],
         others=[question for question in asked if not question.made],
@@ -192,6 +193,7 @@ class _Site:
             lstrip_blocks=True,
         )
         self.environment.filters["part"] = lambda part: part.replace("-", " ").capitalize()
+        self.environment.filters["one_line"] = lambda text: " ".join(str(text).split())
 
     def write_notebooks(self) -> None:
         """Write the pages of all notebooks, each linked to its copies with other results."""
@@ -267,12 +269,6 @@ def answers(judged: pd.DataFrame) -> list[tuple[str, list[pd.Series]]]:
     ]
 
 
-def _for_the_front(figures: list[Group]) -> list[Group]:
-    """Return the figure that shows each answer: what `data/published/questions.csv` names, where it was drawn."""
-    by_id = {group.id: group for group in figures}
-    return [by_id[name] for name in published.questions()["figure"] if name in by_id]
-
-
 def _first(group: Group) -> Artefact:
     """Return what stands for a group: the main file of its weightiest set of results, the first of equals."""
     return max((items[0] for items in group.by_result_set().values()), key=_weight)
@@ -299,8 +295,7 @@ def _explorers(
             for frame, item in zip(frames, items, strict=True):
                 frame.insert(0, "results", inputs.describe(item.result_set))
             whole = pd.concat(frames, ignore_index=True)
-            name = items[0].name
-            found.append((name, title, items, tables.explore_html(name, title, whole)))
+            found.append((items[0].name, title, items, tables.to_html(whole, explore=title)))
     return found
 
 
@@ -312,30 +307,15 @@ def badge(item: Artefact) -> Markup:
 
 
 def scale(item: Artefact) -> str:
-    """Return the number of runs in words."""
-    return counted(item.runs, "run") if item.runs else "no training needed"
+    """Return the number of runs, the data and the length of the sequences in words."""
+    runs = counted(item.runs, "run") if item.runs else "no training needed"
+    return f"{runs}, {item.trained_on}" if item.trained_on else runs
 
 
 def core_hours(provenance: dict[str, dict]) -> float:
     """Return what all stored results cost, as far as it was recorded."""
     costs = [record.get("cost", {}).get("core_seconds", 0) for record in provenance.values()]
     return sum(costs) / 3600
-
-
-def provenance_html(content: object) -> Markup:
-    """Return a provenance record, nested as it may be, as nested lists of names and values."""
-    if isinstance(content, dict):
-        rows = [
-            Markup("<dt>{}</dt><dd>{}</dd>").format(
-                str(name).replace("_", " "), provenance_html(value)
-            )
-            for name, value in content.items()
-        ]
-        return Markup('<dl class="record">{}</dl>').format(Markup("").join(rows))
-    if isinstance(content, list):
-        apart = "" if any(isinstance(value, dict) for value in content) else ", "
-        return Markup(apart).join(provenance_html(value) for value in content)
-    return escape(" ".join(str(content).split()))
 
 
 def _texts(inputs: Inputs, listed: pd.DataFrame, page_of: dict[str, str]) -> dict[str, list[dict]]:

@@ -2,10 +2,11 @@
 
 Not pandas' Styler, great_tables (looked at in 0.18) or itables (2.9): each brings its own style with every table or a bundle of
 scripts, and none knows pairs of ours and theirs, which is most of this file. `static/explore.js` adds the controls to a table of
-`explore_html`, from the attributes written here; without a script it shows all rows.
+`to_html`, from the attributes written here; without a script it shows all rows.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ from lib.report.numbers import DASH, formatter, percent
 
 _PAIRS = (("ours_share", "published_share"), ("ours", "published"))
 _HALF = 0.5
+_HEAD = 'th scope="col"'
 _VERDICTS = ("verdict", "agree", "agrees", "holds_ours", "answer")
 """Columns that readers look for: they follow the first one, so that no screen is too narrow for them."""
 
@@ -24,52 +26,48 @@ def read_table(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
-def to_html(table: pd.DataFrame) -> Markup:
+def to_html(table: pd.DataFrame, *, explore: str = "") -> Markup:
     """Return all columns of `table` as an HTML table, verdicts after the first.
 
     Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out.
+    With a title under which readers `explore` the table its columns keep their order, none is dimmed, and cells carry what
+    sorting needs: the kind of each column, and the value behind each number.
     """
     first, *rest = table
-    table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
+    if not explore:
+        table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
     numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table]
-    groups = numeric.index(True) if True in numeric else len(numeric)
-    css = [
-        [*(["number"] * number), *([name] * (name in _PAIRS[-1]))]
-        for name, number in zip(table, numeric, strict=True)
-    ]
-    text = [formatter(table[name]) for name in table]
+    css = ["number" if number else "" for number in numeric]
+    kinds: list[dict] = [{"kind": "number" if number else "text"} for number in numeric]
+    groups = 0
+    if not explore:
+        css = [
+            f"{kind} {name}" if name in _PAIRS[-1] else kind
+            for kind, name in zip(css, table, strict=True)
+        ]
+        kinds = [{}] * len(css)
+        groups = numeric.index(True) if True in numeric else len(numeric)
+    columns = list(zip((formatter(table[name]) for name in table), css, numeric, strict=True))
     body = [
-        "".join(
-            _cell("td", write(value), *names, "again" * again)
-            for value, write, names, again in zip(row, text, css, repeats, strict=True)
-        )
+        [
+            _cell(
+                write(value),
+                f"{names}{' again' * again}",
+                **(
+                    {"value": "" if pd.isna(value) else repr(float(value))}
+                    if explore and number
+                    else {}
+                ),
+            )
+            for value, (write, names, number), again in zip(row, columns, repeats, strict=True)
+        ]
         for row, repeats in _rows(table, groups)
     ]
-    pairs = zip(table, css, strict=True)
-    head = "".join(_cell("th", _heading(name), *names) for name, names in pairs)
-    return _table(head, body, table)
-
-
-def explore_html(name: str, title: str, table: pd.DataFrame) -> Markup:
-    """Return a table whose cells carry what sorting needs: the kind of each column, and the value behind each number."""
-    numeric = [pd.api.types.is_numeric_dtype(table[column]) for column in table]
-    text = [formatter(table[column]) for column in table]
-    head = "".join(
-        _cell("th", _heading(column), "number" * number, kind="number" if number else "text")
-        for column, number in zip(table, numeric, strict=True)
-    )
-    body = [
-        "".join(
-            _cell("td", write(value), "number", value="" if pd.isna(value) else repr(float(value)))
-            if number
-            else _cell("td", write(value))
-            for value, write, number in zip(row, text, numeric, strict=True)
-        )
-        for row in table.itertuples(index=False, name=None)
+    head = [
+        _heading(name, names, **kind) for name, names, kind in zip(table, css, kinds, strict=True)
     ]
-    return Markup('<div class="explorer" id="{}">\n{}\n</div>').format(
-        name, _table(head, body, table, title)
-    )
+    chance = table["at_chance"].eq(True) if "at_chance" in table else ()
+    return _table(head, body, shaded=chance, title=explore)
 
 
 def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
@@ -113,25 +111,28 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
         for row in table[[*keys, *pair]].itertuples(index=False, name=None)
     }
     names = [formatter(table[key]) for key in down]
-    body = []
-    for row, repeats in _rows(lines, len(down)):
-        about = "".join(
-            _cell("td", name(value), "again" * again)
-            for name, value, again in zip(names, row, repeats, strict=True)
-        )
-        body.append(about + "".join(cells.get((*row, level), _pair(DASH)) for level in levels))
-    head = "".join(_cell("th", _heading(key)) for key in down)
+    body = [
+        [
+            *(
+                _cell(write_key(value), "again" * again)
+                for write_key, value, again in zip(names, row, repeats, strict=True)
+            ),
+            *(cells.get((*row, level), _pair(DASH)) for level in levels),
+        ]
+        for row, repeats in _rows(lines, len(down))
+    ]
     # A number needs to be told of what; words speak for themselves.
-    prefix = f"{_heading(across)} " if pd.api.types.is_numeric_dtype(levels) else ""
-    head += "".join(_cell("th", prefix + formatter(levels)(level), "number") for level in levels)
+    prefix = f"{escape(across.replace('_', ' '))} " if pd.api.types.is_numeric_dtype(levels) else ""
+    head = [*map(_heading, down)]
+    head += [_cell(prefix + formatter(levels)(level), "number", _HEAD) for level in levels]
     return _table(head, body)
 
 
 def _pair(ours: str, theirs: str = "") -> str:
     if theirs in ("", DASH) and ours == DASH:
-        return _cell("td", DASH, "pair", "again")
+        return _cell(DASH, "pair again")
     beside = f'<span class="theirs">{theirs}</span>' if theirs else ""
-    return _cell("td", f'<span class="ours">{ours}</span>{beside}', "pair")
+    return _cell(f'<span class="ours">{ours}</span>{beside}', "pair")
 
 
 def _rows(table: pd.DataFrame, groups: int) -> Iterable[tuple[tuple, list[bool]]]:
@@ -148,27 +149,27 @@ def _rows(table: pd.DataFrame, groups: int) -> Iterable[tuple[tuple, list[bool]]
 
 
 def _table(
-    head: str, body: Sequence[str], table: pd.DataFrame | None = None, title: str = ""
+    head: Iterable[str],
+    body: Iterable[Sequence[str]],
+    *,
+    shaded: Iterable[bool] = (),
+    title: str = "",
 ) -> Markup:
-    known = table is not None and "at_chance" in table
-    chance = table["at_chance"].eq(True) if known else [False] * len(body)
-    pairs = zip(body, chance, strict=True)
-    rows = "\n".join(f"<tr{' class=chance' * shaded}>{row}</tr>" for row, shaded in pairs)
+    pairs = zip_longest(body, shaded)
+    rows = "\n".join(f"<tr{' class=chance' * bool(one)}>{''.join(row)}</tr>" for row, one in pairs)
     caption = f'<caption class="hidden">{escape(title)}</caption>' if title else ""
     return Markup(
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title or "table")}">\n'
         f'<table class="data{" explore" * bool(title)}">{caption}\n'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
+        f"<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
 
 
-def _cell(tag: str, content: str, *css: str, **data: str) -> str:
-    names = " ".join(name for name in css if name)
-    style = f' class="{names}"' if names else ""
+def _cell(content: str, css: str = "", tag: str = "td", **data: str) -> str:
+    style = f' class="{css.strip()}"' if css.strip() else ""
     known = "".join(f' data-{name}="{value}"' for name, value in data.items())
-    scope = ' scope="col"' if tag == "th" else ""
-    return f"<{tag}{scope}{style}{known}>{content}</{tag}>"
+    return f"<{tag}{style}{known}>{content}</{tag.split()[0]}>"
 
 
-def _heading(name: str) -> str:
-    return str(escape(str(name).replace("_", " ")))
+def _heading(name: str, css: str = "", **data: str) -> str:
+    return _cell(str(escape(str(name).replace("_", " "))), css, _HEAD, **data)

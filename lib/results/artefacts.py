@@ -19,7 +19,7 @@ from pandas.io.formats.style import Styler
 
 from lib.paths import ROOT, resolve
 from lib.results.claims import sentences
-from lib.results.learned import networks_learned, stands_in
+from lib.results.learned import data_and_length, networks_learned, stands_in
 from lib.results.manifest import Manifest, check_name
 from lib.results.published import artefacts
 from lib.results.schema import attempts_that_ran
@@ -62,6 +62,7 @@ class Artefacts:
             raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
+        self.trained_on = "" if ds is None else data_and_length(ds)
         self.learned = ds is not None and networks_learned(ds) is True
         self.stand_in = ds is not None and stands_in(ds)
         self.published_scale = published_scale
@@ -172,6 +173,7 @@ class Artefacts:
             kind=kind,
             profile=self.profile,
             runs=self.runs,
+            trained_on=self.trained_on,
             learned=self.learned,
             stand_in=self.stand_in,
             published_scale=self.published_scale,

@@ -5,6 +5,8 @@ import json
 import xarray as xr
 from scipy.stats import binom
 
+from lib.results.names import label
+
 ENOUGH = 5 / 6
 """Share of the tasks on which each architecture's best network must do better than guessing."""
 SURE = 0.05
@@ -89,3 +91,19 @@ def stands_in(ds: xr.Dataset) -> bool:
     if "dataset" in ds.dims:
         return bool(ds["dataset"].isin(STAND_INS).any())
     return "task_settings" in ds and any(stand_in(one, "") for one in ds["task_settings"].values)
+
+
+def data_and_length(ds: xr.Dataset) -> str:
+    """Return which data the networks of `ds` read and how long their sequences are, such as ``MNIST, 196 time steps``."""
+    settings = json.loads(ds.attrs.get("settings", "{}"))
+    if "dataset" in ds.dims:
+        names = ds["dataset"].values.tolist()
+    else:
+        tasks = map(json.loads, ds["task_settings"].values if "task_settings" in ds else ())
+        names = [task.get("dataset") or task["task"] for task in tasks]
+    drawn = settings.get("time_steps", settings.get("horizon", 0))  # designs of one length
+    steps = ds["time_steps"].values.ravel().tolist() if "time_steps" in ds else [drawn]
+    ends = dict.fromkeys((min(steps), max(steps)))
+    length = " to ".join(f"{n:,}" for n in ends) + " time steps" if all(ends) else ""
+    words = [label(name).replace("_", " ") for name in dict.fromkeys(names)]
+    return ", ".join(filter(None, ["; ".join(words), length]))

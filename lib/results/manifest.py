@@ -28,6 +28,8 @@ class Manifest(BaseModel):
     profile: Name
     runs: NonNegativeInt
     """Training attempts that entered."""
+    trained_on: str = ""
+    """Data sets and time steps of the sequences, in words; empty where no network was trained."""
     learned: bool = False
     """Whether its networks did better than guessing."""
     stand_in: bool = False

@@ -149,7 +149,7 @@ def _recorded_md5(root: Path, name: str) -> str:
     lock = root / "dvc.lock"
     stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
     recorded = {
-        out["path"]: out["md5"] for stage in stages.values() for out in stage.get("outs", [])
+        dep["path"]: dep["md5"] for stage in stages.values() for dep in stage.get("deps", [])
     }.get(name)
     with (root / name).open("rb") as file:
         found = hashlib.file_digest(file, "md5").hexdigest()

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from nbformat import NotebookNode
 
 from lib.paths import ROOT
-
-INJECTED = "injected-parameters"
-"""Tag of the cell that papermill adds, and the id it gets here instead of a random one."""
+from lib.run.notebooks import INJECTED
 
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.I)
 # The id of a styled pandas table, which prefixes the ids of all its cells.
@@ -33,7 +31,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         if INJECTED in tags:
-            cell.id = INJECTED
+            cell.id = INJECTED  # instead of a random one
         for name in ("papermill", "execution", "ExecuteTime"):
             cell.metadata.pop(name, None)
         if not tags:

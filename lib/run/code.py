@@ -10,14 +10,14 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lib.paths import DATA, ROOT
 from lib.run.files import write_whole
 from lib.run.fingerprint import FingerprintError, as_lines, notebook_reached, reached
 from lib.run.notebooks import NotebookError
-from lib.run.params import ParameterError, merged, read_params
+from lib.run.params import ParameterError, merged
 
 CODE = DATA / "code"
 
@@ -55,8 +55,7 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 
 
 def _sections(root: Path) -> dict[str, dict]:
-    params = root / "params.yaml"
-    sections = merged(read_params(params)["profile"], params)
+    sections = merged(path=root / "params.yaml")
     sections["data"] = {"datasets": sorted(_datasets(sections))}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
@@ -64,36 +63,24 @@ def _sections(root: Path) -> dict[str, dict]:
 def _datasets(sections: dict) -> set[str]:
     """Return the data sets that any training may read: those of the tasks that a table names, and what stands under ``dataset``."""
     tables = [part for name, part in sections.items() if name not in ("networks", "tasks")]
-    named = {text for found in _below("tasks", tables) for text in _texts(found)}
+    named = _below("tasks", tables)
     used = [task for name, task in sections.get("tasks", {}).items() if name in named]
-    return {text for found in _below("dataset", [*tables, *used]) for text in _texts(found)}
+    return _below("dataset", [*tables, *used])
 
 
-def _texts(content: object) -> Iterable[str]:
-    """Yield every text of a section, keys too."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, dict):
-        for key, part in content.items():
-            if part is not None:
-                yield key
-                yield from _texts(part)
-    elif isinstance(content, list):
-        for part in content:
-            yield from _texts(part)
+def _below(key: str, content: object) -> set[str]:
+    """Return every text that stands under a key, wherever that is; keys too, but for those of nothing."""
+    parts = [part for name, part in _pairs(content) if name == key]
+    return {text for pair in _pairs(parts) for text in pair if isinstance(text, str)}
 
 
-def _below(key: str, content: object) -> Iterable[object]:
-    """Yield what stands under a key, wherever it is."""
-    if isinstance(content, dict):
-        for name, part in content.items():
-            if name == key:
-                yield part
-            else:
-                yield from _below(key, part)
-    elif isinstance(content, list):
-        for part in content:
-            yield from _below(key, part)
+def _pairs(content: object) -> Iterator[tuple[object, object]]:
+    """Yield every key of a mapping and place in a list with what stands there, at any depth."""
+    pairs = content.items() if isinstance(content, dict) else ()
+    for key, part in enumerate(content) if isinstance(content, list) else pairs:
+        if part is not None:
+            yield key, part
+            yield from _pairs(part)
 
 
 def _write(path: Path, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Run one notebook from the repository root and keep a clean executed copy.
+"""Run notebooks from the repository root and keep a clean executed copy of each.
 
 ::
 
@@ -14,7 +14,7 @@ print is shown live, but for ``-q``, ``-s``, and stages of DVC, where progress a
 
 Exit status: 0 done; 1 a cell failed, and what was executed is in ``OUTPUT`` with the suffix ``.failed.ipynb``;
 2 the call itself was wrong and nothing ran; 130 interrupted. OUTPUT exists only whole. When this process, or the DVC
-that started it, is killed, the kernel goes too (`lib.run.guard`).
+that started it, is killed, the kernels go too (`lib.run.guard`).
 """
 
 import argparse
@@ -22,24 +22,42 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
-
-import psutil
+from typing import NamedTuple
 
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard
-from lib.run.notebooks import NotebookError, Scalar, as_text, convert, read_parameters
+from lib.run.files import write_whole
+from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters
 
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
 
 _LABEL = re.compile(r"[\w-]+")
-_POLL, _PARTING = 0.05, 2.0
-"""Seconds between two looks at the processes, and for them to write down what they have done."""
+_POLL = 0.2
+"""Seconds between two looks at notebooks that are being ended."""
+
+
+class Run(NamedTuple):
+    """A notebook to execute, where its copy goes, and what it is given."""
+
+    notebook: Path
+    output: Path
+    parameters: dict[str, Scalar]
+
+
+class RunError(RuntimeError):
+    """A notebook was not executed to its end; the message says why, and `status` is the exit status."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, Scalar]:
@@ -59,34 +77,94 @@ def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, 
     return values
 
 
-def run_notebook(
-    notebook: Path, output: Path, parameters: dict[str, Scalar], *, quiet: bool = False
-) -> None:
-    """Execute `notebook` with `parameters` and write its clean copy to `output`.
+def execute_all(
+    runs: Sequence[Run],
+    *,
+    at_once: int,
+    quiet: bool = False,
+    after: Callable[[Run], None] = lambda run: None,
+) -> int:
+    """Execute `runs`, some at once, in kernels of this process, and return the exit status; `after` is told each that is done.
 
-    Where a cell fails (papermill.PapermillExecutionError), the cells up to it are in ``output`` with the suffix
-    ``.failed.ipynb``.
+    The first that fails ends the others, and then no copy is kept.
     """
+    try:
+        guard.start(guard.pipeline_ancestors())
+    except ProcessLookupError as error:
+        return tell(error, 2)
+    # Sets of strings print in one order.
+    os.environ.setdefault("PYTHONHASHSEED", "0")
+    # A widget for progress, which a notebook that nobody watches has no use for.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
+    if at_once > 1:
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+
+    def execute(run: Run) -> None:
+        _execute(run, quiet=quiet)
+        after(run)
+
+    error: BaseException | None = None
+    with ThreadPoolExecutor(at_once) as pool:
+        left = {pool.submit(execute, run) for run in runs}
+        try:
+            done, left = wait(left, return_when=FIRST_EXCEPTION)
+            error = next(filter(None, (future.exception() for future in done)), None)
+        except (
+            KeyboardInterrupt
+        ):  # kernels are in sessions of their own, where it does not reach them
+            name, failed = runs[0].notebook.name, _failed(runs[0].output)
+            error = RunError(f"{name} was interrupted; executed so far: {failed}", 130)
+        pool.shutdown(wait=False, cancel_futures=True)
+        while left:
+            guard.end_marked(os.environ[guard.MARK])
+            left = wait(left, timeout=_POLL).not_done
+    if error is None:
+        return 0
+    for run in runs:
+        run.output.unlink(missing_ok=True)
+    if not isinstance(error, RunError):
+        raise error
+    return tell(error, error.status)
+
+
+def _execute(run: Run, *, quiet: bool) -> None:
+    """Execute a notebook and write its clean copy; where a cell fails, what was executed of it stays beside that."""
     # Imported late: a wrong call is refused at once, and the guard stands before anything can be orphaned.
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    name, failed = run.notebook.name, f"executed so far: {_failed(run.output)}"
+    if wrong := _invalid(run.notebook):
+        raise RunError(
+            f"{run.notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2
+        )
+    try:
+        _run_notebook(run, quiet=quiet)
+    except PapermillExecutionError as error:
+        print("\n".join(error.traceback), file=sys.stderr)
+        raise RunError(f"a cell of {name} failed with {error.ename}; {failed}") from None
+    except DeadKernelError:
+        raise RunError(f"the kernel of {name} died, perhaps for want of memory; {failed}") from None
+    except OSError as error:
+        raise RunError(
+            f"cannot write {run.output} ({error}); nothing was left in its place"
+        ) from None
+
+
+def _run_notebook(run: Run, *, quiet: bool) -> None:
     import papermill
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    failed = output.with_suffix(".failed.ipynb")
-    partial = output.with_name(f".{output.stem}.partial{os.getpid()}.ipynb")
-    failed.unlink(missing_ok=True)
-    # of runs that were killed
-    for left in output.parent.glob(f".{output.stem}.partial[0-9]*.ipynb"):
-        if not psutil.pid_exists(int(left.stem.rpartition("partial")[2])):
-            left.unlink(missing_ok=True)
-    try:
+    _failed(run.output).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        partial = Path(folder, run.output.name)
         try:
             papermill.execute_notebook(
-                notebook,
+                run.notebook,
                 partial,
-                parameters=parameters,
+                parameters=run.parameters,
                 kernel_name="python3",
                 language="python",
-                cwd=ROOT,
                 progress_bar=False,
                 stdout_file=None if quiet else sys.stdout,
                 stderr_file=sys.stderr,
@@ -96,27 +174,24 @@ def run_notebook(
         except BaseException:
             # On a full disk there may be nothing readable to keep, and the first error is the one to tell.
             with contextlib.suppress(OSError, ValueError):
-                _write_clean(partial, failed)
+                _write_clean(partial, _failed(run.output))
             raise
-        _write_clean(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
+        _write_clean(partial, run.output)
+
+
+def _failed(output: Path) -> Path:
+    return output.with_suffix(".failed.ipynb")
 
 
 def _invalid(notebook: Path) -> str:
     """Return in a few words why the notebook does not follow its format, or nothing."""
     import nbformat
 
+    faults = (nbformat.ValidationError, LookupError, TypeError, AttributeError, AssertionError)
     try:
         with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
             nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
-    except (
-        nbformat.ValidationError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        AssertionError,
-    ) as error:
+    except faults as error:
         return str(error).partition("\n")[0] or type(error).__name__
     return ""
 
@@ -126,13 +201,12 @@ def _write_clean(executed: Path, target: Path) -> None:
 
     from lib.run.cleaning import clean
 
-    text = nbformat.writes(clean(nbformat.read(executed, as_version=4)))
-    executed.write_text(text + "\n", encoding="utf-8")
-    executed.replace(target)
+    text = nbformat.writes(clean(nbformat.read(executed, as_version=4))) + "\n"
+    write_whole(target, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def main(arguments: list[str]) -> int:
-    """Run a notebook from the command line and return the exit status."""
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return what the command line asks for: a `notebook`, its `output`, `parameters`, `sets`, and whether to be `quiet`."""
     parser = argparse.ArgumentParser(prog="python -m lib.run", description=main.__doc__)
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
@@ -144,34 +218,32 @@ def main(arguments: list[str]) -> int:
             flag, dest=name, nargs=2, action="append", default=[], metavar=metavar, help=what
         )
     parser.add_argument("-q", dest="quiet", action="store_true", help="hide what the cells print")
-    options = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run a notebook from the command line and return the exit status."""
+    options = parse(arguments)
     os.chdir(ROOT)
-    try:
-        runs = _runs(options)
-        guard.start(guard.pipeline_ancestors())
-    except (NotebookError, ProcessLookupError) as error:
-        return _tell(error, 2)
-    except (OSError, RuntimeError) as error:  # a name too long, a loop of links
-        return _tell(f"{error}; expected paths of files that can be there", 2)
-    # Sets of strings print in one order.
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    # A widget for progress, which a notebook that nobody watches has no use for.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
     quiet = options.quiet or "DVC_STAGE" in os.environ
     begin = time.monotonic()
-    if options.sets:
-        status = _at_once(options.notebook, runs)
-    else:
-        [(output, parameters)] = runs.values()
-        status = _execute(options.notebook, output, parameters, quiet=quiet)
+    try:
+        by_set = planned(options)
+    except NotebookError as error:
+        return tell(error, 2)
+    except (OSError, RuntimeError) as error:  # a name too long, a loop of links
+        return tell(f"{error}; expected paths of files that can be there", 2)
+    status = execute_all(
+        list(by_set.values()), at_once=len(by_set), quiet=quiet or bool(options.sets)
+    )
     if status == 0 and not quiet:
-        names = f" ({', '.join(runs)})" if options.sets else ""
-        _tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
+        names = f" ({', '.join(by_set)})" if options.sets else ""
+        tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
 
 
-def _runs(options: argparse.Namespace) -> dict[str, tuple[Path, dict[str, Scalar]]]:
-    """Return output and parameters of each run that is asked for, by its set of results."""
+def planned(options: argparse.Namespace) -> dict[str, Run]:
+    """Return each run that is asked for, by its set of results; a NotebookError says what is wrong with one."""
     runs = {}
     for label, results in options.sets or [("", None)]:
         given = [] if results is None else [["results", results], ["result_set", label]]
@@ -193,61 +265,12 @@ def _runs(options: argparse.Namespace) -> dict[str, tuple[Path, dict[str, Scalar
             raise NotebookError(
                 f"the output is {output}; expected an .ipynb file that is not a source, outside {NOTEBOOKS}"
             )
-        runs[label] = output, check_parameters(options.notebook, [*options.parameters, *given])
+        values = check_parameters(options.notebook, [*options.parameters, *given])
+        runs[label] = Run(options.notebook, output, values)
     return runs
 
 
-def _at_once(notebook: Path, runs: dict[str, tuple[Path, dict[str, Scalar]]]) -> int:
-    """Run a notebook for all sets of results at once, each in a process with one thread; all of them succeed or none."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    processes = []
-    for output, parameters in runs.values():
-        given = [
-            text for name, value in parameters.items() for text in ("-p", name, as_text(value))
-        ]
-        command = [sys.executable, "-m", "lib.run", str(notebook), str(output), "-q", *given]
-        processes.append(subprocess.Popen(command))
-    try:
-        while not any(process.poll() for process in processes):  # the first that failed ends all
-            if all(process.poll() == 0 for process in processes):
-                return 0
-            time.sleep(_POLL)
-        status = next(process.returncode for process in processes if process.poll())
-    except KeyboardInterrupt:  # which a terminal has sent to all of them
-        status = 130
-        time.sleep(_PARTING)
-    for process in processes:
-        process.terminate()
-        process.wait()
-    for output, _ in runs.values():
-        output.unlink(missing_ok=True)
-    return status
-
-
-def _execute(
-    notebook: Path, output: Path, parameters: dict[str, Scalar], *, quiet: bool = False
-) -> int:
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
-    if wrong := _invalid(notebook):
-        return _tell(f"{notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2)
-    failed = f"executed so far: {output.with_suffix('.failed.ipynb')}"
-    try:
-        run_notebook(notebook, output, parameters, quiet=quiet)
-    except PapermillExecutionError as error:
-        print("\n".join(error.traceback), file=sys.stderr)
-        return _tell(f"a cell of {notebook.name} failed with {error.ename}; {failed}", 1)
-    except DeadKernelError:
-        return _tell(f"the kernel of {notebook.name} died, perhaps for want of memory; {failed}", 1)
-    except OSError as error:
-        return _tell(f"cannot write {output} ({error}); nothing was left in its place", 1)
-    except KeyboardInterrupt:
-        return _tell(f"{notebook.name} was interrupted; {failed}", 130)
-    return 0
-
-
-def _tell(what: object, status: int) -> int:
+def tell(what: object, status: int) -> int:
+    """Say `what` in one sentence, and return `status`."""
     print(f"lib.run: {what}", file=sys.stderr)
     return status

@@ -45,49 +45,22 @@ class _Module:
 def fingerprint(
     modules: Iterable[str], *, whole: bool = False, without: tuple[str, ...] = (), root: Path = ROOT
 ) -> str:
-    """Return the fingerprint of the named modules and all that they reach in `lib`.
+    """Return the fingerprint, sixteen hexadecimal digits, of the named modules and all that they reach in `lib`.
 
-    Parameters
-    ----------
-    modules
-        Dotted names, such as ``lib.cells.lstm``.
-    whole
-        Whether a package that imports every file of its folder (`lib.registry.import_files`) stands for all of them.
-        If not, only the members that something names count, such as the cells and engines of one job.
-    without
-        Beginnings of the paths of modules that do not count, such as ``lib/run/``.
-    root
-        The folder that holds `lib`.
-
-    Returns
-    -------
-    str
-        Sixteen hexadecimal digits.
-
-    Raises
-    ------
-    FingerprintError
-        A module does not exist, is no Python, or imports by a computed name.
+    Modules whose paths begin with one of `without`, such as ``lib/run/``, do not count; the rest is as in `reached`.
     """
     found = reached(modules, whole=whole, root=root).items()
-    return _hash({path: digest for path, digest in found if not path.startswith(without)})
-
-
-def notebook_fingerprint(path: str | Path, *, whole: bool = True, root: Path = ROOT) -> str:
-    """Return the fingerprint of what the notebook at `path` reaches; its own cells do not count.
-
-    Raises
-    ------
-    FingerprintError
-        As in `fingerprint`.
-    NotebookError
-        There is no such notebook, or it is damaged.
-    """
-    return _hash(notebook_reached(path, whole=whole, root=root))
+    counted = {path: digest for path, digest in found if not path.startswith(without)}
+    return hashlib.sha256(as_lines(counted).encode()).hexdigest()[:16]
 
 
 def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -> dict[str, str]:
-    """Return the digest of every reached module by its path from `root`; parameters as in `fingerprint`."""
+    """Return the digest of every module that `modules`, dotted names in `lib` below `root`, reach, by its path from there.
+
+    With `whole` a package that imports every file of its folder (`lib.registry.import_files`) stands for all of them, else
+    only for the members that something names, such as the cells and engines of one job. A FingerprintError says which module
+    does not exist, is no Python, or imports by a computed name.
+    """
     files = {name: _resolve(name, root) for name in modules}
     for name, file in files.items():
         if file is None:
@@ -98,8 +71,8 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
     return _follow([file for file in files.values() if file], whole, root)
 
 
-def notebook_reached(path: str | Path, *, whole: bool = True, root: Path = ROOT) -> dict[str, str]:
-    """Return the digest of every module that a notebook reaches by its path from `root`."""
+def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
+    """Return the same for a notebook, of whole packages; its own cells do not count. A damaged one is a NotebookError."""
     # Magics are no Python; what they import is none of ours.
     source = "\n".join(
         line
@@ -108,7 +81,7 @@ def notebook_reached(path: str | Path, *, whole: bool = True, root: Path = ROOT)
         for line in cell.source.splitlines()
         if not line.startswith(("%", "!"))
     )
-    return _follow(_targets(_parse(source, Path(path)), Path(path), root), whole, root)
+    return _follow(_targets(_parse(source, Path(path)), Path(path), root), True, root)
 
 
 def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
@@ -137,10 +110,6 @@ def _targets(module: _Module, file: Path, root: Path) -> list[Path]:
             raise FingerprintError(f"{file} imports {name}, which is not in lib; correct the name")
         found.append(target)
     return [target for target in found if target]
-
-
-def _hash(digests: dict[str, str]) -> str:
-    return hashlib.sha256(as_lines(digests).encode()).hexdigest()[:16]
 
 
 def as_lines(digests: dict[str, str]) -> str:

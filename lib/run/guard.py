@@ -1,21 +1,18 @@
-"""A small process that ends a notebook's kernel, and all that the kernel started, when its run is gone.
+"""A small process that ends a run's kernels, and all that the kernels started, when the run is gone.
 
 `kill -9` gives the killed process no chance to tidy up, and a kernel runs in a session of its own: without help it
-would go on, and overwrite the outputs of the next run. The guard is a process of its own that watches the
-run and, where DVC started it, DVC. As soon as one of them is gone it kills the run and every process that
+would go on, and overwrite the outputs of the next run. The guard, ``python -m lib.run.guard MARK PID...``, watches the
+run (the first process) and, where DVC started it, DVC. As soon as one of them is gone it kills the run and every process that
 inherited the run's mark in its environment; a mark survives what process groups and parents do not, such as
 Dask's workers whose parent has died.
-
-The run starts it as ``python -m lib.run.guard MARK PID:START...``. A process is known by its number and its start in ticks
-since boot, which no step of the clock moves.
 """
 
 import contextlib
 import os
+import secrets
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
 
@@ -30,12 +27,12 @@ POLL = 0.2
 _SWEEPS = 20
 
 
-def start(watched: list[str]) -> None:
+def start(watched: list[int]) -> None:
     """Mark this process's future children and start the guard over them; it and `watched` must live for the run to go on."""
-    mark = name_of(os.getpid())
+    mark = secrets.token_hex(8)
     # Its own session, no pipes and no mark: neither Ctrl-C nor a guard above this one ends it.
     subprocess.Popen(
-        [sys.executable, "-m", "lib.run.guard", mark, mark, *watched],
+        [sys.executable, "-m", "lib.run.guard", mark, *map(str, [os.getpid(), *watched])],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != MARK},
         stdin=subprocess.DEVNULL,
@@ -46,82 +43,64 @@ def start(watched: list[str]) -> None:
     os.environ[MARK] = mark
 
 
-def name_of(pid: int) -> str:
-    """Return ``PID:START`` of a process, which no other process has had or will have until the next boot.
-
-    Of one that has ended: psutil.NoSuchProcess.
-    """
-    try:
-        # Field 22 of proc(5), counted behind the name, which may hold blanks and brackets.
-        started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (FileNotFoundError, ProcessLookupError):  # it has ended, or this system has no /proc
-        started = str(psutil.Process(pid).create_time())
-    return f"{pid}:{started}"
-
-
-def pipeline_ancestors() -> list[str]:
-    """Return the names of the shells between this process and DVC, and of DVC itself; nothing if DVC did not start it.
+def pipeline_ancestors() -> list[int]:
+    """Return the shells between this process and DVC, and DVC itself; nothing if DVC did not start it.
 
     DVC gives the commands of a stage the variable ``DVC_STAGE``, so DVC is the nearest ancestor that was started
     without it; a ProcessLookupError says that it is already gone. Above DVC nothing is watched: `nohup make repro &`
     outlives its terminal.
     """
     stage = os.environ.get("DVC_STAGE")
-    found: list[str] = []
+    found: list[int] = []
     if not stage:
         return found
-    pid = os.getppid()
-    try:
-        while pid > 1:
-            process = psutil.Process(pid)
-            found.append(name_of(pid))
+    with contextlib.suppress(psutil.Error):  # another user's process, or it ended a moment ago
+        for process in psutil.Process().parents():
+            found.append(process.pid)
             if process.environ().get("DVC_STAGE") != stage:
                 return found
-            pid = process.ppid()
-    except psutil.Error:  # another user's process, or it ended a moment ago
-        pass
     raise ProcessLookupError(f"the DVC process that started stage {stage} is gone")
 
 
-def _alive(name: str) -> bool:
-    pid = int(name.partition(":")[0])
+def alive(process: psutil.Process) -> bool:
+    """Return whether a process runs: not another one of its number, and not one that only waits to be collected."""
     try:
-        return name_of(pid) == name and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def _marked(mark: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:  # another user's process, or it ended while we looked
-            continue
-    return found
-
-
-def _kill(process: psutil.Process) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.kill()
-
-
-def watch(mark: str, names: list[str]) -> None:
-    """Wait until one of the processes `names` has ended, then kill the first of them, the run, and all that bears its mark."""
-    while all(map(_alive, names)):
-        time.sleep(POLL)
-    if _alive(names[0]):
-        _kill(psutil.Process(int(names[0].partition(":")[0])))
-    # A process may be born while its siblings die: look again until none is left.
+def end_marked(mark: str) -> None:
+    """Kill every process that bears the mark; a process may be born while its siblings die, so look until none is left."""
     for _ in range(_SWEEPS):
-        left = _marked(mark)
+        left = [process for process in psutil.process_iter() if _bears(process, mark)]
         for process in left:
-            _kill(process)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         if not left:
             return
         time.sleep(POLL / 4)
 
 
+def _bears(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get(MARK) == mark and alive(process)
+    except psutil.Error:  # another user's process, or it ended while we looked
+        return False
+
+
+def watch(mark: str, pids: list[int]) -> None:
+    """Wait until one of the processes has ended, then kill the first of them, the run, and all that bears its mark."""
+    found: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):  # one has ended already
+        found += map(psutil.Process, pids)
+    while len(found) == len(pids) and all(map(alive, found)):
+        time.sleep(POLL)
+    for run in found[:1]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            run.kill()
+    end_marked(mark)
+
+
 if __name__ == "__main__":
-    watch(sys.argv[1], sys.argv[2:])
+    watch(sys.argv[1], list(map(int, sys.argv[2:])))

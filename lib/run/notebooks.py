@@ -15,6 +15,8 @@ Scalar = bool | int | float | str
 
 PARAMETERS = "parameters"
 """Tag of the cell whose assignments are the notebook's parameters."""
+INJECTED = "injected-parameters"
+"""Tag of the cell that papermill adds to an executed copy: the values that it was given."""
 
 # What YAML 1.2 reads as an integer or a number, so that dvc.yaml and the command line agree.
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -39,7 +41,6 @@ class Cell:
     source: str
     tags: tuple[str, ...]
     execution_count: int | None
-    has_outputs: bool
 
 
 def read_cells(path: str | Path) -> list[Cell]:
@@ -52,7 +53,6 @@ def read_cells(path: str | Path) -> list[Cell]:
             source="".join(cell["source"]),
             tags=tuple(cell["metadata"].get("tags", [])),
             execution_count=cell.get("execution_count"),
-            has_outputs=bool(cell.get("outputs")),
         )
         for cell in content["cells"]
     ]
@@ -83,15 +83,22 @@ def _is_cell(cell: dict) -> bool:
 
 
 def read_parameters(path: str | Path) -> dict[str, Scalar]:
-    """Return the parameters of the notebook at `path` with their defaults, in order; the cell is parsed, not executed.
+    """Return the parameters of the notebook at `path` in order: their defaults, in an executed copy what it was given.
 
-    A NotebookError says that there is no such notebook or no parameters cell, or that it holds more than ``name = scalar``.
+    The cells are parsed, not executed. A NotebookError says that there is no such notebook or no parameters cell, or that it
+    holds more than ``name = scalar``.
     """
-    for cell in read_cells(path):
-        if cell.kind == "code" and PARAMETERS in cell.tags:
-            return dict(_assignment(path, statement) for statement in _statements(path, cell))
-    raise NotebookError(
-        f"{path} has no cell tagged {PARAMETERS!r}; tag the cell that sets its parameters"
+    cells = [cell for cell in read_cells(path) if cell.kind == "code"]
+    if not any(PARAMETERS in cell.tags for cell in cells):
+        raise NotebookError(
+            f"{path} has no cell tagged {PARAMETERS!r}; tag the cell that sets its parameters"
+        )
+    return dict(
+        _assignment(path, statement)
+        for tag in (PARAMETERS, INJECTED)
+        for cell in cells
+        if tag in cell.tags
+        for statement in _statements(path, cell)
     )
 
 
@@ -117,11 +124,6 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
     raise NotebookError(
         f"parameter {name} is {text!r}; expected {_EXPECTED[kind]}, as its default {default!r}"
     )
-
-
-def as_text(value: Scalar) -> str:
-    """Return `value` as `convert` reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_notebook(path: str | Path) -> list[str]:
@@ -154,11 +156,6 @@ def check_notebook(path: str | Path) -> list[str]:
     if any(counts) and counts != list(range(1, len(counts) + 1)):
         problems.append("its cells were run out of order; restart the kernel and run all of them")
     return [f"{path}: {problem}" for problem in problems]
-
-
-def is_stripped(path: str | Path) -> bool:
-    """Return whether the notebook at `path` holds neither outputs nor execution counts."""
-    return not any(cell.has_outputs or cell.execution_count for cell in read_cells(path))
 
 
 def _statements(path: str | Path, cell: Cell) -> list[ast.stmt]:

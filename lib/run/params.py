@@ -158,11 +158,8 @@ class Jobs(Section):
 def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     """Return the content of `params.yaml` as plain values, its outline checked.
 
-    Raises
-    ------
-    ParameterError
-        The file is missing, no YAML, or has not the outline ``profile``, ``base``, ``profiles``; one sentence with
-        the line where there is one.
+    A ParameterError says in one sentence, with the line where there is one, that the file is missing, is no YAML, or has not
+    the outline ``profile``, ``base``, ``profiles``.
     """
     path = Path(path)
     try:
@@ -242,17 +239,14 @@ def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
         )
 
 
-def merged(profile: str, path: str | Path = PARAMS) -> dict[str, Any]:
-    """Return the sections of a profile: the base, and over it what the profile says otherwise.
+def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, Any]:
+    """Return the sections of a profile, of the chosen one by default: the base, and over it what the profile says otherwise.
 
-    Mappings are merged key by key, all else is replaced.
-
-    Raises
-    ------
-    ParameterError
-        There is no such profile, or as in `read_params`.
+    Mappings are merged key by key, all else is replaced. A ParameterError says that there is no such profile, or as
+    `read_params`.
     """
     content = read_params(path)
+    profile = content["profile"] if profile is None else profile
     if not _is_profile(profile, content):
         raise ParameterError(
             f"unknown profile {shown(profile)}; choose one of {', '.join(content['profiles'])}"
@@ -276,13 +270,7 @@ def overlaid(base: Any, change: Any) -> Any:
 
 
 def checked(kind: type[Section], content: object, where: str) -> Any:
-    """Return a section as an object of its kind.
-
-    Raises
-    ------
-    ParameterError
-        One sentence per problem: the key, what came and what was expected.
-    """
+    """Return a section as an object of its kind; a ParameterError has a sentence per problem: the key, what came, what was expected."""
     try:
         # By way of JSON a list may be a tuple, and nothing else is converted.
         return kind.model_validate_json(json.dumps(content))

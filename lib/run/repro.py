@@ -105,14 +105,21 @@ def _question(command: str, stage: str) -> str:
     return command[2:].strip()
 
 
-def stage_names(path: Path = ROOT / "dvc.yaml") -> list[str]:
-    """Return the names of the stages that `dvc.yaml` describes, those of a ``foreach`` one by one."""
-    stages = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))["stages"]
-    return [
-        f"{name}@{item}" if "foreach" in stage else name
-        for name, stage in stages.items()
-        for item in stage.get("foreach", [""])
-    ]
+def stages(path: Path = ROOT / "dvc.yaml") -> dict[str, str]:
+    """Return the command of every stage that `dvc.yaml` describes, of each of a ``foreach``, by DVC's name of it."""
+    found = {}
+    for name, stage in YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"].items():
+        items = stage.get("foreach", {"": ""})
+        for key, item in (
+            items if isinstance(items, dict) else {one: one for one in items}
+        ).items():
+            parts = item if isinstance(item, dict) else {}
+            filled = {"key": key, "item": item, **{f"item.{part}": parts[part] for part in parts}}
+            command = stage.get("do", stage)["cmd"]
+            for part, text in filled.items():
+                command = command.replace(f"${{{part}}}", str(text))
+            found[f"{name}@{key}" if key else name] = command
+    return found
 
 
 @contextlib.contextmanager
@@ -137,7 +144,7 @@ def main(arguments: list[str]) -> int:
     with _alone() as lock, subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc:
         seconds = _remembered()
         try:
-            for line in tell(dvc.stdout or (), stage_names(), seconds):
+            for line in tell(dvc.stdout or (), list(stages()), seconds):
                 print(line, flush=True)
         except KeyboardInterrupt:  # DVC has it too, from the terminal
             interrupted = True

@@ -11,7 +11,7 @@ import pytest
 from trials.nested import places
 
 from lib.paths import NOTEBOOKS
-from lib.run.execute import _invalid, _runs
+from lib.run.execute import _invalid, planned
 from lib.run.notebooks import NotebookError, check_notebook, convert, read_parameters
 
 pytestmark = pytest.mark.trials
@@ -175,10 +175,10 @@ def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
         asked = argparse.Namespace(notebook=notebook, output=Path(output), sets=sets, parameters=[])
 
         def right(runs):
-            [(path, _)] = runs.values()
-            real = Path(os.path.realpath(str(path)))
+            [run] = runs.values()
+            real = Path(os.path.realpath(str(run.output)))
             named = not label or label.replace("-", "_").isidentifier()
             apart = real != notebook and NOTEBOOKS not in real.parents
             return named and apart and real.suffix == ".ipynb"
 
-        trials.refuse((output, label), lambda: _runs(asked), NotebookError, right=right)
+        trials.refuse((output, label), lambda: planned(asked), NotebookError, right=right)
