@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 
 import pytest
@@ -55,6 +56,7 @@ def test_results_tables_pictures_and_provenance_are_kept(root):
     assert record["attempts"]["completed"] + record["attempts"]["diverged"] == ds["status"].size
     assert record["settings"] == json.loads(ds.attrs["settings"])
     assert "torch" in record["software"]
+    assert re.fullmatch(r"([0-9a-f]{40}\+?)?", record["commit"])
 
 
 def test_the_tables_of_every_notebook_are_kept(root):

@@ -16,6 +16,7 @@ SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": ("
 RESULT_SETS = {
     "rebuilt": "this run",
     "reference": "stored reference",
+    "short": "stored reference, shorter sequences",
     "simulated": "drawn from the published models",
 }
 """How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""

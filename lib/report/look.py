@@ -10,20 +10,21 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from lib.paths import ROOT
+from lib.paths import REFERENCE, ROOT
 from lib.report.__main__ import main as report
 from lib.run.execute import Run, execute_all, parse, planned
 from lib.run.repro import stages
 
 LOOK = Path("data/look")
+KEPT = REFERENCE.relative_to(ROOT).as_posix()
 
 
 def stored() -> Iterator[Run]:
     """Yield the analyses of stored references."""
     for command in stages().values():
-        if "-s reference" in command:
+        if KEPT in command:
             options = parse(shlex.split(command)[3:])  # python -m lib.run
-            options.sets = [pair for pair in options.sets if pair[0] == "reference"]
+            options.sets = [pair for pair in options.sets if KEPT in pair[1]]
             named = dict(options.parameters) | {"out": str(LOOK)}
             options.parameters = list(named.items())
             options.output = LOOK / options.output.relative_to("data")

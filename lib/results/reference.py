@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -89,9 +90,10 @@ def keep(name: str, root: Path = ROOT) -> Path:
 
 
 def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
-    """Return what produced `results`: settings, size, cost, software and machine, without names, dates or paths."""
+    """Return what produced `results`: commit, settings, size, cost, software and machine, without names, dates or paths."""
     return {
         "profile": results.attrs["profile"],
+        "commit": _commit(),
         "results": {"schema": results.attrs["schema"], "md5": md5},
         **{
             name: {end: count for end, count in ended.items() if end != "missing"}
@@ -110,6 +112,13 @@ def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
             "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
         },
     }
+
+
+def _commit() -> str:
+    """Return the commit that is checked out, with a + where files differ from it; empty outside of a clone."""
+    asked = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip()
 
 
 def _cost(cache: Path, name: str) -> dict:
