@@ -219,14 +219,12 @@ def test_files_that_are_missing_cut_or_of_another_schema_are_refused(tmp_path):
     with pytest.raises(ResultsError, match=r"no prepared data at .*digits.nc; build them with"):
         load_prepared(tmp_path / "digits.nc")
     path = save_prepared(_pixels((300, 100)), tmp_path)
-    content = path.read_bytes()
-    for share in (0.0, 0.5, 0.95):
-        path.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(ResultsError, match=r"made_up.nc is not a readable netCDF file"):
-            load_file(path)
-    xr.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ResultsError, match=r"made_up.nc is not a readable netCDF file"):
+        load_file(path)
+    xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path := tmp_path / "other.nc")
     with pytest.raises(ResultsError, match=r"'prepared/2' .*, got None; run notebook 00 again"):
-        load_file(tmp_path / "other.nc")
+        load_file(path)
 
 
 def _with(name, change):
@@ -382,7 +380,6 @@ def test_guessing_the_copy_costs_what_the_text_says(delay, printed):
         ("none", [0, 1, 2, 3, 4]),
         ("lem", [327, 72, 48, 129, 109]),
         ("cornn", [91, 97, 471, 426, 157]),
-        ("exprnn", [319, 576, 323, 107, 355]),
     ],
 )
 def test_the_programs_permutations(name, first):
@@ -570,7 +567,6 @@ def test_one_output_is_the_log_odds_of_two(made):
         ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
         ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
         ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
-        ("rows_then_noise", "waves", {}, "waves: expected square images, .* got series"),
         ("series", "waves", {"steps": 21}, "waves: 21 steps to be kept, there are 20"),
         ("series", "waves", {"steps": 2, "share": 0.5}, "steps or share to keep, not both"),
         ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
