@@ -11,6 +11,7 @@ from lib.tasks.standins.switching import (
     PRIORS,
     RATES,
     _oscillator,
+    _turns,
     bayes_accuracy,
     switching_series,
 )
@@ -49,6 +50,12 @@ def test_oscillators_have_unit_variance_and_their_period(period):
     lag = np.mean(pair[1:] * pair[:-1].conj()) / np.mean(np.abs(pair) ** 2)
     assert np.abs(lag) == pytest.approx(0.995, abs=1e-3)
     assert 2 * np.pi / np.angle(lag) == pytest.approx(period, rel=0.02)
+
+
+def test_turns_come_at_their_rate_and_last_their_time():
+    lasting = _turns(0.008, 2_000_000, _rng())
+    assert lasting.mean() == pytest.approx(0.008 * 60, rel=0.03)
+    assert (np.diff(lasting) > 0).mean() == pytest.approx(0.008, rel=0.05)
 
 
 def test_turns_lie_on_the_second_pair_alone():
