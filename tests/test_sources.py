@@ -6,9 +6,7 @@ Downloads are real ones, from a server on the loopback interface; the publishers
 import io
 import os
 import re
-import subprocess
-import sys
-import textwrap
+import resource
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +17,6 @@ from archives import npz, packed, rows, sha256, tarred, zipped
 from PIL import Image
 from sklearn.model_selection import train_test_split
 
-from lib.paths import ROOT
 from lib.results.names import label
 from lib.tasks import load_prepared
 from lib.tasks.formats import FormatError
@@ -37,7 +34,14 @@ from lib.tasks.sources import (
     word_vectors,
     worms,
 )
-from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, fetch, from_publisher
+from lib.tasks.sources._fetch import (
+    FIRST_SEEN,
+    MIRROR,
+    ChecksumError,
+    DownloadError,
+    fetch,
+    from_publisher,
+)
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
 from lib.tasks.standins.tone_words import write_archive
 
@@ -61,20 +65,34 @@ def raw(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def mirror(raw, tmp_path, monkeypatch):
-    """Put files into the mirror that is set from then on, and their checksums into the table."""
+def stated(monkeypatch):
+    """Put checksums of these files into the table, where it states one."""
+
+    def put(origin, files):
+        for group in ("files", "mirrored", "published"):
+            known = ORIGINS[origin].get(group, {})
+            for name in files.keys() & {
+                k for k, one in known.items() if one not in ("", FIRST_SEEN)
+            }:
+                monkeypatch.setitem(known, name, sha256(files[name]))
+
+    return put
+
+
+@pytest.fixture
+def mirror(raw, stated, tmp_path, monkeypatch):
+    """Put files into the mirror that is set from then on; `trusted`, with their checksums in the table."""
     folder = tmp_path / "mirror"
     folder.mkdir()
     monkeypatch.setenv(MIRROR, str(folder))
 
-    def put(origin, contents, group="mirrored"):
+    def put(origin, files, trusted=True):
         monkeypatch.setenv(MIRROR, str(folder))
-        for name, content in contents.items():
-            (folder / origin).mkdir(exist_ok=True)
+        (folder / origin).mkdir(exist_ok=True)
+        for name, content in files.items():
             (folder / origin / name).write_bytes(content)
-        if group:
-            stated = {name: sha256(content) for name, content in contents.items()}
-            monkeypatch.setitem(ORIGINS[origin], group, stated)
+        if trusted:
+            stated(origin, files)
         return folder / origin
 
     return put
@@ -116,22 +134,45 @@ def publisher(raw, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def published(publisher, monkeypatch):
-    """Let an origin's publisher hand out a file, by its own name; no mirror is set from then on. `contents` are those stated of it."""
+def published(publisher, stated, monkeypatch):
+    """Let an origin's publisher hand out its one archive, or files by name; no mirror is set from then on. `contents` are those stated."""
 
-    def put(origin, content, contents=None):
+    def put(origin, files, contents=None):
         monkeypatch.delenv(MIRROR, raising=False)
-        (name,) = ORIGINS[origin]["published"]
-        (publisher[0] / name).write_bytes(content)
-        monkeypatch.setitem(ORIGINS[origin], "address", publisher[1])
-        if contents is None:
-            monkeypatch.setitem(ORIGINS[origin], "published", {name: sha256(content)})
-        else:
-            stated = {key: sha256(one) for key, one in contents.items()}
-            monkeypatch.setitem(ORIGINS[origin], "contents", stated)
-        return f"{origin}/{name}"
+        folder, address, _ = publisher
+        if isinstance(files, bytes):
+            files = dict.fromkeys(ORIGINS[origin]["published"], files)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        stated(origin, files)
+        monkeypatch.setitem(ORIGINS[origin], "address", address)
+        if contents is not None:
+            checksums = {key: sha256(one) for key, one in contents.items()}
+            monkeypatch.setitem(ORIGINS[origin], "contents", checksums)
+        return sorted(f"{origin}/{name}" for name in files)
 
     return put
+
+
+@pytest.fixture
+def both_ways(mirror, published, raw, tmp_path):
+    """Prepare a set from a mirror's files and from its publisher's: the same bytes. An archive of other contents is removed."""
+
+    def prepared(name, origin, mirrored, files, contents=None):
+        published(origin, files, contents)  # states the contents that the mirror's files have too
+        mirror(origin, mirrored)
+        path = prepare(name, tmp_path / "mirrored")
+        downloaded = published(origin, files, contents)
+        assert prepare(name, tmp_path / "published").read_bytes() == path.read_bytes()
+        assert _files(raw) == downloaded
+        if contents:
+            published(origin, files, contents | {min(contents): b"others"})
+            with pytest.raises(ChecksumError, match=f"expected SHA-256 {sha256(b'others')}"):
+                prepare(name, tmp_path / "refused")
+            assert _files(raw) == [] and not (tmp_path / "refused").exists()
+        return load_file(path)
+
+    return prepared
 
 
 # ------------------------------------------------------------------------------- the registry
@@ -151,14 +192,15 @@ def test_every_row_has_a_reader_a_label_and_checksums(tmp_path):
 
 
 def _left_part(raw, content):
-    (raw / "toy").mkdir(parents=True)
-    (raw / "toy" / ".a.gz.part").write_bytes(content)
+    if content:
+        (raw / "toy").mkdir(parents=True)
+        (raw / "toy" / ".a.gz.part").write_bytes(content)
 
 
 @pytest.mark.parametrize(
     ("left", "checksum", "asked"),
     [
-        (None, RIGHT, ["/a.gz"]),
+        (b"", RIGHT, ["/a.gz"]),
         (b"con", RIGHT, ["/a.gz bytes=3-"]),
         (b"oth", "", ["/a.gz"]),  # nothing could tell whether the parts fit
     ],
@@ -166,8 +208,7 @@ def _left_part(raw, content):
 def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, checksum, asked):
     folder, address, requests = publisher
     (folder / "a.gz").write_bytes(b"content")
-    if left:
-        _left_part(raw, left)
+    _left_part(raw, left)
     for _ in range(2):
         path = from_publisher(address + "a.gz", checksum, "toy")
         assert path.read_bytes() == b"content"
@@ -178,58 +219,48 @@ def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, che
 
 
 @pytest.mark.parametrize(
-    ("served", "left"), [(b"cont", None), (b"altered", None), (b"content", b"oth")]
-)
-def test_a_wrong_download_is_named_and_not_kept(raw, publisher, served, left):
-    folder, address, _ = publisher
-    (folder / "a.gz").write_bytes(served)
-    if left:
-        _left_part(raw, left)
-    wrong = sha256(left + served[len(left) :] if left else served)
-    with pytest.raises(ChecksumError, match=rf"a.gz: expected SHA-256 {RIGHT}, found {wrong}; .*"):
-        from_publisher(address + "a.gz", RIGHT, "toy")
-    assert _files(raw) == []
-    (folder / "a.gz").write_bytes(b"content")
-    assert from_publisher(address + "a.gz", RIGHT, "toy").read_bytes() == b"content"
-
-
-@pytest.mark.parametrize(
-    ("limit", "value", "sentence", "left"),
+    ("served", "left", "limits", "sentence"),
     [
-        ("LARGEST", 6, "a.gz has more than the 6 bytes that it may have; refused", []),
-        ("PATIENCE", -1.0, "a.gz took longer than -1 s; run again", ["toy/.a.gz.part"]),
+        (b"cont", b"", {}, f"a.gz: expected SHA-256 {RIGHT}, found {sha256(b'cont')}; "),
+        (b"content", b"oth", {}, f"a.gz: expected SHA-256 {RIGHT}, found {sha256(b'othtent')}; "),
+        (b"content", b"", {"LARGEST": 6}, "a.gz has more than the 6 bytes that it may have"),
+        (b"content", b"", {"PATIENCE": -1.0}, "a.gz took longer than -1 s; run again"),
+        (None, b"", {}, r"a.gz could not be downloaded \(HTTPError\)"),
     ],
 )
-def test_a_download_is_bounded(raw, publisher, monkeypatch, limit, value, sentence, left):
-    (publisher[0] / "a.gz").write_bytes(b"content")
-    monkeypatch.setattr(_fetch, limit, value)
-    with pytest.raises(DownloadError, match=sentence):
-        from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
-    assert _files(raw) == left
+def test_a_wrong_download_is_refused_and_the_right_one_taken_later(
+    raw, publisher, served, left, limits, sentence
+):
+    file, address = publisher[0] / "a.gz", publisher[1] + "a.gz"
+    if served:
+        file.write_bytes(served)
+    _left_part(raw, left)
+    with pytest.MonkeyPatch.context() as patch:
+        for limit, value in limits.items():
+            patch.setattr(_fetch, limit, value)
+        with pytest.raises((ChecksumError, DownloadError), match=sentence):
+            from_publisher(address, RIGHT, "toy")
+    # Only what took too long is gone on from.
+    assert _files(raw) == (["toy/.a.gz.part"] if "PATIENCE" in limits else [])
+    file.write_bytes(b"content")
+    assert from_publisher(address, RIGHT, "toy").read_bytes() == b"content"
 
 
-def test_a_publisher_without_the_file_or_out_of_reach(raw, publisher):
-    with pytest.raises(DownloadError, match=r"b.gz could not be downloaded \(HTTPError\); try"):
-        from_publisher(publisher[1] + "b.gz", RIGHT, "toy")
+def test_a_publisher_out_of_reach(raw):
     with pytest.raises(DownloadError, match=f"ConnectionError.*set {MIRROR} to a folder"):
         from_publisher("http://127.0.0.1:9/a.gz", RIGHT, "toy")
-    assert _files(raw) == []
 
 
-@pytest.mark.parametrize("checksum", ["", RIGHT])
 @pytest.mark.parametrize(
     ("name", "make", "sentence"),
     [
         (".a.gz.part", "link", "a.gz.part is no file of its own but a link, a folder or a pipe"),
-        (".a.gz.part", "folder", "a.gz.part is no file of its own but a link, a folder or a pipe"),
-        (".a.gz.part", "pipe", "a.gz.part is no file of its own"),
-        ("a.gz", "folder", "a.gz is no file but a link, a folder or a pipe; remove it"),
         ("a.gz", "pipe", "a.gz is no file but a link, a folder or a pipe; remove it"),
         ("", "file", "a.gz could not be kept in .*/toy"),
     ],
 )
 def test_what_lies_in_the_way_of_a_download_is_not_written_through(
-    raw, publisher, tmp_path, name, make, sentence, checksum
+    raw, publisher, tmp_path, name, make, sentence
 ):
     (publisher[0] / "a.gz").write_bytes(b"content")
     precious, place = tmp_path / "precious", raw / "toy" / name
@@ -237,52 +268,24 @@ def test_what_lies_in_the_way_of_a_download_is_not_written_through(
     place.parent.mkdir(parents=True)
     {
         "link": lambda: place.symlink_to(precious),
-        "folder": lambda: (place / "x").mkdir(parents=True),
         "pipe": lambda: os.mkfifo(place),
         "file": lambda: place.write_bytes(b"no folder"),
     }[make]()
     with pytest.raises(DownloadError, match=sentence):
-        from_publisher(publisher[1] + "a.gz", checksum, "toy")
+        from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
     assert precious.read_bytes() == b"con"
 
 
-# Files larger than a limit fail to grow, as on a full disk. In a process of its own: the limit is the process's.
-_FULL = """
-    import resource, signal, sys
-    from pathlib import Path
-    import numpy as np
-    from lib.tasks.prepared import prepared_dataset, save_prepared
-    from lib.tasks.sources import _fetch
-
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    folder, address, checksum = sys.argv[1:]
-    _fetch.DATA = Path(folder)
-    part = np.random.default_rng(0).integers(0, 256, (100, 784, 1)), np.arange(100) % 2
-    ds = prepared_dataset("noise", part, part, kind="pixels", source="", outputs=2, valid_max=255)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-    for fill in (lambda: save_prepared(ds, folder), lambda: _fetch.from_publisher(address, checksum, "toy")):
-        try:
-            fill()
-        except OSError as error:
-            print(error)
-"""
-
-
-def test_a_full_disk_leaves_neither_a_prepared_file_nor_a_download(tmp_path, publisher):
+def test_a_full_disk_leaves_no_download(raw, publisher):
     (publisher[0] / "a.gz").write_bytes(bytes(100_000))
-    arguments = [str(tmp_path / "full"), publisher[1] + "a.gz", sha256(bytes(100_000))]
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(_FULL), *arguments],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    kept, downloaded = done.stdout.splitlines()
-    assert re.search(r"noise.nc could not be written \(.*\); make room and run again", kept)
-    assert re.search(r"a.gz could not be kept in .* \(File too large\); make room", downloaded)
-    assert _files(tmp_path / "full") == []
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # larger files fail to grow
+    try:
+        with pytest.raises(DownloadError, match=r"a.gz could not be kept in .* make room"):
+            from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert _files(raw) == []
 
 
 def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
@@ -293,21 +296,14 @@ def test_a_packed_file_unpacks_to_no_more_than_it_may(tmp_path):
 
 
 def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, raw, tmp_path):
-    folder, record = mirror("eigenworms", {}, None), raw / "eigenworms" / "EigenWorms.zip.sha256"
     for _ in range(2):
-        mirror("eigenworms", {"EigenWorms.zip": b"content"}, None)
+        folder = mirror("eigenworms", {"EigenWorms.zip": b"content"})
         assert fetch("eigenworms", "EigenWorms.zip").read_bytes() == b"content"
-    mirror("eigenworms", {"EigenWorms.zip": b"second"}, None)
-    with pytest.raises(
-        ChecksumError, match=rf"eigenworms/EigenWorms.zip: expected SHA-256 {RIGHT}"
-    ):
+    mirror("eigenworms", {"EigenWorms.zip": b"second"})
+    with pytest.raises(ChecksumError, match=f"eigenworms/EigenWorms.zip: expected SHA-256 {RIGHT}"):
         fetch("eigenworms", "EigenWorms.zip")
-    record.unlink()
-    record.mkdir()
-    with pytest.raises(DownloadError, match=r"sha256 is no file but .* pipe; remove"):
-        fetch("eigenworms", "EigenWorms.zip")
-    # Its content is no archive: what lies in the mirror is refused and stays.
-    record.rmdir()
+    # Without its record the second counts; it is no archive: what lies in the mirror is refused and stays.
+    (raw / "eigenworms" / "EigenWorms.zip.sha256").unlink()
     with pytest.raises(FormatError, match=r"EigenWorms.zip: expected a zip or tar archive"):
         prepare("eigenworms", tmp_path)
     assert (folder / "EigenWorms.zip").exists()
@@ -318,11 +314,10 @@ def test_a_file_without_a_published_checksum_counts_as_first_seen(mirror, raw, t
 
 def test_a_mirror_that_is_no_folder_or_has_no_such_file(mirror, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"the mirror has no mnist/train-images"):
-        prepare("mnist", tmp_path / "out")
+        prepare("mnist", tmp_path)
     monkeypatch.setenv(MIRROR, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=f"{MIRROR} is '.*nowhere', which is not a folder"):
-        prepare("mnist", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        prepare("mnist", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -336,16 +331,12 @@ def test_a_mirror_that_is_no_folder_or_has_no_such_file(mirror, tmp_path, monkey
         ("dsa19", "dsa/dsa_every4th_segment.npz"),
         ("heart_rate", "bidmc/bidmc_53x480s.npz"),
         ("keywords12", "speech_commands/speech_commands_v0.02.tar.gz"),
-        ("reuters", "reuters/reut2-000.sgm.gz"),
     ],
 )
 def test_an_altered_file_in_the_mirror_is_named_and_stays(name, file, mirror, tmp_path):
     origin, file = file.split("/")
-    content = b"altered" if name != "reuters" else packed("altered")[:20]
-    sentence = r"reut2-000.sgm.gz cannot be unpacked .* replace it"
-    if name != "reuters":
-        sentence = rf"{origin}/{file}: expected SHA-256 \w+, found {sha256(content)}"
-    path = mirror(origin, {file: content}, None) / file
+    path = mirror(origin, {file: b"altered"}, trusted=False) / file
+    sentence = rf"{origin}/{file}: expected SHA-256 \w+, found {sha256(b'altered')}"
     with pytest.raises(ChecksumError, match=sentence):
         prepare(name, tmp_path / "out")
     assert path.exists() and not (tmp_path / "out").exists()
@@ -360,14 +351,13 @@ def _idx(array):
 
 
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
-def test_idx_images_become_rows_of_pixels(name, mirror, tmp_path):
+def test_idx_images_become_rows_of_pixels(name, both_ways):
     drawn = np.arange(12).reshape(2, 2, 3) * 20
-    contents = {
+    files = {
         file: _idx(drawn if "images" in file else np.array([1, 0]))
         for file in ORIGINS[name]["files"]
     }
-    mirror(name, contents, "files")
-    ds = load_file(prepare(name, tmp_path))
+    ds = both_ways(name, name, files, files)
     assert ds["inputs"].values[0, :, 0].tolist() == [0, 20, 40, 60, 80, 100]
     assert ds["target"].values.tolist() == [1, 0, 1, 0]
     assert ds["split"].values.tolist() == [0, 0, 1, 1]
@@ -389,9 +379,7 @@ def test_what_is_no_idx_file_is_refused(content, error, sentence, tmp_path):
         images.read_idx(path)
 
 
-def test_cifar10_exact_from_the_mirror_is_part_of_the_publishers(
-    mirror, published, raw, tmp_path, monkeypatch
-):
+def test_cifar10_exact_from_the_mirror_is_part_of_the_publishers(both_ways, tmp_path, monkeypatch):
     for name, value in (("FIRST_OF_ONE", 3), ("FIRST_OF_OTHERS", 2), ("A_FILE", 4)):
         monkeypatch.setattr(images, name, value)
     planes = _rng().integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
@@ -405,22 +393,19 @@ def test_cifar10_exact_from_the_mirror_is_part_of_the_publishers(
     )
     first = npz(images=pictures[0, :3], labels=labels[0, :3])
     files = {"cifar10_train_first4000_exact.npz": first, "cifar10_heads_exact.npz": heads}
-    mirror("cifar10", files)
-    mirrored = prepare("cifar10_exact", tmp_path / "a")
     records = np.concatenate([labels[..., None], planes.reshape(6, 4, -1)], axis=2)
     contents = {
         f"cifar-10-batches-bin/{name}.bin": records[k].tobytes()
         for k, name in enumerate([*images.BATCHES, images.TEST])
     }
-    name = published("cifar10", tarred(contents))
-    assert prepare("cifar10_exact", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    assert load_file(mirrored)["target"].values[3:5].tolist() == labels[1, :2].tolist()
-    ds = load_file(prepare("cifar10", tmp_path))
+    ds = both_ways("cifar10_exact", "cifar10", files, tarred(contents))
+    assert ds["target"].values[3:5].tolist() == labels[1, :2].tolist()
+    ds = load_file(prepare("cifar10", tmp_path))  # all that its publisher has
     assert ds["inputs"].shape == (24, 1024, 3)
     assert ds["target"].values.tolist() == labels.ravel().tolist()
     # Row 2, column 5 of the third image: red, green, blue.
     assert ds["inputs"].values[2, 2 * 32 + 5].tolist() == planes[0, 2, :, 2, 5].tolist()
-    assert ds.attrs["substitute"] == "" and _files(raw) == [name]
+    assert ds.attrs["substitute"] == ""
 
 
 def _jpeg(grey):
@@ -445,13 +430,8 @@ def test_cifar10_from_jpeg_says_what_it_is(mirror, tmp_path):
         prepare("cifar10", tmp_path)
 
 
-def test_the_digits_need_no_network_and_keep_the_noise_in_proportion(raw, tmp_path, monkeypatch):
-    monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
-    path, again = (prepare("digits", tmp_path / name) for name in "ab")
-    assert path.read_bytes() == again.read_bytes()
-    data = load_prepared(path)
-    assert len(data.train) + len(data.test) == 1797
-    assert data.train.inputs.shape[1:] == (64, 1)
+def test_the_digits_keep_the_noise_in_proportion(tmp_path):
+    data = load_prepared(prepare("digits", tmp_path))
     assert data.noise_inputs == round(1000 * 64 / 784)
     for part in (data.train, data.test):
         shares = np.bincount(part.targets, minlength=10) / len(part)
@@ -479,12 +459,6 @@ def test_words_are_numbered_by_their_frequency_in_the_training_part():
     assert train[1, -2:].tolist() == [UNKNOWN, FIRST_WORD]
 
 
-REVIEWS = {
-    "train": {"neg/0_2": "Bad.<br />Very\tbad", "neg/10_1": "Awful", "pos/2_9": "Très good"},
-    "test": {"neg/0_3": "bad", "pos/0_8": "good"},
-}
-
-
 def _packed_reviews(parts):
     return {
         f"aclImdb_{part}.txt.gz": packed("".join(f"{k}\t{v}\n" for k, v in reviews.items()))
@@ -492,40 +466,33 @@ def _packed_reviews(parts):
     }
 
 
-def _imdb_members():
-    return {
+def _tarred_reviews(parts):
+    """Return the publisher's archive, in another order and with what no reader wants."""
+    wanted = {
         f"aclImdb/{part}/{name}.txt": text.encode()
-        for part, reviews in REVIEWS.items()
+        for part, reviews in parts.items()
         for name, text in reversed(reviews.items())
     }
-
-
-def test_imdb_is_the_same_from_mirror_and_publisher(mirror, published, raw, tmp_path):
-    mirror("imdb", _packed_reviews(REVIEWS))
-    mirrored = prepare("imdb", tmp_path / "mirrored")
-    stars = load_file(prepare("imdb_ratings", tmp_path))
-    assert stars["target"].values.tolist() == [0, 0, 3, 1, 2]
-    assert stars["inputs"].shape == (5, 300) and "Yelp" in stars.attrs["substitute"]
     others = {
         "aclImdb/train/pos/7_9.txt": "/etc/hostname",
         "aclImdb/train/unsup/0_0.txt": b"no label",
         "aclImdb/train/labeledBow.feat": b"1 2:3",
     }
-    name = published("imdb", tarred(others | _imdb_members()))
-    assert prepare("imdb", tmp_path / "b").read_bytes() == mirrored.read_bytes()
-    assert _files(raw) == [name]
-    ds = load_file(mirrored)
+    return tarred(others | wanted)
+
+
+def test_imdb_is_the_same_from_mirror_and_publisher(both_ways, tmp_path):
+    reviews = {
+        "train": {"neg/0_2": "Bad.<br />Very\tbad", "neg/10_1": "Awful", "pos/2_9": "Très good"},
+        "test": {"neg/0_3": "bad", "pos/0_8": "good"},
+    }
+    ds = both_ways("imdb", "imdb", _packed_reviews(reviews), _tarred_reviews(reviews))
     assert ds["target"].values.tolist() == [0, 0, 1, 0, 1]
     _, bad, very, again = ds["inputs"].values[0, -4:].tolist()
     assert bad == again != very
-
-
-@pytest.mark.parametrize("evil", ["../../pos/8_9.txt", "aclImdb/train/../pos/9_9.txt"])
-def test_an_archive_that_reaches_out_of_its_folder_is_refused(evil, published, tmp_path):
-    published("imdb", tarred({evil: b"evil"} | _imdb_members()))
-    with pytest.raises(FormatError, match="lies outside the archive's folder; refused"):
-        prepare("imdb", tmp_path / "out")
-    assert not list(tmp_path.rglob("*_9.txt"))
+    stars = load_file(prepare("imdb_ratings", tmp_path))
+    assert stars["target"].values.tolist() == [0, 0, 3, 1, 2]
+    assert stars["inputs"].shape == (5, 300) and "Yelp" in stars.attrs["substitute"]
 
 
 def _document(number, topics, title, body):
@@ -559,45 +526,44 @@ SGML = {
 }
 
 
+FIRST, SECOND = list(SGML)[:2]
+
+
 def _reuters(contents):
     return zipped({"reuters21578.tar.gz": tarred(contents)})
 
 
-def test_reuters_is_the_same_from_mirror_and_publisher(mirror, published, tmp_path):
-    published("reuters", _reuters(SGML), SGML)
-    path = prepare("reuters", tmp_path / "b")
-    folder = mirror(
-        "reuters", {f"{name}.gz": packed(content) for name, content in SGML.items()}, None
-    )
-    assert prepare("reuters", tmp_path / "a").read_bytes() == path.read_bytes()
-    ds = load_file(path)
+def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, mirror, tmp_path, monkeypatch):
+    files = {f"{name}.gz": packed(content) for name, content in SGML.items()}
+    ds = both_ways("reuters", "reuters", files, _reuters(SGML), SGML)
     labels, test = ds["target"].values, ds["split"].values == 1
     assert np.bincount(labels).tolist() == [176, 88]
     assert np.bincount(labels[test]).tolist() == [44, 22], "a quarter of each topic is for testing"
-    (folder / "reut2-003.sgm.gz").write_bytes(packed("altered"))
-    with pytest.raises(ChecksumError, match=r"reut2-003.sgm: expected SHA-256 .*, found"):
-        prepare("reuters", tmp_path / "out")
-
-
-_FIRST, _SECOND = list(SGML)[:2]
+    folder = mirror("reuters", {})
+    for content, sentence in (
+        (packed("altered"), f"{FIRST}: expected SHA-256 .*, found"),
+        (packed("altered")[:20], f"{FIRST}.gz cannot be unpacked .* replace it"),
+    ):
+        (folder / f"{FIRST}.gz").write_bytes(content)
+        with pytest.raises(ChecksumError, match=sentence):
+            prepare("reuters", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     ("contents", "sentence"),
     [
-        (SGML | {_FIRST: b"altered"}, "reut2-000.sgm: expected SHA-256"),
-        (SGML | {_FIRST: "/etc/hostname"}, "zip: found .* is no reut2-000.sgm in it.* removed"),
-        (SGML | {_FIRST: _SECOND, _SECOND: _FIRST}, "is no reut2-000.sgm in it.* been removed"),
+        (SGML | {FIRST: SECOND, SECOND: FIRST}, "is no reut2-000.sgm in it.* been removed"),
         (dict(list(SGML.items())[:5]), "zip: found .* no reut2-005.sgm .* removed: run again"),
-        (SGML | {_FIRST: bytes(2**26 + 1)}, "has more than the 67108864 bytes"),
+        (SGML | {FIRST: bytes(10_001)}, "has more than the 10000 bytes"),
         ({"../evil": b"x"} | SGML, "'../evil' lies outside .* has been removed"),
         (None, "zip: found something else .* has been removed"),
     ],
-    ids=["altered", "link", "loop", "incomplete", "bomb", "outside", "truncated"],
+    ids=["loop", "incomplete", "bomb", "outside", "cut"],
 )
 def test_another_reuters_archive_is_refused_and_removed(
-    published, raw, tmp_path, contents, sentence
+    published, raw, tmp_path, monkeypatch, contents, sentence
 ):
+    monkeypatch.setattr(texts, "LARGEST", 10_000)
     published("reuters", _reuters(contents) if contents else _reuters(SGML)[:-30], SGML)
     with pytest.raises(ChecksumError, match=sentence) as error:
         prepare("reuters", tmp_path / "out")
@@ -605,7 +571,7 @@ def test_another_reuters_archive_is_refused_and_removed(
     assert _files(raw) == [] and not (tmp_path / "out").exists()
 
 
-def test_vectors_of_reviews_say_what_glove_covers(mirror, tmp_path, monkeypatch):
+def test_vectors_of_reviews_say_what_glove_covers(mirror, published, tmp_path, monkeypatch):
     reviews = {
         "train": {
             "neg/0_1": "bad film of the year",
@@ -615,9 +581,9 @@ def test_vectors_of_reviews_say_what_glove_covers(mirror, tmp_path, monkeypatch)
         },
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
     }
-    mirror("imdb", _packed_reviews(reviews))
     values = {"the": 0.5, "film": 1.5, "odd": 9}
     lines = "".join(f"{word} {' '.join([str(v)] * 100)}\n" for word, v in values.items())
+    mirror("imdb", _packed_reviews(reviews))
     mirror("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
     monkeypatch.setattr(word_vectors, "WORDS", 4)
     monkeypatch.setattr(
@@ -630,6 +596,10 @@ def test_vectors_of_reviews_say_what_glove_covers(mirror, tmp_path, monkeypatch)
     assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
     # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
     assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
+    published("imdb", _tarred_reviews(reviews))
+    published("glove", zipped({word_vectors.MEMBER: lines}))
+    again = load_prepared(prepare("imdb_vectors", tmp_path))
+    assert np.array_equal(again.word_vectors["glove"], glove)
 
 
 def test_words_among_the_same_words_get_vectors_in_the_same_direction():
@@ -646,14 +616,14 @@ def test_words_among_the_same_words_get_vectors_in_the_same_direction():
     assert vectors[3:].std() == pytest.approx(0.4, rel=1e-3)
 
 
-def test_penn_treebank_as_words_and_as_characters(mirror, tmp_path):
+def test_penn_treebank_as_words_and_as_characters(both_ways, tmp_path):
     parts = {
-        "train": " the cat sat \n the mat \n" * 30,
-        "valid": " the cat \n" * 40,
-        "test": " the mat \n" * 40,
+        "ptb.train.txt": b" the cat sat \n the mat \n" * 30,
+        "ptb.valid.txt": b" the cat \n" * 40,
+        "ptb.test.txt": b" the mat \n" * 40,
     }
-    mirror("ptb", {f"ptb.{part}.txt.gz": packed(text) for part, text in parts.items()})
-    words = load_file(prepare("ptb_words", tmp_path))
+    files = {f"{name}.gz": packed(text) for name, text in parts.items()}
+    words = both_ways("ptb_words", "ptb", files, parts)
     assert words.attrs["vocabulary_size"] == 5  # <eos> and the, 60 times; cat, mat, sat
     assert words["inputs"].values[0, :7].tolist() == [1, 2, 4, 0, 1, 3, 0]
     assert words["target"].values[0, :7].tolist() == [2, 4, 0, 1, 3, 0, 1]
@@ -698,28 +668,20 @@ def test_filters_part_gravity_from_the_body_and_remove_noise():
         assert np.abs(found[inside, 0] - waves[inside]).max() < 0.1
 
 
-def test_har2_is_the_same_from_mirror_and_publisher(mirror, published, raw, tmp_path):
+def test_har2_is_the_same_from_mirror_and_publisher(both_ways):
     recorded = _recordings()
-    mirror("hapt", {"hapt_raw.npz": npz(**recorded)})
-    path = prepare("har2", tmp_path / "a")
-    contents = {
+    files = {
         "HAPT/RawData/labels.txt": "\n".join(" ".join(map(str, r)) for r in recorded["labels"])
     }
     for k, part in enumerate(np.split(recorded["signals"], 2), 1):
         for sensor, columns in (("acc", part[:, :3]), ("gyro", part[:, 3:])):
-            contents[f"HAPT/RawData/{sensor}_exp0{k}_user0{k}.txt"] = rows(columns, " ")
-    stated = {"signals": recorded["signals"].tobytes()}
-    published("hapt", zipped(contents), stated)
-    assert prepare("har2", tmp_path / "b").read_bytes() == path.read_bytes()
-    ds = load_file(path)
+            files[f"HAPT/RawData/{sensor}_exp0{k}_user0{k}.txt"] = rows(columns, " ")
+    contents = {"signals": recorded["signals"].tobytes()}
+    ds = both_ways("har2", "hapt", {"hapt_raw.npz": npz(**recorded)}, zipped(files), contents)
     train = ds["inputs"].values[ds["split"].values == 0]
     assert np.abs(train.mean((0, 1))).max() < 1e-5
     assert np.abs(train.std((0, 1)) - 1).max() < 1e-4
     assert "HAPT" in ds.attrs["substitute"]
-    published("hapt", zipped(contents), {"signals": b"others"})
-    with pytest.raises(ChecksumError, match=rf"zip: expected SHA-256 {sha256(b'others')}"):
-        prepare("har2", tmp_path / "c")
-    assert _files(raw) == []
 
 
 def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(
@@ -785,26 +747,22 @@ def test_splits_cover_all_windows_once():
     assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
 
 
-def test_vital_signs_are_the_same_from_mirror_and_publisher(
-    mirror, published, tmp_path, monkeypatch
-):
+def test_vital_signs_are_the_same_from_mirror_and_publisher(both_ways, monkeypatch):
     monkeypatch.setattr(vitals, "WINDOWS", 4)
-    raw = _vitals(7, 50)
-    mirror("bidmc", {"bidmc_53x480s.npz": npz(**raw)})
-    first = load_file(prepare("heart_rate_by_patient", tmp_path / "a"))
-    contents = {}
+    raw, files = _vitals(7, 50), {}
     for k in range(7):
         signals = zip(raw["pleth"][k], raw["ecg_ii"][k], strict=True)
         lines = "\n".join(f"0,0,{a:.3f},0,0,{b:.3f}" for a, b in signals)
         name = f"bidmc/csv/bidmc_0{k + 1}"
-        contents[f"{name}_Signals.csv"] = f"Time [s], RESP, PLETH, V, AVR, II\n{lines}"
+        files[f"{name}_Signals.csv"] = f"Time [s], RESP, PLETH, V, AVR, II\n{lines}"
         rates = zip(raw["hr"][k], raw["resp_rate"][k], strict=True)
         lines = "\n".join(f"0,{'-' if np.isnan(a) else a},0,{b},0" for a, b in rates)
-        contents[f"{name}_Numerics.csv"] = f"Time [s], HR, PULSE, RESP, SpO2\n{lines}"
-    published("bidmc", zipped(contents), {name: part.tobytes() for name, part in raw.items()})
-    assert load_file(prepare("heart_rate_by_patient", tmp_path / "b")).equals(first)
-    who = first["target"].values[:, 0] // 1000
-    parts = [set(who[first["split"].values == k]) for k in range(3)]
+        files[f"{name}_Numerics.csv"] = f"Time [s], HR, PULSE, RESP, SpO2\n{lines}"
+    contents = {name: part.tobytes() for name, part in raw.items()}
+    mirrored = {"bidmc_53x480s.npz": npz(**raw)}
+    ds = both_ways("heart_rate_by_patient", "bidmc", mirrored, zipped(files), contents)
+    who = ds["target"].values[:, 0] // 1000
+    parts = [set(who[ds["split"].values == k]) for k in range(3)]
     assert sum(map(len, parts)) == 7
 
 
@@ -822,7 +780,7 @@ def _windows(problem, size, time_steps, dimensions, labels=()):
 
 def test_the_archive_of_windows_is_used_where_the_mirror_has_it(mirror, tmp_path):
     files, (train, test) = _windows("BIDMC32HR", 20, 9, 2)
-    mirror("bidmc", {vitals.WINDOWED: zipped(files)}, None)
+    mirror("bidmc", {vitals.WINDOWED: zipped(files)})
     ds = load_file(prepare("heart_rate", tmp_path))
     ours, _, tested = vitals.split_at_random(20)
     both = np.concatenate([train.inputs, test.inputs])
@@ -854,7 +812,7 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp
     if ending == "arff":
         names = (name.replace(".ts", ".arff") for name in files)
         files = {n: _as_arff(s) for n, s in zip(names, (train, test), strict=True)}
-    mirror("eigenworms", {"EigenWorms.zip": zipped(files)}, None)
+    mirror("eigenworms", {"EigenWorms.zip": zipped(files)})
     ds = load_file(prepare("eigenworms", tmp_path))
     inputs = np.concatenate([train.inputs, test.inputs])
     ours, rest = train_test_split(inputs, test_size=0.3, random_state=1234)
@@ -876,8 +834,6 @@ SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
             "expected both EigenWorms_TRAIN and EigenWorms",
         ),
         (TS | {list(TS)[1]: SHORTER}, "training and test file differ in length"),
-        ({"../EigenWorms_TRAIN.ts": ""} | TS, "'../EigenWorms_TRAIN.ts' lies outside"),
-        ({"EigenWorms_TRAIN.ts": "@data"}, "expected '@classLabel true"),
     ],
 )
 def test_an_archive_of_worms_that_does_not_fit_is_removed_with_its_record(
@@ -919,7 +875,7 @@ def test_clips_go_to_the_parts_that_the_lists_name(tones):
 
 
 def test_speech_commands_from_the_mirror(tones, mirror, tmp_path):
-    mirror("speech_commands", {"speech_commands_v0.01.tar.gz": tones.read_bytes()}, "files")
+    mirror("speech_commands", {"speech_commands_v0.01.tar.gz": tones.read_bytes()})
     ds = load_file(prepare("keywords30", tmp_path))
     train = ds["inputs"].values[ds["split"].values == 0]
     assert train.shape == (24, 99, 32)
@@ -938,7 +894,6 @@ SLOW = wav_bytes(np.zeros(9), 8000)
         ({"yes/1_nohash_0.wav": SLOW}, "yes/1_nohash_0.wav: expected 16000"),
         ({"testing_list.txt": "a link"}, "the list of test clips is missing"),
         ({"testing_list.txt": b"no/9_nohash_0.wav"}, "no clip of a known word is for test"),
-        ({"../yes/2_nohash_0.wav": b""}, "lies outside the archive's folder; refused"),
     ],
 )
 def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentence):
@@ -954,6 +909,7 @@ def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentenc
 @pytest.mark.parametrize(
     ("name", "sequences", "shape", "outputs"),
     [
+        ("digits", [1348, 449, 0], (64, 1), 10),
         ("switching_short", [42, 9, 9], (1000, 6), 5),
         ("beats_short", [70, 15, 15], (250, 2), 1),
         ("markov_reviews", [600, 200, 0], (80,), 4),
@@ -962,14 +918,15 @@ def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentenc
         ("tone_words_short", [194, 24, 24], (126, 80), 12),
     ],
 )
-def test_made_up_sets_for_short_runs(raw, name, sequences, shape, outputs, tmp_path, monkeypatch):
+def test_sets_that_need_no_network(raw, name, sequences, shape, outputs, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
     first, second = (prepare(name, tmp_path / folder) for folder in "ab")
     assert first.read_bytes() == second.read_bytes()
     ds = load_file(first)
     assert np.bincount(ds["split"].values, minlength=3).tolist() == sequences
     assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
-    assert "made up" in ds.attrs["substitute"] and "stand-in" in ds.attrs["substitute"]
+    if name != "digits":
+        assert "made up" in ds.attrs["substitute"] and "stand-in" in ds.attrs["substitute"]
     if ds.attrs["target"] == "steps":
         inputs, targets = (ds[v].values[ds["split"] == 0].ravel() for v in ("inputs", "target"))
         assert np.array_equal(inputs[1:], targets[:-1])

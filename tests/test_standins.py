@@ -5,7 +5,7 @@ import pytest
 
 from lib.tasks.formats import archives, sound
 from lib.tasks.standins.beats import BREATH, HEART, beats
-from lib.tasks.standins.markov_text import language, reviews, sentences, text
+from lib.tasks.standins.markov_text import language, reviews, text
 from lib.tasks.standins.switching import (
     PERIODS,
     PRIORS,
@@ -56,7 +56,6 @@ def test_turns_come_at_their_rate_and_last_their_time():
     lasting = _turns(0.008, 2_000_000, _rng())
     assert lasting.mean() == pytest.approx(0.008 * 60, rel=0.03)
     assert (np.diff(lasting) > 0).mean() == pytest.approx(0.008, rel=0.05)
-    assert lasting.min() == 0
 
 
 def test_turns_lie_on_the_second_pair_alone():
@@ -73,7 +72,10 @@ def test_turns_lie_on_the_second_pair_alone():
 
 def test_beats_have_the_rates_that_they_promise():
     inputs, targets, patient = beats(4, 3, _rng())
-    assert inputs.shape == (12, 4000, 2)
+    assert inputs.shape == (12, 4000, 2) and inputs.dtype == targets.dtype == np.float32
+    assert len(np.unique(targets[:, 0])) == 12
+    for values, (low, high) in zip(targets.T, (HEART, BREATH), strict=True):
+        assert low / 1.05 < values.min() and values.max() < high * 1.05
     assert patient.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
     for (ppg, ecg), (heart, breath) in zip(inputs.transpose(0, 2, 1), targets, strict=True):
         sharp = ecg - np.convolve(ecg, np.ones(25) / 25, "same")
@@ -88,38 +90,12 @@ def test_beats_have_the_rates_that_they_promise():
         assert frequency[low][spectrum[low].argmax()] == pytest.approx(breath, rel=0.06)
 
 
-def test_targets_of_beats_lie_in_their_ranges_and_differ_between_windows():
-    inputs, targets, _ = beats(20, 4, _rng(1), every=16)
-    assert inputs.shape == (80, 250, 2)
-    assert inputs.dtype == targets.dtype == np.float32
-    for values, (low, high) in zip(targets.T, (HEART, BREATH), strict=True):
-        assert low / 1.05 < values.min() and values.max() < high * 1.05
-    assert len(np.unique(targets[:, 0])) == 80
-    assert np.corrcoef(targets.T)[0, 1] < 0.5
-
-
 # ------------------------------------------------------------------------------- tone words
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tones") / "speech_commands_v0.02.tar.gz"
-    return write_archive(path, ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
-
-
-def test_tone_words_have_the_layout_of_speech_commands(archive):
-    contents = dict(archives.members(archive, ".*"))
-    wavs = [name for name in contents if name.endswith(".wav")]
-    assert len(wavs) == 3 * 20 + 2
-    lists = [contents[f"{part}_list.txt"].decode().split() for part in ("validation", "testing")]
-    assert [len(part) for part in lists] == [6, 6]
-    assert set(lists[0]) | set(lists[1]) <= set(wavs)
-    assert not set(lists[0]) & set(lists[1])
-    assert len(sound.read_wav(contents["yes/00000003_nohash_1.wav"], "a")) == 16000
-
-
-def test_words_of_different_speakers_sound_more_alike_than_different_words(archive):
-    words = {}
+def test_words_of_different_speakers_sound_more_alike_than_different_words(tmp_path):
+    path, words = tmp_path / "tones.tar", {}
+    archive = write_archive(path, ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
     for name, content in archives.members(archive, r"(yes|no|bed)/.*"):
         loudest = sound.log_mel(sound.read_wav(content, name)).max(axis=0)
         words.setdefault(name.split("/")[0], []).append(loudest)
@@ -156,8 +132,3 @@ def test_reviews_can_be_told_apart_by_their_words_alone():
     odds[np.abs(odds) < np.log(3)] = 0  # frequent words differ by chance, and repeat within a text
     accuracy = ((counts[200:] @ odds > 0) == targets[200:]).mean()
     assert accuracy > 0.8
-
-
-def test_sentences_have_their_lengths():
-    lines = sentences(language(50, _rng()), 50, _rng())
-    assert all(5 <= len(line.split()) <= 35 for line in lines)

@@ -141,28 +141,18 @@ def test_a_generator_decides_everything_and_the_data_stay(data, spread, monkeypa
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        ({"task": "adding", "time_steps": "20"}, "'adding': time_steps is '20'; .* integer"),
         ({"task": "adding", "time_steps": 20.5}, "time_steps is 20.5; .* integer"),
         ({"task": "adding", "time_steps": -3}, "time_steps is -3; .* than or equal to 2"),
         ({"task": "adding", "time_steps": True}, "time_steps is True; .* integer"),
-        ({"task": "adding", "time_steps": 20, "test_size": 0}, "no setting 'test_size'; it has"),
         ({"task": "adding", "time_steps": 20, "b" * 999: 1}, r"no setting 'b{59}\.\.\.; it has"),
         ({"task": "adding"}, "task 'adding' needs the setting 'time_steps'"),
         ({"task": "long_time_gap", "place": 30, "time_steps": 20}, "input among 1..20, got 30"),
-        ({"task": "copying", "delay": 0}, "delay is 0; .* equal to 1"),
         ({"task": "fast_slow", "solver": "euler"}, "solver is 'euler'; .* 'author' or 'exact'"),
-        ({"task": "fast_slow", "test_size": 0}, "test_size is 0; .* equal to 1"),
-        ({"task": "series"}, "task 'series' needs the setting 'dataset'"),
-        ({"task": "series", "dataset": ["x"]}, r"dataset is \['x'\]; .* string"),
         ({"task": "series", "dataset": "../x"}, "dataset is '../x'; string should match"),
-        ({"task": "series", "dataset": "x", "keep": "first"}, "keep is 'first'; .* 'last' or 'ra"),
         ({"task": "series", "dataset": "x", "share": 0}, "share is 0; .* greater than 0"),
-        ({"task": "series", "dataset": "x", "train_size": -1}, "train_size is -1; .* equal to 0"),
         ({"task": "pixels", "dataset": "x", "order": "irnn"}, "order is 'irnn'; .* 'exprnn'"),
-        ({"task": "vary", "dataset": "x", "noise": "pre"}, "noise is 'pre'; .* 'uniform'"),
         ({"task": "summing"}, "unknown task 'summing'; known: adding, copying"),
         ({"task": {"series": 1}}, "expected a task's name and its settings, .* got {'task': {'"),
-        (["x"], r"expected a task's name and its settings, .* got \['x'\]"),
         (None, "expected a task's name and its settings"),
     ],
 )
@@ -229,14 +219,12 @@ def test_files_that_are_missing_cut_or_of_another_schema_are_refused(tmp_path):
     with pytest.raises(ResultsError, match=r"no prepared data at .*digits.nc; build them with"):
         load_prepared(tmp_path / "digits.nc")
     path = save_prepared(_pixels((300, 100)), tmp_path)
-    content = path.read_bytes()
-    for share in (0.0, 0.5, 0.95):
-        path.write_bytes(content[: int(share * len(content))])
-        with pytest.raises(ResultsError, match=r"made_up.nc is not a readable netCDF file"):
-            load_file(path)
-    xr.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(ResultsError, match=r"made_up.nc is not a readable netCDF file"):
+        load_file(path)
+    xr.Dataset({"x": ("t", [1.0])}).to_netcdf(path := tmp_path / "other.nc")
     with pytest.raises(ResultsError, match=r"'prepared/2' .*, got None; run notebook 00 again"):
-        load_file(tmp_path / "other.nc")
+        load_file(path)
 
 
 def _with(name, change):
@@ -250,10 +238,8 @@ def _attribute(name, value):
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (_attribute("schema", "prepared/0"), "expected prepared data of schema 'prepared/2'"),
         (_attribute("kind", "sounds"), "expected pixels, tokens or series, .* got 'sounds'"),
         (_attribute("target", "word"), "a class .*, a value .* or steps .*, got .* 'word'"),
-        (_attribute("target", "value"), "got 'pixels' and 'value' of type 'i'"),
         (_attribute("source", None), "the attribute 'source' is missing"),
         (_attribute("outputs", 1), "expected classes 0..0, got 0..1"),
         (lambda ds: ds.drop_vars("target"), "expected .* with a target"),
@@ -264,7 +250,6 @@ def _attribute(name, value):
         (_with("split", lambda v: v * 0), "the test part is empty"),
         (_with("split", lambda v: v + 1), "the train part is empty"),
         (_with("split", lambda v: v.where(v.sample > 0, 9).astype("i1")), "expected splits 0..2"),
-        (lambda ds: ds.isel(sample=[]), "the train part is empty"),
     ],
 )
 def test_what_does_not_follow_the_schema_is_neither_read_nor_written(spoil, sentence, tmp_path):
@@ -310,7 +295,6 @@ def test_the_label_is_the_sign_at_the_place_and_signs_are_fair(place):
 @pytest.mark.parametrize(
     ("draw", "wrong", "message"),
     [
-        (draw_signs, (0, 40, 4), r"expected the deciding input among 1..40, got 0"),
         (draw_signs, (41, 40, 4), r"expected the deciding input among 1..40, got 41"),
         (draw_signs, (1, 40, 0), "expected a positive size, got 0"),
         (draw_copies, (0, 3), "expected a positive delay and size, got 0 and 3"),
@@ -396,7 +380,6 @@ def test_guessing_the_copy_costs_what_the_text_says(delay, printed):
         ("none", [0, 1, 2, 3, 4]),
         ("lem", [327, 72, 48, 129, 109]),
         ("cornn", [91, 97, 471, 426, 157]),
-        ("exprnn", [319, 576, 323, 107, 355]),
     ],
 )
 def test_the_programs_permutations(name, first):
@@ -584,7 +567,6 @@ def test_one_output_is_the_log_odds_of_two(made):
         ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
         ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
         ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
-        ("rows_then_noise", "waves", {}, "waves: expected square images, .* got series"),
         ("series", "waves", {"steps": 21}, "waves: 21 steps to be kept, there are 20"),
         ("series", "waves", {"steps": 2, "share": 0.5}, "steps or share to keep, not both"),
         ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
