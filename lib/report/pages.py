@@ -165,17 +165,13 @@ def questions(
         states = (_weight(item) for item in inputs.artefacts if made_by(item, notebook))
         return max(states, default=-1), notebook.belongs_to != SIMULATED, runs(notebook)
 
-    titles = [copies[0].title for copies in by_name.values()]
     found = []
     for name, copies in by_name.items():
         ordered = tuple(sorted(copies, key=weight, reverse=True))
         first = ordered[0]
         answer = notebooks.answer(first)
-        # A notebook that is run for several questions displays the one of each run.
-        several = titles.count(first.title) > 1
-        title = notebooks.displayed_question(first) if several else first.title
-        links = tuple(made.get(name, []))
-        found.append(Question(title, ordered, answer, links, runs(first), verdicts.get(name, "")))
+        links, counts = tuple(made.get(name, [])), verdicts.get(name, "")
+        found.append(Question(first.title, ordered, answer, links, runs(first), counts))
     return found
 
 
