@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
-from lib.report.coverage import STATES, state
+from lib.report.coverage import weight
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import counted, significant
 from lib.report.tables import read_table
@@ -45,8 +45,8 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
         return listed.assign(judged_by=None, **nothing)
     rows = pd.concat(judged, ignore_index=True)
     size = rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1)
-    weight = rows["judged_by"].map(lambda item: STATES.index(state(item)))
-    order = {"measured": rows["low"].notna(), "weight": weight, "size": size}
+    evidence = rows["judged_by"].map(weight)
+    order = {"measured": rows["low"].notna(), "weight": evidence, "size": size}
     weighed = rows.assign(**order).sort_values([*order], ascending=False, kind="stable")
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
