@@ -128,7 +128,7 @@ NOSY = [
 
 
 def write_notebook(
-    path: Path, *, title: str = "Does it fail?", more: str = "", shown: str = "", **injected: str
+    path: Path, *, title: str = "Does it fail?", more: str = "", **injected: str
 ) -> None:
     """Write an executed notebook with formulas, injected parameters, a table, a picture and a stream."""
     png = io.BytesIO()
@@ -137,7 +137,6 @@ def write_notebook(
     outputs = [
         new_output("display_data", {"image/png": picture, "text/plain": "<Figure>"}),
         new_output("display_data", {"text/html": error_rates().to_html(), "text/plain": "a table"}),
-        new_output("display_data", {"text/markdown": shown}),
         new_output("display_data", {"text/markdown": f"**Two** of {FORMULA} {HOSTILE}"}),
         new_output("display_data", {"text/markdown": f"```{{raw}} html\n{HOSTILE}\n```"}),
         *(new_output("display_data", {"text/markdown": text}) for text in NOSY),

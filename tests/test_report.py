@@ -6,20 +6,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import nbformat
 import pandas as pd
 import pytest
 import xarray as xr
 from fabricated_report import count, counts, drawing, error_rates, write_notebook
 
 from lib.paths import DATA, ROOT
-from lib.report import notebooks
 from lib.report.__main__ import main
 from lib.report.build import build
 from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_inputs, load_notebooks
 from lib.report.numbers import counted, formatter, significant
-from lib.report.pages import questions
 from lib.report.tables import beside_html, key_columns, to_html
 from lib.report.verdicts import (
     count_verdicts,
@@ -202,6 +199,7 @@ def test_the_weightiest_evidence_judges(tmp_path):
     [
         (Scale(sequences=1000, epochs=2, replicates=10), Scale(sequences=1000, epochs=2, replicates=20)),
         (Scale(sequences=1000, epochs=2), Scale(sequences=2000, epochs=2)),
+        (Scale(sequences=1000, time_steps=196), Scale(sequences=1000, time_steps=784)),
         (Scale(sequences=1000, epochs=2, width=8), Scale(sequences=1000, epochs=2, width=16)),
         (Scale(sequences=1000, epochs=1, replicates=1), Scale(sequences=100, epochs=100, replicates=1)),
         (Scale(sequences=1000, replicates=2), Scale(sequences=1000, epochs=3, replicates=1)),
@@ -258,15 +256,6 @@ def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
     assert "Never seen before." in Page(site / "figures" / "ours.html").text
     assert "What is new?" in Page(site / "index.html").text
     assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
-
-
-def test_a_notebook_run_for_several_questions_shows_each(data, tmp_path):
-    grown = shutil.copytree(data, tmp_path / "data")
-    for number in (1, 2):
-        path = grown / "made" / f"30_run_{number}" / "rebuilt" / f"30_run_{number}.ipynb"
-        write_notebook(path, title="Several?", result_set="rebuilt", shown=f"## Question {number}")
-    asked = questions(load_inputs(grown), {}, {})
-    assert [q.title for q in asked if "30_run" in q.copies[0].name] == ["Question 1", "Question 2"]
 
 
 def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):
@@ -434,8 +423,8 @@ def test_words_fit_their_numbers():
     assert [counted(n, "run") for n in (1, 3456)] == ["1 run", "3,456 runs"]
     assert [significant(value) for value in (2.0, 0.5, 97.23)] == ["2", "0.500", "97.2"]
     assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
-    scale = pd.Series({"sequences": 1, "epochs": 20, "width": 8, "replicates": 1})
-    assert scale_text(scale) == "1 sequence, 20 epochs, d = 8, 1 replicate"
+    scale = {"sequences": 1, "time_steps": 784, "epochs": 20, "width": 8, "replicates": 1}
+    assert scale_text(pd.Series(scale)) == "1 sequence, T = 784, 20 epochs, d = 8, 1 replicate"
 
 
 def test_tables_set_ours_beside_theirs_where_it_helps():
@@ -466,23 +455,3 @@ def test_counts_beside_the_levels_of_a_table_do_not_run_across():
     head = beside_html(table).partition("</thead>")[0]
     assert "width 20" in head
     assert "missing" not in head
-
-
-def test_a_copy_for_one_of_several_families_has_one_heading_that_says_which(tmp_path):
-    cells = [
-        nbformat.v4.new_markdown_cell("# Does it?\n\nA reason."),
-        nbformat.v4.new_code_cell("family = 3", metadata={"tags": ["parameters"]}),
-    ]
-    path = tmp_path / "executed" / "30_models_3.ipynb"
-    path.parent.mkdir()
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    (notebook,) = load_notebooks(tmp_path)
-    assert notebook.title == "Does it? (3)"
-    notebooks.write_notebook(notebook, tmp_path / "site", described="this run")
-    written = nbformat.read(
-        tmp_path / "site" / f"{notebooks.page_name(notebook)}.ipynb", as_version=4
-    )
-    heads = [
-        line for cell in written.cells for line in cell.source.splitlines() if line[:2] == "# "
-    ]
-    assert heads == ["# Does it? (3) — this run"]

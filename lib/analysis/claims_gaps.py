@@ -11,6 +11,7 @@ import xarray as xr
 from lib.analysis.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
 from lib.analysis.units import KAPPA
 from lib.results.claims import Finding, Judges, Scale, correlation, mean, share, smallest, unable
+from lib.results.learned import longest
 from lib.results.schema import COMPLETED, settings_of
 
 LARGEST = 1e4
@@ -31,6 +32,7 @@ def _scale(ds: xr.Dataset, replicates: int) -> Scale:
         width=settings["width"],
         replicates=replicates,
         test_size=settings["test_size"],
+        time_steps=longest(ds),
     )
 
 
@@ -69,6 +71,7 @@ def _scale_of_rows(ds: xr.Dataset) -> Scale:
         width=int(ds["width"][0]),
         replicates=ds.sizes["replicate"],
         test_size=int(ds["test_sequences"][0]),
+        time_steps=longest(ds),
     )
 
 

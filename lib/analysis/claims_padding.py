@@ -5,6 +5,7 @@ import xarray as xr
 
 from lib.analysis.padding import SWEEP, attempts
 from lib.results.claims import Finding, Judges, Scale, correlation, unable
+from lib.results.learned import longest
 
 TEXT = ("mnist", "fashion_mnist")
 """The text's data sets: what stands in for them in short runs judges nothing."""
@@ -19,12 +20,14 @@ def _nearness(ds: xr.Dataset, padding: int) -> Finding:
     rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
     if rows.empty:
         return unable("no attempt of the sweep has a metric")
+    swept = (ds["network"] == SWEEP) & (ds["padding"] == padding)
     scale = Scale(
         sequences=int(ds["sequences"].max()),
         epochs=ds.sizes["record"],
         width=int(rows["width"].max()),
         replicates=rows["replicate"].nunique(),
         test_size=int(ds["test_sequences"].max()),
+        time_steps=longest(ds.isel(run=np.flatnonzero(swept))),
     )
     return correlation(rows["accuracy"], -rows["metric"].abs(), scale)
 

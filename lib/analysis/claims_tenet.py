@@ -20,7 +20,7 @@ from lib.analysis.tenet.fits import Fits
 from lib.analysis.tenet.models import MODELS, TRAINING
 from lib.analysis.tenet.rows import SINGLE
 from lib.results.claims import Finding, Judges, Scale, unable
-from lib.results.learned import STAND_INS
+from lib.results.learned import STAND_INS, longest
 from lib.results.schema import settings_of
 
 
@@ -42,6 +42,7 @@ class Evidence(Fits):
             width=int(self.ds["width"].max()),
             replicates=self.ds.sizes["replicate"],
             test_size=settings.get("test_size"),
+            time_steps=longest(self.ds),
         )
 
     @cached_property

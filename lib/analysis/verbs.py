@@ -149,10 +149,11 @@ class Networks:
         there = [self.of(name) for name in names if not self.of(name).empty]
         if not there:
             return Scale()
-        sizes = np.array([rows[["sequences", "width", "test_sequences"]].max() for rows in there])
-        sequences, width, tested = sizes.max(axis=0).astype(int).tolist()
+        sizes = ["sequences", "width", "test_sequences", "time_steps"]
+        largest_of = np.array([rows[sizes].max() for rows in there])
+        sequences, width, tested, time_steps = largest_of.max(axis=0).astype(int).tolist()
         least = min(int(rows["run"].value_counts().min()) for rows in there)
-        return Scale(sequences or None, None, width, least, tested)
+        return Scale(sequences or None, None, width, least, tested, time_steps)
 
     def refusal(self, *names: str, learned: Iterable[str] | None = None) -> Finding | None:
         """Return why nothing can be said: one was not trained, not on the text's data, or has not `learned` (all of them)."""

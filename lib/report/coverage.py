@@ -27,6 +27,12 @@ def state(item: Artefact) -> str:
     return STATES[3] if item.published_scale or item.profile == PUBLISHED_SCALE else STATES[2]
 
 
+def weight(item: Artefact) -> int:
+    """Return the place of an artefact's state in `STATES`, -1 where it is never evidence."""
+    found = state(item)
+    return STATES.index(found) if found in STATES else -1
+
+
 def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.DataFrame:
     """Return one row (`COLUMNS`) per artefact of `published` and set of results it was rebuilt from, in its order.
 

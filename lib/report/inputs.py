@@ -61,20 +61,12 @@ class Artefact(Manifest):
 
 @dataclass(frozen=True)
 class Notebook:
-    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run.
-
-    `heading` is its own first heading, `family` what one of several copies that share it was run for.
-    """
+    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run."""
 
     path: Path
     result_set: str
-    heading: str
-    family: str = ""
-
-    @property
-    def title(self) -> str:
-        """The question, and which of several it is."""
-        return f"{self.heading} ({self.family})" if self.family else self.heading
+    title: str
+    """Its question: its first heading."""
 
     @property
     def name(self) -> str:
@@ -176,15 +168,13 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
         if hidden or path.name.endswith(".failed.ipynb"):
             continue
         try:
-            given, heading = read_parameters(path), _title(path)
+            given, title = read_parameters(path), _title(path)
         except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        family = str(given.get("family") or given.get("group", "")).replace("_", " ")
-        result_set = str(given.get("result_set", ""))
-        one = Notebook(path, result_set, heading or path.stem, family)
-        first = found.setdefault((one.name, result_set), one)
+        one = Notebook(path, str(given.get("result_set", "")), title or path.stem)
+        first = found.setdefault((one.name, one.result_set), one)
         if first is not one:
             raise ReportError(
                 f"{first.path} and {path} show the same notebook and the same results; delete one of them"

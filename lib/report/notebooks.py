@@ -59,15 +59,6 @@ def answer(notebook: Notebook) -> str:
     return ""
 
 
-def displayed_question(notebook: Notebook) -> str:
-    """Return the first heading that a notebook displays: what a copy is about that was run with other parameters."""
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    shown = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-    lines = [line for text in shown for line in text.splitlines()]
-    return next((line.lstrip("# ") for line in lines if re.match("#+ ", line)), notebook.title)
-
-
 def _shortened(text: str) -> str:
     plain = re.sub(r"\*\*|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
     plain = " ".join(plain.split())
@@ -89,7 +80,7 @@ def write_notebook(
     choose_outputs(content)
     new, title = nbformat.v4.new_markdown_cell, f"# {notebook.title} — {described}"
     written = (cell for cell in content.cells if cell.cell_type == "markdown")
-    heading = f"# {notebook.heading}"
+    heading = f"# {notebook.title}"
     first = next((cell for cell in written if heading in cell.source.splitlines()), None)
     if first is None:
         first = new(title, id="report-title")

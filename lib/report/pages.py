@@ -10,7 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from lib.report import notebooks, tables, verdicts
-from lib.report.coverage import STATES, state, summarise
+from lib.report.coverage import STATES, summarise, weight
 from lib.report.inputs import (
     NO_PROFILE,
     RESULT_SETS,
@@ -61,7 +61,7 @@ class Group:
     def by_result_set(self) -> dict[str, list[Artefact]]:
         """Return the items by set of results, the weightiest first and toys last, the main file before its companions."""
         found: dict[str, list[Artefact]] = {}
-        for item in sorted(self.items, key=lambda item: (item.toy, -_weight(item))):
+        for item in sorted(self.items, key=lambda item: (item.toy, -weight(item))):
             found.setdefault(item.result_set, [])
         for item in sorted(self.items, key=lambda item: item.part):
             found[item.result_set].append(item)
@@ -82,8 +82,10 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     figures = group_artefacts(inputs.artefacts, "figure", listed)
     table_groups = group_artefacts(inputs.artefacts, "table", listed)
     judged = verdicts.judge_claims(inputs.artefacts)
-    labels = dict(zip(listed["id"], listed["label"], strict=True))
-    page_of = {item.artefact: _page_of(item, listed) for item in reversed(inputs.artefacts)}
+    labels, texts_of = (
+        dict(zip(listed["id"], listed[name], strict=True)) for name in ("label", "text")
+    )
+    page_of = {item.artefact: _page_of(item, texts_of) for item in reversed(inputs.artefacts)}
     made = _artefacts_of(inputs.artefacts, labels, page_of)
     asked = questions(inputs, made, verdicts.verdicts_by_notebook(judged, inputs.describe))
     common = {
@@ -161,21 +163,17 @@ def questions(
     def runs(notebook: Notebook) -> int:
         return max((item.runs for item in inputs.artefacts if made_by(item, notebook)), default=0)
 
-    def weight(notebook: Notebook) -> tuple[int, bool, int]:
-        states = (_weight(item) for item in inputs.artefacts if made_by(item, notebook))
+    def evidence(notebook: Notebook) -> tuple[int, bool, int]:
+        states = (weight(item) for item in inputs.artefacts if made_by(item, notebook))
         return max(states, default=-1), notebook.belongs_to != SIMULATED, runs(notebook)
 
-    titles = [copies[0].title for copies in by_name.values()]
     found = []
     for name, copies in by_name.items():
-        ordered = tuple(sorted(copies, key=weight, reverse=True))
+        ordered = tuple(sorted(copies, key=evidence, reverse=True))
         first = ordered[0]
         answer = notebooks.answer(first)
-        # A notebook that is run for several questions displays the one of each run.
-        several = titles.count(first.title) > 1
-        title = notebooks.displayed_question(first) if several else first.title
-        links = tuple(made.get(name, []))
-        found.append(Question(title, ordered, answer, links, runs(first), verdicts.get(name, "")))
+        links, counts = tuple(made.get(name, [])), verdicts.get(name, "")
+        found.append(Question(first.title, ordered, answer, links, runs(first), counts))
     return found
 
 
@@ -271,12 +269,7 @@ def answers(judged: pd.DataFrame) -> list[tuple[str, list[pd.Series]]]:
 
 def _first(group: Group) -> Artefact:
     """Return what stands for a group: the main file of its weightiest set of results, the first of equals."""
-    return max((items[0] for items in group.by_result_set().values()), key=_weight)
-
-
-def _weight(item: Artefact) -> int:
-    found = state(item)
-    return STATES.index(found) if found in STATES else -1
+    return max((items[0] for items in group.by_result_set().values()), key=weight)
 
 
 def _explorers(
@@ -357,10 +350,9 @@ def chapter_name(text: str, chapter: str) -> str:
     )
 
 
-def _page_of(item: Artefact, listed: pd.DataFrame) -> str:
+def _page_of(item: Artefact, texts: dict[str, str]) -> str:
     if item.kind == "table":
         return f"tables/{item.artefact}.html"
-    texts = dict(zip(listed["id"], listed["text"], strict=True))
     return f"figures/{texts.get(item.artefact, OURS)}.html#{item.artefact}"
 
 

@@ -104,10 +104,11 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     if len(table) < _HALF * len(lines) * len(levels):
         return None
     shares = pair[0].endswith("_share")
-    write = percent if shares else formatter(pd.concat([table[name] for name in pair]))
+    # Each side with its own decimals: a published 97.2 is not 97.200.
+    write, write_theirs = (percent if shares else formatter(table[name]) for name in pair)
     compared = table[pair[1]].notna().any()
     cells = {
-        tuple(row[:-2]): _pair(write(row[-2]), write(row[-1]) if compared else "")
+        tuple(row[:-2]): _pair(write(row[-2]), write_theirs(row[-1]) if compared else "")
         for row in table[[*keys, *pair]].itertuples(index=False, name=None)
     }
     names = [formatter(table[key]) for key in down]

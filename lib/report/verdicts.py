@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pandas as pd
 
-from lib.report.coverage import STATES, state
+from lib.report.coverage import weight
 from lib.report.inputs import SIMULATED, Artefact
 from lib.report.numbers import counted, significant
 from lib.report.tables import read_table
@@ -13,9 +13,10 @@ from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, WITHIN, Region, call
 
 NOT_JUDGED = "not judged yet"
 COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
-_SIZES = ("sequences", "epochs", "width", "replicates")
+_SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
+    "time_steps": lambda n: f"T = {int(n):,}",
     "epochs": lambda n: counted(n, "epoch"),
     "width": lambda n: f"d = {int(n):,}",
     "replicates": lambda n: counted(n, "replicate"),
@@ -43,9 +44,9 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
         nothing = dict.fromkeys(("verdict", "counted", "corrected"), NOT_JUDGED)
         return listed.assign(judged_by=None, **nothing)
     rows = pd.concat(judged, ignore_index=True)
-    size = rows[list(_SIZES)].fillna(1).prod(axis=1)
-    weight = rows["judged_by"].map(lambda item: STATES.index(state(item)))
-    order = {"measured": rows["low"].notna(), "weight": weight, "size": size}
+    size = rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1)
+    evidence = rows["judged_by"].map(weight)
+    order = {"measured": rows["low"].notna(), "weight": evidence, "size": size}
     weighed = rows.assign(**order).sort_values([*order], ascending=False, kind="stable")
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
@@ -120,6 +121,8 @@ def published_text(row: pd.Series) -> str:
 
 
 def scale_text(row: pd.Series) -> str:
-    """Return the scale of the experiment that judged a claim, in words."""
+    """Return the scale of the experiment that judged a claim and the data of its networks, in words."""
     known = [(write, row.get(name)) for name, write in _SCALE.items()]
-    return ", ".join(write(value) for write, value in known if pd.notna(value))
+    scale = ", ".join(write(value) for write, value in known if pd.notna(value))
+    data = getattr(row.get("judged_by"), "trained_on", "")
+    return "; ".join(filter(None, (scale, data)))

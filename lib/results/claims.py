@@ -96,6 +96,8 @@ class Scale:
     width: int | None = None
     replicates: int | None = None
     test_size: int | None = None
+    time_steps: int | None = None
+    """Of the longest sequences."""
 
 
 @dataclass(frozen=True)

@@ -93,17 +93,28 @@ def stands_in(ds: xr.Dataset) -> bool:
     return "task_settings" in ds and any(stand_in(one, "") for one in ds["task_settings"].values)
 
 
+def lengths(ds: xr.Dataset) -> tuple[int, int] | tuple[()]:
+    """Return the shortest and the longest of the sequences of `ds`, in time steps; nothing where neither data nor design says."""
+    if "time_steps" in ds:
+        return int(ds["time_steps"].min()), int(ds["time_steps"].max())
+    settings = json.loads(ds.attrs.get("settings", "{}"))
+    drawn = settings.get("time_steps", settings.get("horizon"))
+    return (drawn, drawn) if drawn else ()
+
+
+def longest(ds: xr.Dataset) -> int | None:
+    """Return the longest of the sequences of `ds`, in time steps; None where nothing says."""
+    return max(lengths(ds), default=None)
+
+
 def data_and_length(ds: xr.Dataset) -> str:
     """Return which data the networks of `ds` read and how long their sequences are, such as ``MNIST, 196 time steps``."""
-    settings = json.loads(ds.attrs.get("settings", "{}"))
     if "dataset" in ds.dims:
         names = ds["dataset"].values.tolist()
     else:
         tasks = map(json.loads, ds["task_settings"].values if "task_settings" in ds else ())
         names = [task.get("dataset") or task["task"] for task in tasks]
-    drawn = settings.get("time_steps", settings.get("horizon", 0))  # designs of one length
-    steps = ds["time_steps"].values.ravel().tolist() if "time_steps" in ds else [drawn]
-    ends = dict.fromkeys((min(steps), max(steps)))
-    length = " to ".join(f"{n:,}" for n in ends) + " time steps" if all(ends) else ""
+    ends = dict.fromkeys(lengths(ds))
+    length = " to ".join(f"{n:,}" for n in ends) + " time steps" if ends else ""
     words = [label(name).replace("_", " ") for name in dict.fromkeys(names)]
     return ", ".join(filter(None, ["; ".join(words), length]))
