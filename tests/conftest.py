@@ -56,6 +56,16 @@ def house(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A folder with the digits, prepared."""
+    from lib.tasks.sources import prepare
+
+    folder = tmp_path_factory.mktemp("prepared")
+    prepare("digits", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def scheduler():
     """Address of a cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
     from dask.distributed import LocalCluster  # which a GPU box lacks

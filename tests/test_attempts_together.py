@@ -17,7 +17,6 @@ from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED
 from lib.run.params import Jobs
-from lib.tasks.sources import prepare
 from lib.training import experiment, factorial
 from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
@@ -66,13 +65,6 @@ def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
 
 
 # --------------------------------------------------------------------------- as jobs, with their shards
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prepared")
-    prepare("digits", folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -129,15 +121,6 @@ def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
     assert json.loads((tmp_path / "factorial.cost.json").read_text())["core_seconds"] > 0
 
 
-def test_shards_of_the_two_ways_never_meet(where, prepared, whole, tmp_path):
-    expected, cache = whole
-    kept = shards(cache)
-    alone = trained(where, prepared, tmp_path, together=1)
-    assert not kept.keys() & shards(tmp_path).keys()
-    said = (json.loads(ds.attrs["settings"])["engines"] for ds in (expected, alone))
-    assert list(said) == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
-
-
 def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     def made(**changes):
         return EXPERIMENT.work(next(design(**changes).jobs()), prepared)
@@ -151,11 +134,14 @@ def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     assert made(replicates=9).name() == one.name() != made(together=4).name()
     levels = one.name()["job"]["levels"]
     assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
-    assert made(together=1).batch_key == "" and made(together=1).run is factorial.run
+    alone = made(together=1)
+    assert alone.batch_key == "" and alone.run is factorial.run and alone.name() != one.name()
+    said = [work.identity["engines"] for work in (one, alone)]
+    assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
 
 
 def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
-    prepared, monkeypatch, tmp_path
+    prepared, monkeypatch
 ):
     job, alone = (next(design(together=k).jobs()) for k in (0, 1))
     assert EXPERIMENT.work(job, prepared).name() == EXPERIMENT.work(alone, prepared).name()
@@ -212,36 +198,14 @@ def test_one_that_fails_is_tried_again_and_named_and_the_others_are_kept(
     assert len(lost) == (failures > 1)
 
 
-class _Plain(Work):
-    """A job of a test, which is no code of `lib`."""
-
-    code = "0" * 16
-
-
-def _fail(asked, resumes):
-    return [MemoryError("too many")] * len(asked)
-
-
 def _plain(title, size=1.0, key=""):
     batch = {"batch_key": key, "batch_size": 2 if key else 1}
-    more = {"run": _fail, "arguments": (), "modules": (), "identity": {"i": title}}
-    return _Plain(**more, title=title, size=size, **batch)
-
-
-def test_an_error_that_all_share_names_them_all(where, tmp_path):
-    jobs = [_plain(f"job {i}", key="one") for i in range(3)]
-    named = "3 of 3 jobs failed.* test: job [02]: MemoryError: too many"
-    with pytest.raises(JobError, match=named):
-        run.run_jobs({"test": jobs}, tmp_path, where)
+    return Work(run=None, arguments=(), modules=(), identity={}, title=title, size=size, **batch)
 
 
 def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
-    one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A")]
-    asked = [("one", job) for job in one] + [
-        ("two", ("e", 1)),
-        ("two", ("f", 0.5)),
-        ("one", ("g", 3)),
-    ]
+    one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3)]
+    asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
     jobs = [run._Job(_plain(*job), group, {}, None, None) for group, job in asked]
     order = ["aa", "e", "b", "c", "g", "d", "f"]
     assert ["".join(j.work.title for j in call) for call in run._calls(jobs)] == order

@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import metadata, packages_distributions
 
 import nbformat
+import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -35,31 +36,18 @@ def _lock():
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def test_every_requirement_has_a_bound_that_its_pin_fulfils():
+def test_requirements_lock_and_installation_agree():
     lock = _lock()
+    assert not {"pip", "setuptools", "long-time-dependencies"} & set(lock)
+    assert not [name for name in lock if name.startswith("nvidia-")], "it fits a CPU as well"
     for name, requirement in _requirements().items():
         assert requirement.specifier, f"{name} has no bound in requirements.in"
-        assert name in lock, f"{name} is not in requirements.lock; make the lock again"
-        assert requirement.specifier.contains(lock[name]), (
-            f"{requirement}: the lock says {lock[name]}"
-        )
-
-
-def test_the_lock_fits_the_cpu_build_and_the_cuda_build():
-    lines = _lines("requirements.lock")
-    for line in lines:
-        # No build tags such as +cpu, no links, no paths: each line is a name and a version.
-        assert re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line), line
-    names = set(_lock())
-    assert not {"pip", "setuptools", "long-time-dependencies"} & names
-    assert not [name for name in names if name.startswith("nvidia-")]
-
-
-def test_every_pin_supports_the_first_python_that_make_accepts():
-    # A lock made with a late 3.11 may name releases that an early one, such as Debian's, cannot install.
-    for name, version in _lock().items():
+        assert requirement.specifier.contains(lock[name]), f"{requirement}: locked {lock[name]}"
+    for name, version in lock.items():
+        assert re.fullmatch(r"[A-Za-z0-9.]+", version), f"{name} {version} has a build tag"
         installed = metadata(name)["Version"].split("+")[0]
         assert installed == version, f"{name} {installed} is installed, the lock says {version}"
+        # A lock made with a late 3.11 may name releases that an early one cannot install.
         supported = metadata(name).get("Requires-Python")
         assert supported is None or SpecifierSet(supported).contains("3.11.0"), f"{name} {version}"
 
@@ -70,8 +58,7 @@ def test_conda_installs_the_same_files():
     *conda, pip = environment["dependencies"]
     assert pip == {"pip": ["-r requirements.in", "-c requirements.lock", "-e ."]}
     assert {re.split("[=<>]", name)[0] for name in conda} == {"python", "make", "pip"}
-    pins = {line for line in conda if line.startswith("python=")}
-    assert pins == {"python=3.11"}
+    assert "python=3.11" in conda
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert 'requires-python = ">=3.11"' in project
     assert "-r requirements.in -c requirements.lock" in (ROOT / "Makefile").read_text("utf-8")
@@ -104,15 +91,13 @@ def test_every_package_that_is_imported_is_required():
             assert candidates & known, f"{path.name} imports {name}; add it to requirements.in"
 
 
-def test_make_help_lists_every_word_and_each_is_short():
+def test_every_word_of_make_is_in_its_help():
     text = (ROOT / "Makefile").read_text("utf-8")
-    words = {
-        "help", "repro", "test", "trials", "mutants", "lab", "lint", "report", "look", "bench", "bench-gpu", "time-figure-1",
-        "keep-reference", "clean",
-    }  # fmt: skip
+    words = set(re.findall(r"^([a-z][\w-]*):", text, re.MULTILINE))
     command = ["make", "--no-print-directory", "help"]  # itself perhaps run by make
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {line.split()[0] for line in told.stdout.splitlines()} == words
+    listed = {line.split()[0] for line in told.stdout.splitlines()}
+    assert {"repro", "test", "report"} <= listed == words
     assert words <= set(re.search(r"\.PHONY: (.*)", text)[1].split())
 
 
@@ -131,26 +116,16 @@ def test_make_refuses_an_old_python_in_one_sentence(tmp_path):
     assert not (tmp_path / "venv").exists()
 
 
-def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path):
-    (tmp_path / "bin").mkdir()
-    python, stamp = tmp_path / "bin" / "python", tmp_path / "requirements"
+@pytest.mark.parametrize("broken", [False, True])
+def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path, broken):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    (tmp_path / "requirements").touch()
+    if broken:
+        python.symlink_to("/nowhere/python3.11")
+    else:  # what a link to an environment's Python does not find by itself
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
     command = ["make", "--dry-run", f"VENV={tmp_path}", "test"]
-    for target, broken in ((sys.executable, False), ("/nowhere/python3.11", True)):
-        python.unlink(missing_ok=True)
-        python.symlink_to(target)
-        stamp.touch()
-        if not broken:  # what a link to an environment's Python does not find by itself
-            python.unlink()
-            python.write_text(f'#!/bin/sh\nexec {target} "$@"\n')
-            python.chmod(0o755)
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        assert ("Setting up the environment" in done.stdout) == broken
-
-
-def test_the_citation_names_the_software_and_five_texts():
-    citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert citation["license"] == "MIT"
-    assert len(citation["references"]) == 5
-    assert all(
-        text["title"] and text["authors"] and text["type"] for text in citation["references"]
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ("Setting up the environment" in done.stdout) == broken

@@ -13,22 +13,6 @@ LSTM, GRU = "lib/cells/lstm.py", "lib/cells/gru.py"
 
 
 @pytest.fixture
-def edit(tmp_path):
-    """Return a function that changes one file of a copy of `lib` and returns the copy's root."""
-    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
-
-    def change(path, before="", after=""):
-        file = tmp_path / path
-        text = file.read_text("utf-8")
-        assert before in text, f"{path} no longer holds {before!r}"
-        file.write_text(text.replace(before, after, 1), "utf-8")
-        module._read.cache_clear()
-        return tmp_path
-
-    return change
-
-
-@pytest.fixture
 def tree(tmp_path):
     """Return a function that writes files of a small `lib` and returns its root."""
 
@@ -66,47 +50,36 @@ def test_every_change_of_meaning_counts(tree, source):
     assert _one(tree, "f'{x:.2f}'") != _one(tree, source)
 
 
-def test_a_changed_constant_changes_exactly_what_reaches_it_and_a_docstring_nothing(edit):
+def test_a_changed_constant_changes_exactly_what_reaches_it_and_a_docstring_nothing(tmp_path):
+    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
     names = [f"lib.cells.{path.stem}" for path in (ROOT / "lib/cells").glob("[a-z]*.py")]
+    model = ["lib.cells.lstm", "lib.training.model"]
     before = {name: fingerprint([name]) for name in names}
-    edit(LSTM, '"""', '"""Said anew. ')
-    root = edit(GRU, "return ", "return 0.999 * ")
-    changed = {name for name in names if before[name] != fingerprint([name], root=root)}
+    few, all_of_them = fingerprint(model), fingerprint(model, whole=True)
+    for name, old, new in ((LSTM, '"""', '"""Said anew. '), (GRU, "return ", "return 0.999 * ")):
+        text = (tmp_path / name).read_text("utf-8")
+        assert old in text
+        (tmp_path / name).write_text(text.replace(old, new, 1), "utf-8")
+    module._read.cache_clear()
+    changed = {name for name in names if before[name] != fingerprint([name], root=tmp_path)}
     assert changed == {"lib.cells.gru"}
-
-
-def test_a_cell_that_is_not_named_counts_only_where_all_count(edit):
-    names, root = ["lib.cells.lstm", "lib.training.model"], edit(GRU, "return ", "return 2 * ")
-    assert fingerprint(names) == fingerprint(names, root=root)
-    assert fingerprint(names, whole=True) != fingerprint(names, whole=True, root=root)
-    assert GRU not in reached(names)
-    assert GRU in reached(names, whole=True)
+    # A cell that is not named counts only where all count.
+    assert few == fingerprint(model, root=tmp_path)
+    assert all_of_them != fingerprint(model, whole=True, root=tmp_path)
 
 
 def test_imports_are_followed_wherever_they_stand(tree):
-    root = tree(
-        **{
-            "lib/a": "import numpy\nfrom lib.pack import thing",
-            "lib/pack/__init__": "def thing():\n    import lib.late\n    from . import near",
-            "lib/pack/near": "from lib.pack.deep.below import x as y",
-            "lib/pack/deep/__init__": "",
-            "lib/pack/deep/below": "command = ['-m', 'lib.named', 'lib.nowhere']",
-            "lib/late": "",
-            "lib/named": "",
-            "lib/idle": "",
-        }
-    )
-    found = {path.removeprefix("lib/") for path in reached(["lib.a"], root=root)}
-    assert found == {
-        "__init__.py",
-        "a.py",
-        "late.py",
-        "named.py",
-        "pack/__init__.py",
-        "pack/deep/__init__.py",
-        "pack/deep/below.py",
-        "pack/near.py",
+    sources = {
+        "lib/a": "import numpy\nfrom lib.pack import thing",
+        "lib/pack/__init__": "def thing():\n    import lib.late\n    from . import near",
+        "lib/pack/near": "from lib.pack.deep.below import x as y",
+        "lib/pack/deep/__init__": "",
+        "lib/pack/deep/below": "command = ['-m', 'lib.named', 'lib.nowhere']",
+        "lib/late": "",
+        "lib/named": "",
     }
+    found = reached(["lib.a"], root=tree(**sources, **{"lib/idle": ""}))
+    assert set(found) == {f"{name}.py" for name in [*sources, "lib/__init__"]}
 
 
 def test_files_that_a_module_names_belong_to_it(tree):
@@ -155,12 +128,3 @@ def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
     assert first != write([*cells, "import lib.b"])
     with pytest.raises(FingerprintError, match=r"20_why.ipynb imports lib\.c, which is not in lib"):
         write(["from lib.c import d"])
-
-
-def test_each_file_of_lib_is_read_once():
-    module._read.cache_clear()
-    paths = sorted((ROOT / "lib").rglob("*.py"))
-    parts = [path.relative_to(ROOT).with_suffix("").parts for path in paths]
-    names = [".".join(part for part in name if part != "__init__") for name in parts]
-    assert len(reached(names, whole=True)) == len(paths)
-    assert module._read.cache_info().misses == len(paths)

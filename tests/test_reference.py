@@ -27,10 +27,7 @@ def root(tmp_path):
     status = ds["status"].values
     status[status == MISSING] = DIVERGED
     path = FACTORIAL.save(ds, tmp_path / RESULTS)
-    for folder, name in (
-        ("tables", "diss-tab-1.7.csv"),
-        ("figures", "diss-fig-3.3.png"),
-    ):
+    for folder, name in (("tables", "diss-tab-1.7.csv"), ("figures", "diss-fig-3.3.png")):
         made = tmp_path / reference.MADE / "22_numerical_errors" / "rebuilt" / folder
         made.mkdir(parents=True)
         (made / name).write_bytes(b"content")
@@ -44,39 +41,31 @@ def _write_lock(root, md5):
         YAML().dump({"schema": "2.0", "stages": {"analyse": {"deps": outs}}}, file)
 
 
-def test_results_tables_pictures_and_provenance_are_kept(root):
-    path = reference.keep("factorial", root)
-    ds, folder = load(path), path.parent
-    assert path.name == "factorial.nc"
-    assert folder.name == ds.attrs["profile"]
-    assert (folder / "tables" / "factorial" / "diss-tab-1.7.csv").read_bytes() == b"content"
-    assert (folder / "figures" / "factorial" / "diss-fig-3.3.png").read_bytes() == b"content"
-    record = json.loads((folder / "factorial.json").read_text("utf-8"))
-    assert record["attempts"]["all"] == ds["status"].size
-    assert record["attempts"]["completed"] + record["attempts"]["diverged"] == ds["status"].size
-    assert record["settings"] == json.loads(ds.attrs["settings"])
-    assert "torch" in record["software"]
-    assert re.fullmatch(r"([0-9a-f]{40}\+?)?", record["commit"])
-
-
-def test_the_tables_of_every_notebook_are_kept(root):
+def test_results_tables_and_pictures_of_every_notebook_and_provenance_are_kept(root):
     shutil.copy(NOTEBOOKS / "30_tenet.ipynb", root / "notebooks")
     made = root / reference.MADE / "30_tenet" / "rebuilt" / "tables"
     made.mkdir(parents=True)
     (made / "diss-tab-3.5.csv").touch()
-    kept = reference.keep("factorial", root).parent / "tables" / "factorial"
-    assert {"diss-tab-3.5.csv", "diss-tab-1.7.csv"} <= {path.name for path in kept.iterdir()}
-
-
-def test_keeping_again_replaces_this_reference_and_no_other(root):
-    folder = reference.keep("factorial", root).parent
+    path = reference.keep("factorial", root)
+    ds, folder = load(path), path.parent
+    assert (path.name, folder.name) == ("factorial.nc", ds.attrs["profile"])
+    tables = folder / "tables" / "factorial"
+    assert {"diss-tab-3.5.csv", "diss-tab-1.7.csv"} <= {path.name for path in tables.iterdir()}
+    assert (tables / "diss-tab-1.7.csv").read_bytes() == b"content"
+    assert (folder / "figures" / "factorial" / "diss-fig-3.3.png").read_bytes() == b"content"
+    record = json.loads((folder / "factorial.json").read_text("utf-8"))
+    attempts = record["attempts"]
+    assert attempts["all"] == ds["status"].size == attempts["completed"] + attempts["diverged"]
+    assert record["settings"] == json.loads(ds.attrs["settings"])
+    assert "torch" in record["software"]
+    assert re.fullmatch(r"([0-9a-f]{40}\+?)?", record["commit"])
+    # Keeping again replaces this reference and no other.
     stale, other = (folder / "tables" / name / "x.csv" for name in ("factorial", "adding"))
     other.parent.mkdir()
     stale.touch()
     other.touch()
     reference.keep("factorial", root)
-    assert not stale.exists()
-    assert other.exists()
+    assert not stale.exists() and other.exists()
 
 
 def test_results_of_another_run_are_refused_and_the_old_reference_stays(root):
@@ -102,11 +91,7 @@ def test_a_study_with_missing_attempts_is_refused(root):
 def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_count():
     schema = Schema(
         "two/1",
-        coordinates={
-            "width": ("width", "1"),
-            "replicate": ("replicate", "1"),
-            "kappa": ("weight", "1"),
-        },
+        coordinates={name: (name, "1") for name in ("width", "replicate", "kappa")},
         variables={
             "status": (("width", "replicate"), "int8", "end", "1"),
             "sweep_status": (("kappa",), "int8", "end", "1"),

@@ -74,18 +74,22 @@ def data(site):
     return site.parent / "data"
 
 
-def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
-    again = build(data, tmp_path / "elsewhere").parent
-    first, second = contents(site), contents(again)
+@pytest.fixture
+def copied(data, tmp_path):
+    """A copy of the fabricated results, to change."""
+    return shutil.copytree(data, tmp_path / "data")
+
+
+def test_equal_inputs_give_equal_bytes_and_nothing_else_is_left(data, site, tmp_path):
+    leftover = tmp_path / ".report.partial" / "site"  # of a build that was killed
+    leftover.mkdir(parents=True)
+    (leftover / "half.html").write_text("half")
+    first, second = contents(site), contents(build(data, tmp_path / "report").parent)
     assert sorted(first) == sorted(second)
     assert [name for name in first if first[name] != second[name]] == []
-
-
-def test_no_records_of_the_build_are_left(site):
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
     names = {path.name for path in site.rglob("*")}
     assert names.isdisjoint({".buildinfo", "environment.pickle", "objects.inv", ".doctrees"})
-    left = {path.name for path in site.parent.iterdir() if not path.name.startswith("secret")}
-    assert left == {site.name, "data"}
 
 
 BUILT = [DATA / "report"] if (DATA / "report" / "index.html").exists() else []
@@ -120,11 +124,8 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("index", "0 of them at published scale"),
         # Agrees, no effect found, differs, undecided, not testable, not judged.
         ("index", f"Dissertation, chapter 3 1 0 0 1 0 0 {THIRD.sum() - 2}"),
-        (
-            "index",
-            "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\). Claims : 1 agrees, 1 differs; "
-            "judged on stored reference (real). stored reference (real) 3,456 runs · also this run (quick)",
-        ),
+        ("index", "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\)."),
+        ("index", "1 agrees, 1 differs; judged on stored reference (real)."),
         ("notebooks/rebuilt/22_errors", "Does it fail? — this run (quick)"),
         ("notebooks/rebuilt/22_errors", "secret.txt"),  # to be read
         ("notebooks/reference/22_errors", "Does it fail? — stored reference (real)"),
@@ -149,8 +150,7 @@ def test_the_menu_lists_each_notebook_once_and_files_have_their_links(site):
     html = (site / "index.html").read_text()
     menu = html.split('class="sidebar-tree"')[1].split("</aside>")[0]
     assert menu.count("22_errors.html") == 1
-    # In the menu, and below the questions.
-    assert Page(site / "index.html").links.count("notebooks/run/00_prepare.html") == 2
+    assert "notebooks/run/00_prepare.html" in Page(site / "index.html").links
     figures = Page(site / "figures" / "dissertation.html")
     for result_set in ("rebuilt", "reference"):
         stem = f"../files/figures/{result_set}/22_errors/diss-fig-3.3"
@@ -235,110 +235,79 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     assert said.startswith(f"1 agrees, 1 {kind}")
 
 
-def test_simulated_results_are_no_evidence(data, tmp_path):
-    simulated = shutil.copytree(data, tmp_path / "data")
-    for folder in simulated.glob("made/*"):
+def test_simulated_results_are_no_evidence(copied):
+    for folder in copied.glob("made/*"):
         shutil.rmtree(folder / "rebuilt")
         (folder / "reference").rename(folder / "simulated")
-    found = load_artefacts(simulated)
+    found = load_artefacts(copied)
     assert (judge_claims(found)["verdict"] == "not judged yet").all()
-    summary = summarise(count_coverage(found, artefacts()), artefacts())
-    assert summary["drawn"].sum() == 0
+    assert summarise(count_coverage(found, artefacts()), artefacts())["drawn"].sum() == 0
 
 
-def test_new_notebook_and_new_artefact_appear_by_themselves(data, tmp_path):
-    grown = shutil.copytree(data, tmp_path / "data")
-    made = Artefacts(grown, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
+def test_a_new_notebook_and_a_new_artefact_appear_by_themselves(copied):
+    made = Artefacts(copied, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
     made.save_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
-    write_notebook(grown / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
-    count(grown)
-    site = build(grown, tmp_path / "report").parent
+    write_notebook(copied / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
+    count(copied)
+    site = build(copied, copied.parent / "report").parent
     assert "Never seen before." in Page(site / "figures" / "ours.html").text
     assert "What is new?" in Page(site / "index.html").text
     assert (site / "notebooks" / "rebuilt" / "55_new.html").exists()
 
 
-def test_failed_and_unfinished_notebooks_are_no_results(tmp_path):
-    for name in ("22_errors.failed.ipynb", ".22_errors.partial.ipynb"):
-        write_notebook(tmp_path / "executed" / name)
-    write_notebook(tmp_path / "executed" / "22_errors.ipynb", result_set="rebuilt")
+def test_failed_and_unfinished_notebooks_are_no_results_and_the_same_twice_is_refused(tmp_path):
+    for name in ("22_errors.failed", ".22_errors.partial", "22_errors"):
+        write_notebook(tmp_path / "executed" / f"{name}.ipynb", result_set="rebuilt")
     found = load_notebooks(tmp_path)
     assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
-
-
-def test_same_notebook_twice_is_refused(tmp_path):
-    for folder in ("one", "two"):
-        write_notebook(tmp_path / "executed" / folder / "22_errors.ipynb", result_set="rebuilt")
+    write_notebook(tmp_path / "executed" / "two" / "22_errors.ipynb", result_set="rebuilt")
     with pytest.raises(ReportError, match="show the same notebook"):
         load_notebooks(tmp_path)
 
 
-def test_refused_page_leaves_the_old_report(data, site, tmp_path):
-    bad = shutil.copytree(data, tmp_path / "data")
+def test_refused_page_leaves_the_old_report(copied, site, tmp_path):
     out = shutil.copytree(site, tmp_path / "report")
     before = contents(out)
-    write_notebook(bad / "executed" / "66_bad.ipynb", more="See [the plan](no_such_plan.md).")
+    write_notebook(copied / "executed" / "66_bad.ipynb", more="See [the plan](no_such_plan.md).")
     with pytest.raises(ReportError, match=r"66_bad.*no_such_plan") as caught:
-        build(bad, out)
+        build(copied, out)
     assert len(str(caught.value).splitlines()) == 1
     assert contents(out) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
 
 
-def test_leftovers_of_a_killed_build_are_ignored(data, site, tmp_path):
-    leftover = tmp_path / ".report.partial" / "site"
-    leftover.mkdir(parents=True)
-    (leftover / "half.html").write_text("half")
-    out = build(data, tmp_path / "report").parent
-    assert contents(out) == contents(site)
-    assert not leftover.exists()
-
-
-def test_missing_inputs_are_named(data, tmp_path, capsys):
-    assert main(["--data", str(tmp_path), "--out", str(tmp_path / "report")]) == 1
+def test_missing_inputs_are_named(copied, tmp_path, capsys):
+    assert main(["--data", str(tmp_path / "none"), "--out", str(tmp_path / "report")]) == 1
     assert "no executed notebook" in capsys.readouterr().err
-    shutil.copytree(data / "executed", tmp_path / "executed")
+    table = copied / "coverage.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(ReportError, match="run notebook 90 again"):
+        build(copied, tmp_path / "report")
+    table.unlink()
     with pytest.raises(ReportError, match=r"no coverage table .*coverage\.csv"):
-        load_inputs(tmp_path)
+        load_inputs(copied)
     assert not (tmp_path / "report").exists()
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("old", "new", "message"),
     [
-        (
-            lambda path: path.write_text(path.read_text().replace('"quick"', '"<b>quick"')),
-            "profile is '<b>quick'",
-        ),
-        (
-            lambda path: path.write_text(path.read_text().replace("{", '{"explore": "yes",', 1)),
-            "explore is 'yes' .*boolean",
-        ),
-        (lambda path: path.write_text("{"), "not readable as JSON"),
-        (lambda path: path.write_text("[]"), "holds a list"),
-        (
-            lambda path: path.write_text('{"artefact": "diss-tab-1.7"}'),
-            "kind is missing",
-        ),
-        (lambda path: path.with_suffix(".csv").unlink(), "promises diss-tab-1.7.csv"),
+        (r'"quick"', '"<b>quick"', "profile is '<b>quick'"),
+        (r"^{", '{"explore": "yes",', "explore is 'yes' .*boolean"),
+        (r"(?s).+", "{", "not readable as JSON"),
+        (r"(?s).+", "[]", "holds a list"),
+        (r"(?s).+", '{"artefact": "diss-tab-1.7"}', "kind is missing"),
+        (r'"table"', '"figure"', "promises diss-tab-1.7"),
     ],
 )
-def test_damaged_manifest_is_named(data, tmp_path, damage, message):
-    copy = shutil.copytree(data, tmp_path / "data")
-    damage(copy / "made" / "22_errors" / "rebuilt" / "tables" / "diss-tab-1.7.json")
+def test_damaged_manifest_is_named(copied, old, new, message):
+    path = copied / "made" / "22_errors" / "rebuilt" / "tables" / "diss-tab-1.7.json"
+    path.write_text(re.sub(old, new, path.read_text()))
     with pytest.raises(ReportError, match=message):
-        load_artefacts(copy)
+        load_artefacts(copied)
 
 
-def test_stale_coverage_table_is_refused(data, tmp_path):
-    copy = shutil.copytree(data, tmp_path / "data")
-    table = copy / "coverage.csv"
-    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(ReportError, match="run notebook 90 again"):
-        build(copy, tmp_path / "report")
-
-
-def test_coverage_has_one_row_per_artefact_and_result(data):
+def test_coverage_has_one_row_per_artefact_and_result_and_counts_an_artefact_once(data):
     listed = artefacts()
     coverage = count_coverage(load_artefacts(data), listed)
     assert tuple(coverage) == COLUMNS
@@ -348,11 +317,7 @@ def test_coverage_has_one_row_per_artefact_and_result(data):
     assert rows["file"].str.endswith("diss-tab-1.7.csv").all(), "a companion was counted"
     missing = coverage[coverage["id"] == "diss-tab-A19"]
     assert missing[["profile", "file", "runs"]].to_numpy().tolist() == [["", "", 0]]
-
-
-def test_summary_counts_an_artefact_once(data):
-    listed = artefacts()
-    summary = summarise(count_coverage(load_artefacts(data), listed), listed)
+    summary = summarise(coverage, listed)
     assert summary["total"].sum() == len(listed) - listed["same_data"].notna().sum()
     assert summary.loc["dissertation", [*STATES]].tolist() == [2, 2, 2, 0]
 
@@ -435,6 +400,11 @@ def test_tables_set_ours_beside_theirs_where_it_helps():
     assert '<span class="ours">1,007</span><span class="theirs">2,007</span>' in html
     html = beside_html(counts().assign(ours_share=0.5, published_share=0.25))
     assert '<span class="ours">50.0%</span><span class="theirs">25.0%</span>' in html
+    levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
+    table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
+    assert key_columns(table) == ["method", "width"], "counts do not run across"
+    head = beside_html(table).partition("</thead>")[0]
+    assert "width 20" in head and "missing" not in head
 
 
 def test_tables_dim_what_repeats_shade_chance_and_put_verdicts_first():
@@ -446,12 +416,3 @@ def test_tables_dim_what_repeats_shade_chance_and_put_verdicts_first():
     table = pd.DataFrame({"claim": ["a"], "ours": [1.0], "published": [2.0], "verdict": ["agrees"]})
     head = to_html(table).partition("</thead>")[0]
     assert head.index("claim") < head.index("verdict") < head.index("ours")
-
-
-def test_counts_beside_the_levels_of_a_table_do_not_run_across():
-    levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
-    table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
-    assert key_columns(table) == ["method", "width"]
-    head = beside_html(table).partition("</thead>")[0]
-    assert "width 20" in head
-    assert "missing" not in head

@@ -51,6 +51,11 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None,
     return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
 
 
+def _changed(training, **parts):
+    """Return a training with other parts."""
+    return Training(**vars(training) | parts)
+
+
 def _norm(model):
     return {"norm": sum(p.double().square().sum().item() for p in model.parameters())}
 
@@ -92,36 +97,35 @@ def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
     def one(i, **more):
         return _training(cell, i, width=width, **more)
 
-    companies = [
-        [one(0)],
-        [one(0), one(1), one(2)],
-        [one(3), one(0, epochs=2)],
-        [one(4, epochs=1), one(5, rate=math.inf), one(2), one(0)],  # one ends early, one diverges
-    ]
-    found = []
-    for company in companies:
-        place = [len(company) - 1, 0][company is companies[0] or company is companies[1]]
+    companies = {  # by the place of the network that is looked at
+        0: [one(0), one(1), one(2)],
+        1: [one(3), one(0)],
+        # One ends early, one diverges.
+        3: [one(4, epochs=1), one(5, rate=math.inf), one(2), one(0)],
+    }
+    alone = one(0)
+    (expected,) = _together([alone])
+    for place, company in companies.items():
         done = _together(company)[place]
-        found.append((_weights(company[place]), done.rows, done.status, done.steps))
-    for weights, *rest in found[1:]:
-        assert torch.equal(weights, found[0][0])
-        assert rest == [*found[0][1:]]
+        assert torch.equal(_weights(company[place]), _weights(alone))
+        for name in ("rows", "status", "steps"):
+            assert getattr(done, name) == getattr(expected, name)
 
 
 def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
-    def trainings(every=()):
-        keep = [Resume(tmp_path / f"{i}.state", every=s) for i, s in enumerate(every)] or [None] * 3
-        return [_training("lstm", i, epochs=3, resume=keep[i]) for i in range(3)]
+    def trainings(*every):
+        states = [tmp_path / f"{i}.state" for i in range(3)]
+        kept = [Resume(state, every=s) for state, s in zip(states, every)] or [None] * 3  # noqa: B905
+        return [_training("lstm", i, epochs=3, resume=kept[i]) for i in range(3)]
 
     whole = trainings()
     expected = _together(whole)
-    cut = trainings(
-        (0.0, 0.0, 1e9)
-    )  # the last has kept no state: it begins anew, beside those in their fourth step
-    cut[0] = Training(**(vars(cut[0]) | {"batches": _Interrupted(cut[0].batches, after=4)}))
+    # The last has kept no state: it begins anew, beside those in their fourth step.
+    cut = trainings(0.0, 0.0, 1e9)
+    cut[0] = _changed(cut[0], batches=_Interrupted(cut[0].batches, after=4))
     with pytest.raises(KeyboardInterrupt):
         _together(cut)
-    again = trainings((0.0, 0.0, 0.0))
+    again = trainings(0.0, 0.0, 0.0)
     found = _together(again)
     for one, two in zip(whole, again, strict=True):
         assert torch.equal(_weights(one), _weights(two))
@@ -160,22 +164,20 @@ def test_cells_that_look_at_their_values_share_a_pass_too(cell, more):
 
 def test_what_cannot_share_a_pass_is_refused():
     one = _training("gru", 0)
+    for change, part in (({"width": 32}, "GRU cell"), ({"kind": "pixels"}, "Embedding embedding")):
+        with pytest.raises(ValueError, match=f"built alike, they differ in {part}"):
+            _together([one, _training("gru", 1, **change)])
     with pytest.raises(ValueError, match="expected between 1 and 1 networks, got 2"):
         _together([one, _training("gru", 1)], places=1)
-    with pytest.raises(ValueError, match="built alike, they differ in GRU cell hidden_size"):
-        _together([one, _training("gru", 1, width=32)])
-    with pytest.raises(ValueError, match="built alike, they differ in Embedding embedding"):
-        _together([one, _training("gru", 1, kind="pixels")])
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 5"):
         _together([_training("gru", 0, width=5)])
     model = Model(make_cell("gru", 1, 16), 2, dropout=Dropout(output_dropout=0.1))
     with pytest.raises(ValueError, match="without dropout side by side; train them one by one"):
-        _together([Training(**(vars(one) | {"model": model}))])
-    bad = _training("gru", 0, kind="pixels")
+        _together([_changed(one, model=model)])
     part = toy_task("pixels", 10).train
     part.inputs[:, 2] = np.nan
     batches = Epochs(part, 4, np.random.default_rng(0))
-    (found,) = _together([Training(**(vars(bad) | {"batches": batches}))])
+    (found,) = _together([_changed(_training("gru", 0, kind="pixels"), batches=batches)])
     assert isinstance(found, ValueError) and "expected finite inputs" in str(found)
 
 
@@ -207,9 +209,8 @@ class Replays:
         class Graphed(torch.autograd.Function):
             @staticmethod
             def forward(ctx, *tensors):
-                values = [
-                    part.clone() for part in tensors
-                ]  # the first may lie where the sample does
+                # The first may lie where the sample does.
+                values = [part.clone() for part in tensors]
                 spoil()
                 with torch.no_grad():
                     for place, value in zip(sample, values, strict=True):
@@ -257,11 +258,16 @@ def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
     assert [one.rows for one in found] == [one.rows for one in expected]
 
 
-def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(monkeypatch, capsys):
-    def refuse(*_, **__):
-        raise RuntimeError("operation not permitted when stream is capturing\nand more")
+def _fails(error):
+    def fail(*_, **__):
+        raise error
 
-    monkeypatch.setattr(torch.cuda, "make_graphed_callables", refuse)
+    return fail
+
+
+def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkeypatch, capsys):
+    refused = RuntimeError("operation not permitted when stream is capturing\nand more")
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(refused))
     trained = []
     for devices in (("cpu",), ()):
         monkeypatch.setattr(together, "RECORDED", devices)
@@ -269,13 +275,9 @@ def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(monkeypatch, ca
         _together(trained[-1:])
     assert capsys.readouterr().err.count("passes are not recorded, and so slower: operation") == 1
     assert torch.equal(*map(_weights, trained))
-
-
-def test_a_pass_that_does_not_fit_is_told_with_its_size(replays, monkeypatch):
-    def full(*_, **__):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(torch.cuda, "make_graphed_callables", full)
+    full = torch.OutOfMemoryError("CUDA out of memory")
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(full))
+    monkeypatch.setattr(together, "RECORDED", ("cpu",))
     (found,) = _together([_training("rnn", 0)])
     assert isinstance(found, torch.OutOfMemoryError) and "a pass of 6 networks" in str(found)
 
@@ -287,15 +289,13 @@ def test_an_error_of_one_s_own_ends_that_one_alone():
     trainings = [_training("rnn", i) for i in range(5)]
     whole = [_training("rnn", 0), _training("rnn", 3)]
 
-    def fails(model):
-        raise OSError("no measurement")
-
-    trainings[1] = Training(**(vars(trainings[1]) | {"record": Record(fails, (3,))}))
+    failing = Record(_fails(OSError("no measurement")), (3,))
     cut = _Interrupted(trainings[2].batches, after=4, error=OSError("no batch"))
-    trainings[2] = Training(**(vars(trainings[2]) | {"batches": cut}))
-    values = itertools.chain([1.0], itertools.repeat(math.nan))
-    record = Record(lambda model: {"value": next(values)}, (2, 4))
-    trainings[4] = Training(**(vars(trainings[4]) | {"record": record}))
+    values = iter([1.0, math.nan])
+    measured = Record(lambda model: {"value": next(values)}, (2, 4))
+    trainings[1] = _changed(trainings[1], record=failing)
+    trainings[2] = _changed(trainings[2], batches=cut)
+    trainings[4] = _changed(trainings[4], record=measured)
     first, second, third, fourth, fifth = _together(trainings, places=5)
     assert (str(second), str(third)) == ("no measurement", "no batch")
     assert (fifth.status, fifth.steps, fifth.column("value", 1)) == (DIVERGED, 4, [1.0])
