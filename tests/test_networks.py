@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from drawn import drawn
 
 from lib.analysis import networks
@@ -109,6 +110,21 @@ def test_a_group_has_learned_where_its_best_network_is_better_than_guessing(
     ds["metric"] = ("run", [metric] * 3)
     ds["test_metric"][:] = ds["test_metric"].clip(max=found) if metric == "accuracy" else found
     assert networks_learned(ds) is learned
+
+
+@pytest.mark.parametrize(
+    ("learns", "expected"),
+    [([[1, 1, 1], [1, 0, 0]], True), ([[1, 1, 1], [0, 0, 0]], False), ([[1, 0, 0], [1, 0, 0]], False)],
+)  # fmt: skip
+def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, expected):
+    """Most tasks are learned by some architecture, and each architecture learns somewhere."""
+    accuracy = np.where(np.array(learns)[:, :, None, None, None, None], 0.6, 0.1)
+    dims = ("architecture", "dataset", "order", "noise", "split", "epoch")
+    levels = {"architecture": ["rnn", "gru"], "dataset": list("abc"), "split": ["test"]}
+    held = {"accuracy": (dims, accuracy), "largest_class": ("dataset", [0.1] * 3)}
+    examples = {"examples": (("dataset", "split"), [[500]] * 3)}
+    ds = xr.Dataset(held | examples, coords=levels, attrs={"schema": "factorial/2"})
+    assert networks_learned(ds) is expected
 
 
 @pytest.mark.parametrize(

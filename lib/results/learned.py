@@ -36,15 +36,18 @@ def stand_in(task_settings: str, substitute: str) -> str:
 def networks_learned(ds: xr.Dataset) -> bool | None:
     """Return whether networks are clearly above guessing on most tasks of `ds`, by its schema; None where it does not tell.
 
-    Rows: `rows_learned`. The factorial: `tasks_learned`, each architecture. Linear gaps: better than a coin at every place. Latching:
-    where some training reaches the tolerance.
+    Rows: `rows_learned`. The factorial: `tasks_learned`, some architecture at most tasks and each of them somewhere, for a network that
+    fails where others learn is what that experiment asks about. Linear gaps: better than a coin at every place. Latching: where some
+    training reaches the tolerance.
     """
     settings = json.loads(ds.attrs.get("settings", "{}"))
     match ds.attrs.get("schema", "").partition("/")[0]:
         case "rows":
             better = rows_learned(ds)
         case "factorial":
-            better = tasks_learned(ds)
+            each = tasks_learned(ds)
+            somewhere = each.any([dim for dim in each.dims if dim != "architecture"])
+            better = each.any("architecture") & somewhere.all()
         case "linear_gaps":
             best = ds["accuracy"].max(["orthogonality", "replicate"])
             tried = ds["accuracy"].size // best.size
@@ -53,8 +56,7 @@ def networks_learned(ds: xr.Dataset) -> bool | None:
             better = ds["error"].min() < settings["tolerance"]
         case _:
             return None
-    tasks = [dim for dim in better.dims if dim != "architecture"]
-    return bool((better.mean(tasks) >= ENOUGH).all())
+    return bool(better.mean() >= ENOUGH)
 
 
 def rows_learned(ds: xr.Dataset) -> xr.DataArray:
