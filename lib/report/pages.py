@@ -140,7 +140,7 @@ class Question:
 
     title: str
     copies: tuple[Notebook, ...]
-    """Its executed copies; the one that answers, of the weightiest results and then of the largest experiment, first."""
+    """Its executed copies; the one that answers, of the weightiest results, first, toys after others and the sets in their order."""
     answer: str
     made: tuple[tuple[str, str], ...]
     """Labels and pages of what it makes of published artefacts, then of our own."""
@@ -163,9 +163,10 @@ def questions(
     def runs(notebook: Notebook) -> int:
         return max((item.runs for item in inputs.artefacts if made_by(item, notebook)), default=0)
 
-    def evidence(notebook: Notebook) -> tuple[int, bool, int]:
-        states = (weight(item) for item in inputs.artefacts if made_by(item, notebook))
-        return max(states, default=-1), notebook.belongs_to != SIMULATED, runs(notebook)
+    def evidence(notebook: Notebook) -> tuple[int, bool, bool]:
+        of = [item for item in inputs.artefacts if made_by(item, notebook)]
+        real = not all(item.toy for item in of)
+        return max(map(weight, of), default=-1), notebook.belongs_to != SIMULATED, real
 
     found = []
     for name, copies in by_name.items():
