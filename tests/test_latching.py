@@ -7,7 +7,7 @@ from designs import one_job, train
 
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
-from lib.results.schema import COMPLETED, DIVERGED, ResultsError
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.run.params import ParameterError, checked
 from lib.training import latching as module
 from lib.training.latching import SCHEMA, Latching
@@ -143,7 +143,7 @@ def test_every_training_is_kept_and_the_best_is_shown(designs, monkeypatch, tmp_
     kept = ds["adjoint_median"].sel(training=int(ds["example"]), horizon=T, time=slice(1, T))
     np.testing.assert_allclose(followed, kept, rtol=1e-6)
     path = SCHEMA.save(ds, tmp_path / "latching.nc")
-    assert SCHEMA.load(path).identical(ds)
+    assert load(path).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):
         SCHEMA.validate(ds)

@@ -244,5 +244,5 @@ def test_a_missing_data_set_hides_no_other_groups_hours(monkeypatch, capsys, tmp
     )
     assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
     told = capsys.readouterr()
-    assert "run notebook 00 or `make repro`" in told.err
+    assert "no prepared data at" in told.err and "`make repro`" in told.err
     assert " 1 jobs" in told.out and "sequence steps" in told.out

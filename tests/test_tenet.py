@@ -28,7 +28,7 @@ LISTED = claims.claims()
 
 @pytest.fixture(scope="module")
 def reference():
-    return load(ROOT / "data" / "reference" / "real" / "factorial.nc")
+    return load(ROOT / "data" / "reference" / "real" / "short_factorial.nc")
 
 
 @pytest.fixture(scope="module")
