@@ -8,7 +8,7 @@ from scipy.stats import binom
 from lib.results.names import label
 
 ENOUGH = 5 / 6
-"""Share of the tasks on which each architecture's best network must do better than guessing."""
+"""Share of the tasks on which the best network must do better than guessing."""
 SURE = 0.05
 LEAST = 0.9
 """What an error must be below, in units of guessing's, for a network to have learned."""

@@ -96,9 +96,9 @@ def execute_all(
     os.environ.setdefault("PYTHONHASHSEED", "0")
     # A widget for progress, which a notebook that nobody watches has no use for.
     os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
-    if at_once > 1:
-        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(name, "1")
+    # One thread each: more would change last digits with the number of cores.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
