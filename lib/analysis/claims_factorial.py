@@ -32,7 +32,7 @@ def _vanished(rows: pd.DataFrame, border: float) -> pd.Series:
     return pd.Series(regimes(rows["metric_float32"], border) == VANISHED, index=rows.index)
 
 
-def _learned(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
+def beyond_guessing(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
     """Return which terminal iterates are hardly guesses: the best of networks that guess have learned nothing."""
     examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
     guess = rows["dataset"].map(ds["largest_class"].to_series())
@@ -54,7 +54,7 @@ def best_had_vanished_while_training(ds: xr.Dataset, border: float) -> Finding:
     """Return the share, of the attempts in the upper quartile, that were in the vanishing regime in some epoch."""
     ended, training = terminal(ds), epochs(ds, "train")
     ever = ended["attempt"].isin(training.loc[_vanished(training, border), "attempt"])
-    top = (quartiles(ended) == TOP) & _learned(ended, ds)
+    top = (quartiles(ended) == TOP) & beyond_guessing(ended, ds)
     task = [ended[name] for name in TASK]
     return share_by_task(*((which & top).groupby(task).sum() for which in (ever, top)))
 
@@ -62,7 +62,7 @@ def best_had_vanished_while_training(ds: xr.Dataset, border: float) -> Finding:
 def vanished_are_among_the_best(ds: xr.Dataset, border: float) -> Finding:
     """Return the share, of the attempts that vanished at the end, that are in the upper quartile."""
     rows = terminal(ds)
-    top = (quartiles(rows) == TOP) & _learned(rows, ds)
+    top = (quartiles(rows) == TOP) & beyond_guessing(rows, ds)
     gone = _vanished(rows, border)
     return share(int((top & gone).sum()), int(gone.sum()))
 
@@ -70,7 +70,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float) -> Finding:
 def vanished_are_above_the_median(ds: xr.Dataset, border: float) -> Finding:
     """Return the smallest share over the task varieties of attempts that vanished at the end and are above the median."""
     rows = terminal(ds)
-    upper = quartiles(rows).isin(QUARTILES[2:]) & _learned(rows, ds)
+    upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_guessing(rows, ds)
     kinds = rows.assign(upper=upper)[_vanished(rows, border)]
     found = [share(int(k.sum()), len(k)) for _, k in kinds.groupby(["order", "noise"])["upper"]]
     if len(found) < ds.sizes["order"] * ds.sizes["noise"]:
