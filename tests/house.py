@@ -1,7 +1,9 @@
 """The notebooks of the pipeline, run with smoke parameters in a folder of the tests."""
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from lib.paths import NOTEBOOKS, ROOT
@@ -16,8 +18,9 @@ TRAINS = "10_train"
 class House:
     """A folder laid out as `data/`, in which notebooks run in the order of the pipeline, each once."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, environment: Mapping[str, str]) -> None:
         self.data = data
+        self.environment = environment
         self.prepared = data / "prepared"
         self._done: dict[str, Path] = {}
 
@@ -91,6 +94,9 @@ class House:
             str(executed),
             *given,
         ]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        env = {**os.environ, **self.environment}
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, env=env
+        )
         assert done.returncode == 0, done.stderr
         return executed

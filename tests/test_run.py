@@ -1,5 +1,6 @@
 """`python -m lib.run`: what it refuses, what it keeps, and what it leaves behind when it is killed."""
 
+import contextlib
 import os
 import resource
 import shlex
@@ -13,7 +14,7 @@ import psutil
 import pytest
 
 from lib.paths import NOTEBOOKS, ROOT
-from lib.run import execute, guard
+from lib.run import execute, guard, warm
 from lib.run.cleaning import clean
 from lib.run.notebooks import check_notebook, read_parameters
 
@@ -251,7 +252,15 @@ def _beating(command, beats):
     return program
 
 
+@pytest.fixture(scope="module", params=["by itself", "forked"])
+def started(request):
+    """How runs are started: each by itself, or in forks of a process that has imported their packages."""
+    with warm.serving() if request.param == "forked" else contextlib.nullcontext():
+        yield request.param
+
+
 @pytest.mark.notebook
+@pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("how", "sets"),
     [
@@ -277,6 +286,7 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
 
 
 @pytest.mark.notebook
+@pytest.mark.usefixtures("started")
 def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
     notebook, beats = _heartbeat(tmp_path)
     # What DVC does (dvc.stage.run): a shell in an environment that names the stage. `; true` keeps the shell.
@@ -288,6 +298,33 @@ def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
     parent.wait()
     _assert_silent(beats)
     assert not (tmp_path / "out.ipynb").exists()
+
+
+@pytest.mark.notebook
+def test_a_forked_run_gives_the_bytes_of_one_by_itself_and_what_it_forks_from_ends_with_its_starter(
+    tmp_path,
+):
+    code = "import numpy as np, matplotlib.pyplot as plt\nprint({'b', 'a', 'c'}, count)\nplt.plot([1, 2])"
+    notebook, output = _notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb"
+    bytes_of = []
+    for start in (contextlib.nullcontext, warm.serving):
+        with start() as path:
+            done = _run(notebook, output, "-p", "count", "3")
+        assert done.returncode == 0, done.stderr
+        bytes_of.append(output.read_bytes())
+    assert bytes_of[0] == bytes_of[1] and b"image/png" in bytes_of[0]
+    starter = (
+        "from lib.run import warm\nwith warm.serving() as path: print(path, flush=True); input()"
+    )
+    options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
+        path = program.stdout.readline().strip()
+        servers = [
+            one for one in psutil.process_iter(["cmdline"]) if path in (one.info["cmdline"] or [])
+        ]
+        program.kill()
+    assert len(servers) == 1
+    _until(lambda: not any(map(guard.alive, servers)), 60, "the process to fork from to end")
 
 
 def test_a_process_that_waits_to_be_collected_has_ended():
@@ -320,6 +357,7 @@ def test_all_sets_run_at_once_each_with_its_results(tmp_path):
 
 
 @pytest.mark.notebook
+@pytest.mark.usefixtures("started")
 def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
     code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(3000)"
     notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lib.paths import REFERENCE, ROOT
 from lib.report.__main__ import main as report
+from lib.run import warm
 from lib.run.execute import Run, execute_all, parse, planned
 from lib.run.repro import stages
 
@@ -41,11 +42,11 @@ def main() -> int:
 
     coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
     coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
-    return (
-        execute_all(runs, at_once=os.cpu_count() or 1, quiet=True, after=tell)
-        or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
-        or report(["--data", str(LOOK), "--out", str(LOOK / "report")])
-    )
+    with warm.serving():
+        status = execute_all(
+            runs, at_once=os.cpu_count() or 1, quiet=True, after=tell
+        ) or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
+    return status or report(["--data", str(LOOK), "--out", str(LOOK / "report")])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Plain enough for the Python of any system: ``dvc`` may be typed where another one answers.
 """
 
+import os
 import sys
 from importlib.util import find_spec
 
@@ -30,6 +31,13 @@ def _main(arguments):
         from lib.run import repro
 
         return repro.main(arguments[1:])
+    from lib.run import warm
+
+    if warm.SOCKET in os.environ:
+        from lib.run import guard
+
+        guard.start(guard.pipeline_ancestors())  # the fork has other ancestors
+        return warm.run(["lib.run.execute", *arguments])
     from lib.run import execute
 
     return execute.main(arguments)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lib.paths import NOTEBOOKS, ROOT
-from lib.run import guard
+from lib.run import guard, warm
 from lib.run.files import write_whole
 from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters
 
@@ -92,13 +92,7 @@ def execute_all(
         guard.start(guard.pipeline_ancestors())
     except ProcessLookupError as error:
         return tell(error, 2)
-    # Sets of strings print in one order.
-    os.environ.setdefault("PYTHONHASHSEED", "0")
-    # A widget for progress, which a notebook that nobody watches has no use for.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
-    # One thread each: more would change last digits with the number of cores.
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+    warm.set_environment()
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
@@ -118,6 +112,8 @@ def execute_all(
         pool.shutdown(wait=False, cancel_futures=True)
         while left:
             guard.end_marked(os.environ[guard.MARK])
+            for kernel in [*warm.Forked.alive]:
+                kernel.kill()
             left = wait(left, timeout=_POLL).not_done
     if error is None:
         return 0
@@ -170,6 +166,7 @@ def _run_notebook(run: Run, *, quiet: bool) -> None:
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+                **_kernels(),
             )
         except BaseException:
             # On a full disk there may be nothing readable to keep, and the first error is the one to tell.
@@ -177,6 +174,27 @@ def _run_notebook(run: Run, *, quiet: bool) -> None:
                 _write_clean(partial, _failed(run.output))
             raise
         _write_clean(partial, run.output)
+
+
+def _kernels() -> dict[str, type]:
+    """Return how papermill is to start kernels: by itself, or where packages are imported already, from there."""
+    if warm.SOCKET not in os.environ:
+        return {}
+    from jupyter_client.manager import AsyncKernelManager
+    from jupyter_client.provisioning import LocalProvisioner
+
+    class Provisioner(LocalProvisioner):
+        async def launch_kernel(self, cmd, **kwargs):
+            self.process = warm.Forked(cmd[cmd.index("-m") + 1 :], kwargs["env"], kwargs.get("cwd"))
+            self.pid = self.pgid = self.process.pid
+            return self.connection_info
+
+    class Manager(AsyncKernelManager):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.provisioner = Provisioner(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
+
+    return {"kernel_manager_class": Manager}
 
 
 def _failed(output: Path) -> Path:
@@ -274,3 +292,7 @@ def tell(what: object, status: int) -> int:
     """Say `what` in one sentence, and return `status`."""
     print(f"lib.run: {what}", file=sys.stderr)
     return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

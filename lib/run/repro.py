@@ -17,6 +17,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from lib.paths import DATA, ROOT
+from lib.run import warm
 from lib.run.files import write_whole
 from lib.run.notebooks import read_cells
 
@@ -141,7 +142,11 @@ def main(arguments: list[str]) -> int:
     command = [sys.executable, "-m", "dvc", "repro", *arguments]
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     interrupted = False
-    with _alone() as lock, subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc:
+    with (
+        _alone() as lock,
+        warm.serving(),
+        subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc,
+    ):
         seconds = _remembered()
         try:
             for line in tell(dvc.stdout or (), list(stages()), seconds):
