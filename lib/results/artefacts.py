@@ -13,7 +13,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
 import xarray as xr
-from IPython.display import Markdown, display
+from IPython.display import Image, Markdown, display
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
@@ -95,9 +95,9 @@ class Artefacts:
     def show_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
     ) -> None:
-        """Keep `figure` and its `data` as `save_figure` does, and display it."""
-        self.save_figure(figure, artefact, data=data, caption=caption, part=part)
-        display(figure)
+        """Keep `figure` and its `data` as `save_figure` does, and display what was kept: drawing is what takes time."""
+        path = self.save_figure(figure, artefact, data=data, caption=caption, part=part)
+        display(Image(path.read_bytes(), width=round(figure.get_figwidth() * figure.get_dpi())))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def show_claims(self, judged: pd.DataFrame) -> None:
@@ -162,11 +162,12 @@ class Artefacts:
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
         _write_csv(data, path.with_suffix(".csv"))
-        formats = {".svg": {"Date": None}, ".png": {"Software": None}} if figure else {}
+        formats = {".png": {"Software": None}, ".svg": {"Date": None}} if figure else {}
         with mpl.rc_context({"svg.hashsalt": path.stem}):
             for suffix, metadata in formats.items():
                 draw = partial(figure.savefig, format=suffix[1:], metadata=metadata)
                 write_whole(path.with_suffix(suffix), draw)
+                figure.set_layout_engine("none")  # laid out once
         content = Manifest(
             artefact=artefact,
             part=part,
