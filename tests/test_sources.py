@@ -7,9 +7,6 @@ import io
 import os
 import re
 import resource
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -57,14 +54,6 @@ def _files(folder):
 
 
 @pytest.fixture
-def raw(tmp_path, monkeypatch):
-    """The folder that takes the place of data/raw; no mirror is set."""
-    monkeypatch.delenv(MIRROR, raising=False)
-    monkeypatch.setattr(_fetch, "DATA", tmp_path / "data")
-    return tmp_path / "data" / "raw"
-
-
-@pytest.fixture
 def stated(monkeypatch):
     """Put checksums of these files into the table, where it states one."""
 
@@ -99,53 +88,16 @@ def mirror(raw, stated, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def publisher(raw, tmp_path, monkeypatch):
-    """A publisher's folder and its address; `asked` has what was asked for."""
-    folder = tmp_path / "publisher"
-    folder.mkdir()
-    asked = []
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *args):
-            pass
-
-        def do_GET(self):
-            wanted = self.headers.get("Range")
-            asked.append(f"{self.path} {wanted}" if wanted else self.path)
-            if not wanted:
-                super().do_GET()
-                return
-            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-            content = (folder / self.path[1:]).read_bytes()
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
-            self.send_header("Content-Length", str(len(content) - start))
-            self.end_headers()
-            self.wfile.write(content[start:])
-
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield folder, f"http://127.0.0.1:{server.server_port}/", asked
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.fixture
 def published(publisher, stated, monkeypatch):
     """Let an origin's publisher hand out its one archive, or files by name; no mirror is set from then on. `contents` are those stated."""
 
     def put(origin, files, contents=None):
         monkeypatch.delenv(MIRROR, raising=False)
-        folder, address, _ = publisher
         if isinstance(files, bytes):
             files = dict.fromkeys(ORIGINS[origin]["published"], files)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
+        publisher.files.update(files)
         stated(origin, files)
-        monkeypatch.setitem(ORIGINS[origin], "address", address)
+        monkeypatch.setitem(ORIGINS[origin], "address", publisher.address)
         if contents is not None:
             checksums = {key: sha256(one) for key, one in contents.items()}
             monkeypatch.setitem(ORIGINS[origin], "contents", checksums)
@@ -206,16 +158,16 @@ def _left_part(raw, content):
     ],
 )
 def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, checksum, asked):
-    folder, address, requests = publisher
-    (folder / "a.gz").write_bytes(b"content")
+    publisher.files["a.gz"] = b"content"
     _left_part(raw, left)
     for _ in range(2):
-        path = from_publisher(address + "a.gz", checksum, "toy")
+        path = from_publisher(publisher.address + "a.gz", checksum, "toy")
         assert path.read_bytes() == b"content"
-    assert (requests, _files(raw)) == (asked, ["toy/a.gz"])
+    assert (publisher.asked, _files(raw)) == (asked, ["toy/a.gz"])
     if checksum:  # a file altered on disk is downloaded again
         path.write_bytes(b"con")
-        assert from_publisher(address + "a.gz", checksum, "toy").read_bytes() == b"content"
+        again = from_publisher(publisher.address + "a.gz", checksum, "toy")
+        assert again.read_bytes() == b"content"
 
 
 @pytest.mark.parametrize(
@@ -231,9 +183,9 @@ def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, che
 def test_a_wrong_download_is_refused_and_the_right_one_taken_later(
     raw, publisher, served, left, limits, sentence
 ):
-    file, address = publisher[0] / "a.gz", publisher[1] + "a.gz"
+    address = publisher.address + "a.gz"
     if served:
-        file.write_bytes(served)
+        publisher.files["a.gz"] = served
     _left_part(raw, left)
     with pytest.MonkeyPatch.context() as patch:
         for limit, value in limits.items():
@@ -242,7 +194,7 @@ def test_a_wrong_download_is_refused_and_the_right_one_taken_later(
             from_publisher(address, RIGHT, "toy")
     # Only what took too long is gone on from.
     assert _files(raw) == (["toy/.a.gz.part"] if "PATIENCE" in limits else [])
-    file.write_bytes(b"content")
+    publisher.files["a.gz"] = b"content"
     assert from_publisher(address, RIGHT, "toy").read_bytes() == b"content"
 
 
@@ -262,7 +214,7 @@ def test_a_publisher_out_of_reach(raw):
 def test_what_lies_in_the_way_of_a_download_is_not_written_through(
     raw, publisher, tmp_path, name, make, sentence
 ):
-    (publisher[0] / "a.gz").write_bytes(b"content")
+    publisher.files["a.gz"] = b"content"
     precious, place = tmp_path / "precious", raw / "toy" / name
     precious.write_bytes(b"con")
     place.parent.mkdir(parents=True)
@@ -272,17 +224,17 @@ def test_what_lies_in_the_way_of_a_download_is_not_written_through(
         "file": lambda: place.write_bytes(b"no folder"),
     }[make]()
     with pytest.raises(DownloadError, match=sentence):
-        from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
+        from_publisher(publisher.address + "a.gz", RIGHT, "toy")
     assert precious.read_bytes() == b"con"
 
 
 def test_a_full_disk_leaves_no_download(raw, publisher):
-    (publisher[0] / "a.gz").write_bytes(bytes(100_000))
+    publisher.files["a.gz"] = bytes(100_000)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # larger files fail to grow
     try:
         with pytest.raises(DownloadError, match=r"a.gz could not be kept in .* make room"):
-            from_publisher(publisher[1] + "a.gz", RIGHT, "toy")
+            from_publisher(publisher.address + "a.gz", RIGHT, "toy")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert _files(raw) == []
@@ -526,7 +478,7 @@ SGML = {
 }
 
 
-FIRST, SECOND = list(SGML)[:2]
+FIRST = next(iter(SGML))
 
 
 def _reuters(contents):
@@ -552,13 +504,11 @@ def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, mirror, tmp_pa
 @pytest.mark.parametrize(
     ("contents", "sentence"),
     [
-        (SGML | {FIRST: SECOND, SECOND: FIRST}, "is no reut2-000.sgm in it.* been removed"),
         (dict(list(SGML.items())[:5]), "zip: found .* no reut2-005.sgm .* removed: run again"),
         (SGML | {FIRST: bytes(10_001)}, "has more than the 10000 bytes"),
-        ({"../evil": b"x"} | SGML, "'../evil' lies outside .* has been removed"),
         (None, "zip: found something else .* has been removed"),
     ],
-    ids=["loop", "incomplete", "bomb", "outside", "cut"],
+    ids=["incomplete", "bomb", "cut"],
 )
 def test_another_reuters_archive_is_refused_and_removed(
     published, raw, tmp_path, monkeypatch, contents, sentence
@@ -738,13 +688,12 @@ def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
 
 def test_splits_cover_all_windows_once():
     patient = np.repeat(np.arange(53), 150)
-    for parts in (vitals.split_at_random(7949), vitals.split_by(patient)):
-        together = np.concatenate(parts)
-        assert np.array_equal(np.sort(together), np.arange(len(together)))
-        shares = [len(part) / len(together) for part in parts]
+    for parts in (vitals.split_at_random(7950), vitals.split_by(patient)):
+        together = np.concatenate([np.arange(7950)[part] for part in parts.values()])
+        assert np.array_equal(np.sort(together), np.arange(7950))
+        shares = [len(patient[part]) / 7950 for part in parts.values()]
         assert shares == pytest.approx([0.7, 0.15, 0.15], abs=0.01)
-    parts = [set(patient[part]) for part in vitals.split_by(patient)]
-    assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
+    assert sum(len(set(patient[part])) for part in parts.values()) == 53
 
 
 def test_vital_signs_are_the_same_from_mirror_and_publisher(both_ways, monkeypatch):
@@ -782,39 +731,26 @@ def test_the_archive_of_windows_is_used_where_the_mirror_has_it(mirror, tmp_path
     files, (train, test) = _windows("BIDMC32HR", 20, 9, 2)
     mirror("bidmc", {vitals.WINDOWED: zipped(files)})
     ds = load_file(prepare("heart_rate", tmp_path))
-    ours, _, tested = vitals.split_at_random(20)
+    ours, _, tested = vitals.split_at_random(20).values()
     both = np.concatenate([train.inputs, test.inputs])
     assert np.allclose(ds["inputs"].values[:14], both[ours])
     targets = np.concatenate([train.targets, test.targets])
     assert np.allclose(ds["target"].values[14:17, 0], targets[tested])
     assert ds.attrs["substitute"] == ""
-    with pytest.raises(FormatError, match=r"there is no BIDMC32RR/BIDMC32RR_TRAIN.ts in it"):
+    with pytest.raises(FormatError, match=r"there is no BIDMC32RR_TRAIN.ts in it"):
         prepare("respiratory_rate", tmp_path)
 
 
 # ------------------------------------------------------------------------------- worms
 
-LABELS = ("1", "2", "3", "4", "5")
+WORMS, (TRAIN, TEST) = _windows("EigenWorms", 20, 7, 6, ("1", "2", "3", "4", "5"))
+SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
 
 
-def _as_arff(series):
-    head = ["@relation EigenWorms", "@attribute series relational"]
-    head += ["@attribute t0 numeric", "@end series", "@attribute target {1,2,3,4,5}", "@data"]
-    cases = ("\\n".join(rows(case.T).splitlines()) for case in series.inputs)
-    return "\n".join(
-        head + [f"'{case}',{k + 1}" for case, k in zip(cases, series.targets, strict=True)]
-    )
-
-
-@pytest.mark.parametrize("ending", ["ts", "arff"])
-def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp_path):
-    files, (train, test) = _windows("EigenWorms", 20, 7, 6, LABELS)
-    if ending == "arff":
-        names = (name.replace(".ts", ".arff") for name in files)
-        files = {n: _as_arff(s) for n, s in zip(names, (train, test), strict=True)}
-    mirror("eigenworms", {"EigenWorms.zip": zipped(files)})
+def test_eigenworms_from_the_mirror_split_as_the_programs_do(mirror, tmp_path):
+    mirror("eigenworms", {"EigenWorms.zip": zipped(WORMS)})
     ds = load_file(prepare("eigenworms", tmp_path))
-    inputs = np.concatenate([train.inputs, test.inputs])
+    inputs = np.concatenate([TRAIN.inputs, TEST.inputs])
     ours, rest = train_test_split(inputs, test_size=0.3, random_state=1234)
     validation, tested = train_test_split(rest, test_size=0.5, random_state=1234)
     assert np.allclose(ds["inputs"].values, np.concatenate([ours, tested, validation]))
@@ -822,29 +758,22 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(ending, mirror, tmp
     assert ds.attrs["substitute"] == ""
 
 
-TS, _ = _windows("EigenWorms", 20, 7, 6, LABELS)
-SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
-
-
 @pytest.mark.parametrize(
-    ("contents", "sentence"),
+    ("test_file", "sentence"),
     [
-        (
-            {name: TS[name] for name in list(TS)[:1]},
-            "expected both EigenWorms_TRAIN and EigenWorms",
-        ),
-        (TS | {list(TS)[1]: SHORTER}, "training and test file differ in length"),
+        (None, "there is no EigenWorms_TEST.ts in it"),
+        (SHORTER, "training and test file differ in length"),
     ],
 )
 def test_an_archive_of_worms_that_does_not_fit_is_removed_with_its_record(
-    tmp_path, contents, sentence
+    published, raw, tmp_path, test_file, sentence
 ):
-    archive, record = tmp_path / "a.zip", tmp_path / "a.zip.sha256"
-    archive.write_bytes(zipped(contents))
-    record.touch()
+    first, second = WORMS
+    files = {first: WORMS[first]} | ({second: test_file} if test_file else {})
+    published("eigenworms", {"EigenWorms.zip": zipped(files)})
     with pytest.raises(ChecksumError, match=f"found something else than .*{sentence}.* removed"):
-        _fetch.read_or_remove(archive, worms.from_archive)
-    assert not archive.exists() and not record.exists()
+        prepare("eigenworms", tmp_path)
+    assert _files(raw) == []
 
 
 # ------------------------------------------------------------------------------- speech

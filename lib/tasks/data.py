@@ -33,11 +33,9 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held."""
         return self.inputs.nbytes + self.targets.nbytes
 
     def take(self, indices: np.ndarray | slice) -> "Part":
-        """Return these sequences alone."""
         return Part(self.inputs[indices], self.targets[indices])
 
 
@@ -108,7 +106,6 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What a part is scored by."""
         return "accuracy" if self.classifies else "root mean squared error"
 
     @property
@@ -184,9 +181,8 @@ def hold_out(data: Task, size: int) -> Task:
     """Return the task with the last `size` training sequences as its validation part; 0 changes nothing.
 
     A prepared data set's sequences come in an order that depends on its name alone, classes in their proportions, so the
-    last ones are a sample like any other, and the same for all attempts.
-
-    Raises `ValueError` where the task has a validation part already, or too few sequences.
+    last ones are a sample like any other, and the same for all attempts. Raises `ValueError` where the task has a validation part
+    already, or too few sequences.
     """
     if not size:
         return data
@@ -251,7 +247,7 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
 
 def _in_proportion(which: str, strata: np.ndarray, size: int) -> np.ndarray:
     """Return the indices of `size` sequences, strata in proportion; 0 stands for all."""
-    if size < 0 or size > len(strata):
+    if size > len(strata):
         raise ValueError(
             f"{which}: {size} sequences asked for, there are {len(strata)}; use 0 for all of them"
         )

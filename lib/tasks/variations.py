@@ -10,7 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import Count, Size, task
+from lib.run.params import Positive, Size
+from lib.tasks._registry import task
 from lib.tasks.data import Task, image_shape
 from lib.tasks.permutations import PERMUTATIONS
 
@@ -29,7 +30,7 @@ def vary(
     order: Literal[ORDERS] = "sequential",
     noise: Literal[NOISES] = "none",
     noise_inputs: Size = 0,
-    pool: Count = 1,
+    pool: Positive = 1,
     words: Size = 0,
     permutation: Literal[DRAWS] = "attempt",
     spread: Literal[SPREADS] = "floor",
@@ -95,7 +96,6 @@ def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
 
 
 def time_steps(data: Task, noise: str) -> int:
-    """Return the length of the input sequence, T or T plus the noise inputs."""
     return len(noise_places(data.train.time_steps, data.noise_inputs, noise))
 
 

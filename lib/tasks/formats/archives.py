@@ -67,8 +67,8 @@ def members(
 
 
 def member(archive: Path, name: str, largest: int = LARGEST) -> bytes:
-    """Return one file of an archive; raises `FormatError` as `members` does, and where there is no such file."""
-    for _, content in members(archive, re.escape(name), largest):
+    """Return the file of this name, in any folder of an archive; raises `FormatError` as `members` does, and without such a file."""
+    for _, content in members(archive, rf"(?:.*/)?{re.escape(name)}", largest):
         return content
     raise FormatError(f"{archive.name}: there is no {name} in it")
 

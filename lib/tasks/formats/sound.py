@@ -158,13 +158,3 @@ def _htk_triangles() -> np.ndarray:
     mel = np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), ENERGIES + 2)
     edges = np.floor((_ENERGY_FFT + 1) * 700 * (10 ** (mel / 2595) - 1) / RATE)
     return _triangles(np.arange(_ENERGY_FFT // 2 + 1), edges)
-
-
-def standardise(train: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
-    """Return all parts with the mean and deviation that each number of the training part has, (n, T, p) each.
-
-    Numbers that never change in the training part are only centred.
-    """
-    mean, deviation = train.mean(axis=0), train.std(axis=0)
-    deviation[deviation < 1e-6] = 1
-    return [(part - mean) / deviation for part in (train, *others)]
