@@ -8,9 +8,8 @@ import xarray as xr
 from lib.results.schema import ResultsError
 from lib.tasks import Part, Task, check_task, load_prepared, make_task, task_draws, task_settings
 from lib.tasks import variations as variations_module
-from lib.tasks.copying import draw_copies, memoryless
+from lib.tasks.copying import draw_copies
 from lib.tasks.fast_slow import trajectories
-from lib.tasks.language import cut
 from lib.tasks.long_time_gap import draw_signs
 from lib.tasks.permutations import PERMUTATIONS, torch_permutation
 from lib.tasks.prepared import (
@@ -348,38 +347,24 @@ def test_what_is_copied_returns_at_the_end(delay):
     assert not steps[:, 10:].any() and not part.targets[:, :-10].any()
 
 
-@pytest.mark.parametrize(("delay", "printed"), [(200, 0.0945), (500, 0.0400)])
-def test_guessing_the_copy_costs_what_the_text_says(delay, printed):
+@pytest.mark.parametrize("delay", [200, 500])
+def test_guessing_the_copy_costs_what_blanks_and_guesses_cost(delay):
     part = draw_copies(delay, 500, _rng())
     loss, accuracy = make_task({"task": "copying", "delay": delay}, None, _rng()).guess(part)
-    assert loss == pytest.approx(printed, abs=5e-5)
     probabilities = np.zeros((delay + 20, 9))
     probabilities[:-10, 0] = 1
     probabilities[-10:, 1:] = 1 / 8
     chosen = probabilities[np.arange(delay + 20), part.targets]
-    assert (loss, accuracy) == memoryless(delay)
     assert -np.log(chosen).mean() == pytest.approx(loss)
     assert chosen.mean() == pytest.approx(accuracy)
 
 
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        ("none", [0, 1, 2, 3, 4]),
-        ("lem", [327, 72, 48, 129, 109]),
-        ("cornn", [91, 97, 471, 426, 157]),
-    ],
-)
-def test_the_programs_permutations(name, first):
-    places = PERMUTATIONS[name](784)
-    assert places[:5].tolist() == first
-    assert np.array_equal(np.sort(places), np.arange(784))
-
-
 @pytest.mark.parametrize(("length", "seed"), [(784, 5544), (7949, 123456), (1, 0), (2, 7)])
-def test_permutations_are_those_of_torch(length, seed):
+def test_permutations_are_those_of_torch_with_the_programs_seeds(length, seed):
     drawn = torch.randperm(length, generator=torch.Generator().manual_seed(seed))
     assert torch_permutation(length, seed).tolist() == drawn.tolist()
+    for name, own in (("lem", 5544), ("cornn", 12008)):
+        assert np.array_equal(PERMUTATIONS[name](length), torch_permutation(length, own))
 
 
 # ------------------------------------------------------------------------------- tasks of prepared data
@@ -517,8 +502,6 @@ def test_a_stream_is_cut_anew_and_every_target_is_the_next_token(made):
 
 
 def test_streams_that_are_cut_or_unknown_are_refused():
-    inputs, targets = cut(np.arange(8), 3)
-    assert (inputs.tolist(), targets.tolist()) == ([[0, 1, 2], [3, 4, 5]], [[1, 2, 3], [4, 5, 6]])
     with pytest.raises(ValueError, match=r"the test part has 'z', which the training part lacks"):
         stream(list("ab" * 50), list("ab" * 50), list("az" * 50))
     with pytest.raises(ValueError, match=r"more than 50 tokens in the validation part, got 2"):

@@ -13,12 +13,11 @@ from archives import sha256
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.sources import _fetch, texts
+from lib.tasks.sources import _fetch
 from lib.tasks.sources._fetch import (
     ChecksumError,
     DownloadError,
     from_publisher,
-    read_or_remove,
     unpacked,
 )
 
@@ -226,21 +225,3 @@ def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
         path.write_bytes(packed)
         right = lambda found: i % 4 == 0 and found == whole
         trials.refuse(i % 4, lambda: unpacked(path, LARGEST), ChecksumError, right=right)
-
-
-def test_archives_whose_files_are_links_are_refused_and_removed(trials, draw, tmp_path):
-    names = [f"reut2-{i:03}.sgm" for i in range(22)]
-    for _ in trials.some(60):
-        inner = io.BytesIO()
-        with tarfile.open(fileobj=inner, mode="w:gz") as tar:
-            for name in draw.sample(names, draw.randrange(1, 23)):
-                info = tarfile.TarInfo(name)
-                info.type = draw.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE))
-                info.linkname = draw.choice(names)  # of itself, of each other, in a loop
-                tar.addfile(info)
-        path = tmp_path / "r.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("reuters21578.tar.gz", inner.getvalue())
-        trials.refuse("links", lambda: read_or_remove(path, texts._from_archive), ChecksumError)
-        if path.exists():
-            trials.note("wrong acceptance", "the archive stays for the next run")

@@ -24,8 +24,8 @@ FULL = 2**15
 def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
     """Return the samples of a wav file, (n,) int16; one that is cut, or has another rate or form, is a `FormatError`.
 
-    >>> read_wav(wav_bytes(np.array([0, -5, 7], np.int16)), "a.wav").tolist()
-    [0, -5, 7]
+    >>> read_wav(wav_bytes(np.array([0, -1, 32767, -32768], np.int16)), "a.wav").tolist()
+    [0, -1, 32767, -32768]
     """
     try:
         with wave.open(io.BytesIO(content)) as file:
