@@ -3,13 +3,13 @@
 import contextlib
 import gzip
 import io
-import os
 import shutil
 import tarfile
 import zipfile
 
 import pytest
 from archives import sha256
+from trials.faults import damaged, in_the_way
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
@@ -66,23 +66,6 @@ def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, raw):
         shutil.rmtree(folder)
 
 
-def _in_the_way(draw, place, target):
-    """Put something at `place` that is no file of its own; return what it is."""
-    place.parent.mkdir(parents=True)
-    kinds = {
-        "link": lambda: place.symlink_to(target),
-        "dangling link": lambda: place.symlink_to(target.with_name("nothing")),
-        "loop": lambda: place.symlink_to(place.name),
-        "link to a folder": lambda: place.symlink_to(target.parent, target_is_directory=True),
-        "folder": place.mkdir,
-        "full folder": lambda: (place / "x").mkdir(parents=True),
-        "pipe": lambda: os.mkfifo(place),
-    }
-    kind = draw.choice(list(kinds))
-    kinds[kind]()
-    return kind
-
-
 def _untouched(trials, what, target, content, folder):
     if target.read_bytes() != content or list(target.parent.iterdir()) != [target]:
         trials.note("wrong acceptance", f"{what}: written through a link")
@@ -100,7 +83,7 @@ def test_what_lies_in_the_way_is_neither_trusted_nor_written_through(
         publisher.files[name] = content
         url, hashed = publisher.address + name, sha256(content) if stated else ""
         place = folder / draw.choice((name, f".{name}.part"))
-        what = _in_the_way(draw, place, elsewhere), place.name, stated
+        what = in_the_way(draw, place, elsewhere, pipe=True), place.name, stated
         # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
         may_be = (content,) if stated or what[0] != "link" else (content, content[:100])
         fetch = lambda: from_publisher(url, hashed, "toy").read_bytes()
@@ -114,7 +97,7 @@ def test_records_of_hashes_are_files(trials, draw, publisher, raw, elsewhere, mo
     monkeypatch.setitem(_fetch.ORIGINS["eigenworms"], "address", publisher.address)
     elsewhere.write_bytes(b"no hash")
     for _ in trials.some(30):
-        what = _in_the_way(draw, folder / f"{name}.sha256", elsewhere)
+        what = in_the_way(draw, folder / f"{name}.sha256", elsewhere, pipe=True)
         fetch = lambda: _fetch.fetch("eigenworms", name).read_bytes()
         trials.refuse(what, fetch, *REFUSED, right=b"content".__eq__)
         _untouched(trials, what, elsewhere, b"no hash", folder)
@@ -192,19 +175,12 @@ def test_damaged_archives_are_refused_in_a_sentence(trials, draw, tmp_path):
     for _ in trials.some(600):
         items = [(name, draw.randbytes(draw.randrange(200))) for name in draw.sample(INSIDE, 3)]
         _archive(draw, path, items)
-        content = bytearray(path.read_bytes())
-        at = draw.randrange(len(content))
-        match draw.randrange(3):
-            case 0:
-                del content[at:]
-            case 1:
-                content[at] ^= 1 << draw.randrange(8)
-            case _:
-                content[at : at + 8] = draw.randbytes(draw.randrange(16))
-        path.write_bytes(content)
+        path.write_bytes(damaged(draw, path.read_bytes()))
         # Which archive it is, its hash says before it is opened: here only no traceback, and no large member.
         small = lambda found: all(len(part) <= LARGEST for part in found.values())
-        trials.refuse(at, lambda: dict(members(path, ".*", LARGEST)), FormatError, right=small)
+        trials.refuse(
+            "damaged", lambda: dict(members(path, ".*", LARGEST)), FormatError, right=small
+        )
 
 
 def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):

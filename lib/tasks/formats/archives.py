@@ -60,7 +60,7 @@ def members(
         raise
     # Whatever a damaged archive makes the standard library raise: none of it is content.
     except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
             f"{name}: expected a zip or tar archive, found something else ({reason})"
         ) from None
