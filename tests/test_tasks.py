@@ -166,10 +166,10 @@ def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     shared = ("dataset", "train_size", "validation_size", "test_size")
     assert task_settings("padded_rows") == (*shared, "padding")
     assert task_settings("language") == (*shared, "time_steps")
-    spec = {"task": "long_time_gap", "place": 2, "time_steps": 5}
+    spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
     assert task_draws(spec) and not task_draws({"task": "fast_slow"})
     made = make_task(spec, None, _rng())
-    assert (made.name, made.train, made.test, made.classifies) == ("LTG2", None, None, True)
+    assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     assert made.draw(7, _rng()).inputs.shape == (7, 5, 1)
 
 
