@@ -30,10 +30,7 @@ def members(
     largest
         Bytes that a member may have once unpacked.
 
-    Raises
-    ------
-    FormatError
-        A member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
+    Raises `FormatError` where a member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
     """
     name, pattern = name or archive.name, re.compile(wanted)
     try:

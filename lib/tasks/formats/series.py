@@ -31,14 +31,9 @@ class Series:
 def read_ts(lines: Iterable[str], name: str) -> Series:
     """Read a ``.ts`` file by its lines; `name` stands at the head of every error.
 
-    Raises
-    ------
-    FormatError
-        A case lacks a dimension, series differ in length, a label is not in the header, a value is no finite number,
-        or the header says none of what is needed; with the line's number.
+    Raises `FormatError`, with the line's number, where a case lacks a dimension, series differ in length, a label is not in the
+    header, a value is no finite number, or the header says none of what is needed.
 
-    Examples
-    --------
     >>> series = read_ts(["@classLabel true a b", "@data", "1,2:3,4:b"], "toy.ts")
     >>> series.inputs.tolist(), series.targets.tolist()
     ([[[1.0, 3.0], [2.0, 4.0]]], [1])

@@ -68,11 +68,8 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     -----
     Magnitudes (power 1) of a centred transform of 1,024 samples every 128, Hann window, zeros beyond the clip; 80
     triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz; decibels relative to the clip's maximum, at least
-    -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip.
-
-    References
-    ----------
-    tk-rusch/LEM, src/Google12/google12_data_loader.py.
+    -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip. From tk-rusch/LEM,
+    src/Google12/google12_data_loader.py.
     """
     frames = sliding_window_view(np.pad(samples / FULL, FFT // 2), FFT)[::HOP]
     magnitude = np.abs(np.fft.rfft(frames * get_window("hann", FFT), axis=1))
@@ -121,22 +118,13 @@ _TINY = np.finfo(float).eps, 1e-10
 
 
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
-    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32, not yet standardised.
-
-    Raises
-    ------
-    FormatError
-        The clip is longer than a second.
+    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32; one longer than a second is a `FormatError`.
 
     Notes
     -----
     A shorter clip is filled with zeros in front. Emphasis x_n - .97 x_{n-1}; windows of 25 ms (Hamming) every 10 ms, the
     last filled with zeros; power spectrum of 512 points over 512; 32 triangles on HTK's mel scale from 0 to 8,000 Hz with
-    their edges at whole points of the spectrum; logarithm.
-
-    References
-    ----------
-    microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.
+    their edges at whole points of the spectrum; logarithm. From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.
     """
     if len(samples) > CLIP:
         raise FormatError(

@@ -90,12 +90,8 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
     through a link. `sha256` is empty where the publisher states none and the caller checks the content.
 
-    Raises
-    ------
-    ChecksumError
-        What came is not what was expected; it has been removed again.
-    DownloadError
-        The publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
+    Raises `ChecksumError` where what came is not what was expected, which has been removed again, and `DownloadError` where the
+    publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     part = target / f".{name}.part"
