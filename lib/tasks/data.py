@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.prepared import FIRST_WORD, SPLITS, load_file
+from lib.tasks.prepared import SPLITS, load_file
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,6 @@ class Followed(Part):
         return Part(np.concatenate([heads, tails], axis=1), self.targets[indices])
 
 
-Draw = Callable[[int, np.random.Generator], Part]
-"""Fresh sequences of a task without an end: their number and a generator."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh sequences are drawn.
@@ -86,7 +82,8 @@ class Task:
     train: Part | None = None  # absent, as the test part, where the task draws its sequences
     test: Part | None = None
     validation: Part | None = None
-    draw: Draw | None = None
+    # Fresh sequences of a task without an end, from their number and a generator.
+    draw: Callable[[int, np.random.Generator], Part] | None = None
     vocabulary_size: int = 0
     noise_inputs: int = 0  # length of the noise that the variations `post` and `uniform` add
     substitute: str = ""  # one sentence where something stands in for the publisher's data
@@ -107,14 +104,6 @@ class Task:
     @property
     def metric(self) -> str:
         return "accuracy" if self.classifies else "root mean squared error"
-
-    @property
-    def noise_range(self) -> tuple[float, float]:
-        """Range [low, high) of the inputs, from which noise is drawn: brightness, or ids of words.
-
-        Filling, the start of a text and unknown words stand for no input of their own, so noise is none of them.
-        """
-        return (FIRST_WORD, self.vocabulary_size) if self.kind == "tokens" else (0.0, 1.0)
 
     @property
     def _example(self) -> Part:

@@ -40,9 +40,6 @@ SEED, CLIPS, SPEAKERS = 12, 200, 50
 STAND_IN = "tone words, made up: gliding tones of many speakers (stand-in for Speech Commands)"
 LISTS = {"validation_list.txt": "validation", "testing_list.txt": "test"}
 
-Features = Callable[[np.ndarray, str], np.ndarray]
-"""(T, p) of a clip's samples and its name."""
-
 
 @reader
 def keywords(archive: str, classes: str) -> dict:
@@ -67,8 +64,8 @@ def _parts(archive: Path, classes: str) -> dict:
     return standardised(read_clips(archive, CLASSES[classes], log_energies), 0)
 
 
-def read_clips(archive: Path, classes: Mapping[str, int], features: Features) -> dict[str, Arrays]:
-    """Return features and classes of the parts ``train``, ``validation`` and ``test``; a wrong clip, list or part is a `FormatError`."""
+def read_clips(archive: Path, classes: Mapping[str, int], features: Callable) -> dict[str, Arrays]:
+    """Return each part's features, (T, p) of a clip's samples and name, and classes; a wrong clip, list or part is a `FormatError`."""
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
     for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):
