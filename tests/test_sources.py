@@ -20,6 +20,7 @@ from lib.tasks import load_prepared, sources
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.series import Series, ts_lines
 from lib.tasks.formats.sound import log_mel, wav_bytes
+from lib.tasks.permutations import torch_permutation
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, word_vectors, worms
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
@@ -694,9 +695,9 @@ def test_the_archive_of_windows_is_used_where_the_mirror_has_it(put, prepare):
     files, inputs, targets = _windows("BIDMC32HR", 20, 9, 2)
     put("bidmc", {vitals.WINDOWED: zipped(files)})
     ds = prepare("heart_rate")
-    ours, _, tested = vitals.split_at_random(20).values()
-    assert np.allclose(ds["inputs"].values[:14], inputs[ours])
-    assert np.allclose(ds["target"].values[14:17, 0], targets[tested])
+    order, again = (torch_permutation(size, 123456) for size in (20, 6))
+    assert np.allclose(ds["inputs"].values[:14], inputs[order[:14]])
+    assert np.allclose(ds["target"].values[14:17, 0], targets[order[14:][again[:3]]])
     assert ds.attrs["substitute"] == ""
     with pytest.raises(FormatError, match=r"there is no BIDMC32RR_TRAIN.ts in it"):
         prepare("respiratory_rate")
