@@ -707,6 +707,7 @@ def test_the_archive_of_windows_is_used_where_the_mirror_has_it(put, prepare):
 
 
 WORMS, MOVEMENTS, _ = _windows("EigenWorms", 20, 7, 6, ("1", "2", "3", "4", "5"))
+OTHERS = list(WORMS.values())[1].replace("true 1 2", "true 0 1 2")
 SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
 
 
@@ -725,6 +726,7 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(put, prepare):
     [
         ({}, "there is no EigenWorms_TEST.ts in it"),
         ({"EigenWorms_TEST.ts": SHORTER}, "training and test file differ in length"),
+        ({"EigenWorms_TEST.ts": OTHERS}, "test file differ in length, dimensions or classes"),
     ],
 )
 def test_an_archive_of_worms_that_does_not_fit_is_removed_with_its_record(
