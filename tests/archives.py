@@ -1,10 +1,12 @@
-"""Small archives and files in the forms that publishers have."""
+"""Small archives and files in the forms that publishers have, and a publisher that hands them out, well or not."""
 
 import gzip
 import hashlib
 import io
+import socket
 import tarfile
 import zipfile
+from http.server import BaseHTTPRequestHandler
 
 import numpy as np
 
@@ -53,3 +55,51 @@ def npz(**arrays: np.ndarray) -> bytes:
 def rows(values: np.ndarray, between: str = ",") -> str:
     """Return numbers as text with three digits, a row a line."""
     return "\n".join(between.join(f"{v:.3f}" for v in row) for row in values.astype(float))
+
+
+class Publisher(BaseHTTPRequestHandler):
+    """Serves its class's `files` by name, in the way that `how` says, and notes what was `asked`."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        kind = type(self)
+        content, how = kind.files.get(self.path[1:]), kind.how
+        start, wanted = 0, self.headers.get("Range")
+        kind.asked.append(f"{self.path} {wanted}" if wanted else self.path)
+        if wanted and how != "ignores ranges":
+            start = int(wanted.removeprefix("bytes=").partition("-")[0])
+        if content is None or how == "status":
+            self.send_error(503)
+            return
+        if start >= len(content) > 0:
+            self.send_error(416)
+            return
+        if how == "altered":
+            content = bytes([content[0] ^ 1]) + content[1:]
+        self.send_response(206 if start else 200)
+        if start:
+            first = start + 7 if how == "another range" else start
+            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+        if how == "longer":
+            content += b"more"
+        self.close_connection = True
+        if how not in ("endless", "no length"):
+            self.send_header("Content-Length", str(len(content) - start))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            if how == "cut":
+                self.wfile.write(content[start : start + (len(content) - start) // 2])
+            elif how == "reset":
+                self.wfile.write(content[start : start + 10])
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            else:
+                self.wfile.write(content[start:])
+            while how == "endless":
+                self.wfile.write(bytes(65536))
+        except OSError:  # the reader has had enough
+            pass

@@ -39,10 +39,8 @@ class House:
             needed.append(ALL[0])
         if "results" in parameters:
             results = self._results(name)
-            trained = (
-                results.parent.name == "results" and results.stem in load_profile("smoke").designs
-            )
-            needed += [TRAINS] if trained else []
+            if results.parent.name == "results" and results.stem in load_profile("smoke").designs:
+                needed.append(TRAINS)
             needed += [other for other in ALL if self.written(other) == results]
         if "data_dir" in parameters:
             needed += [other for other in ALL if "2" <= other < "8"]
@@ -85,15 +83,8 @@ class House:
         folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")
         executed = folder / f"{name}.ipynb"
         values = self._values(name)
-        given = [text for pair in values.items() for text in ("-p", *pair)]
-        command = [
-            sys.executable,
-            "-m",
-            "lib.run",
-            f"notebooks/{name}.ipynb",
-            str(executed),
-            *given,
-        ]
+        command = [sys.executable, "-m", "lib.run", f"notebooks/{name}.ipynb", str(executed)]
+        command += [text for pair in values.items() for text in ("-p", *pair)]
         env = {**os.environ, **self.environment}
         done = subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, check=False, env=env

@@ -40,14 +40,6 @@ def test_an_unlisted_name_looks_the_same_in_every_process():
     assert plotting.label("eighth") == "eighth"
 
 
-def test_importing_statistics_and_plotting_never_loads_torch():
-    program = (
-        "import sys, lib.plotting, lib.results.artefacts, lib.results.published, lib.analysis.selection, lib.analysis.equality, "
-        "lib.analysis.errors; sys.exit('torch' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
 def test_task_labels_follow_the_text():
     assert plotting.task_label("mnist", "permuted", "uniform") == "MNIST, permuted × uniform"
     assert plotting.task_label("imdb", "sequential", "none") == "IMDB, sequential"

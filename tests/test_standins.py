@@ -25,13 +25,6 @@ def _rng(seed=0):
 # ------------------------------------------------------------------------------- switching series
 
 
-@pytest.mark.parametrize(
-    ("steps", "per_cent"), [(1000, 61.8), (5000, 80.5), (10_000, 88.5), (17_984, 93.9)]
-)
-def test_bayes_bounds_of_the_specification(steps, per_cent):
-    assert 100 * bayes_accuracy(steps) == pytest.approx(per_cent, abs=0.05)
-
-
 def test_counting_turns_reaches_the_bound_and_not_more():
     rng, steps, size = _rng(), 2000, 4000
     targets = rng.choice(5, size, p=PRIORS)

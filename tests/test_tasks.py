@@ -8,9 +8,8 @@ import xarray as xr
 from lib.results.schema import ResultsError
 from lib.tasks import Part, Task, check_task, load_prepared, make_task, task_draws, task_settings
 from lib.tasks import variations as variations_module
-from lib.tasks.copying import draw_copies, memoryless
+from lib.tasks.copying import draw_copies
 from lib.tasks.fast_slow import trajectories
-from lib.tasks.language import cut
 from lib.tasks.long_time_gap import draw_signs
 from lib.tasks.permutations import PERMUTATIONS, torch_permutation
 from lib.tasks.prepared import (
@@ -144,7 +143,8 @@ def test_a_generator_decides_everything_and_the_data_stay(data, spread, monkeypa
         ({"task": "adding", "time_steps": 20.5}, "time_steps is 20.5; .* integer"),
         ({"task": "adding", "time_steps": -3}, "time_steps is -3; .* than or equal to 2"),
         ({"task": "adding", "time_steps": True}, "time_steps is True; .* integer"),
-        ({"task": "adding", "time_steps": 20, "b" * 999: 1}, r"no setting 'b{59}\.\.\.; it has"),
+        ({"task": "adding", "time_steps": 20, "b" * 999: 1}, r"no setting 'b{79}\.\.\.; it has"),
+        ({"task": "copying", "delay": 0}, "delay is 0; .* than or equal to 1"),
         ({"task": "adding"}, "task 'adding' needs the setting 'time_steps'"),
         ({"task": "long_time_gap", "place": 30, "time_steps": 20}, "input among 1..20, got 30"),
         ({"task": "fast_slow", "solver": "euler"}, "solver is 'euler'; .* 'author' or 'exact'"),
@@ -166,10 +166,10 @@ def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     shared = ("dataset", "train_size", "validation_size", "test_size")
     assert task_settings("padded_rows") == (*shared, "padding")
     assert task_settings("language") == (*shared, "time_steps")
-    spec = {"task": "long_time_gap", "place": 2, "time_steps": 5}
+    spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
     assert task_draws(spec) and not task_draws({"task": "fast_slow"})
     made = make_task(spec, None, _rng())
-    assert (made.name, made.train, made.test, made.classifies) == ("LTG2", None, None, True)
+    assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     assert made.draw(7, _rng()).inputs.shape == (7, 5, 1)
 
 
@@ -244,8 +244,6 @@ def _attribute(name, value):
         (_attribute("outputs", 1), "expected classes 0..0, got 0..1"),
         (lambda ds: ds.drop_vars("target"), "expected .* with a target"),
         (_with("inputs", lambda v: v.astype("f8")), "inputs: expected uint8 .* got float64"),
-        (_with("inputs", lambda v: v.isel(feature=0)), r"inputs: expected .* over \('sample', 't"),
-        (_with("inputs", lambda v: v.drop_attrs()), "expected the attributes 'long_name' and"),
         (_with("inputs", lambda v: v.assign_attrs(valid_max=15)), "expected inputs 0..15, got 0."),
         (_with("split", lambda v: v * 0), "the test part is empty"),
         (_with("split", lambda v: v + 1), "the train part is empty"),
@@ -290,19 +288,6 @@ def test_the_label_is_the_sign_at_the_place_and_signs_are_fair(place):
     signs, bound = part.inputs[:, :, 0].astype(float), 5 / np.sqrt(4000)  # five standard errors
     assert np.abs(signs.mean(axis=0)).max() < bound
     assert np.abs(signs.T @ signs / len(signs) - np.eye(40)).max() < bound
-
-
-@pytest.mark.parametrize(
-    ("draw", "wrong", "message"),
-    [
-        (draw_signs, (41, 40, 4), r"expected the deciding input among 1..40, got 41"),
-        (draw_signs, (1, 40, 0), "expected a positive size, got 0"),
-        (draw_copies, (0, 3), "expected a positive delay and size, got 0 and 3"),
-    ],
-)
-def test_bad_sizes_are_refused(draw, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        draw(*wrong, _rng())
 
 
 def test_trajectories_solve_the_equations():
@@ -360,38 +345,24 @@ def test_what_is_copied_returns_at_the_end(delay):
     assert not steps[:, 10:].any() and not part.targets[:, :-10].any()
 
 
-@pytest.mark.parametrize(("delay", "printed"), [(200, 0.0945), (500, 0.0400)])
-def test_guessing_the_copy_costs_what_the_text_says(delay, printed):
+@pytest.mark.parametrize("delay", [200, 500])
+def test_guessing_the_copy_costs_what_blanks_and_guesses_cost(delay):
     part = draw_copies(delay, 500, _rng())
     loss, accuracy = make_task({"task": "copying", "delay": delay}, None, _rng()).guess(part)
-    assert loss == pytest.approx(printed, abs=5e-5)
     probabilities = np.zeros((delay + 20, 9))
     probabilities[:-10, 0] = 1
     probabilities[-10:, 1:] = 1 / 8
     chosen = probabilities[np.arange(delay + 20), part.targets]
-    assert (loss, accuracy) == memoryless(delay)
     assert -np.log(chosen).mean() == pytest.approx(loss)
     assert chosen.mean() == pytest.approx(accuracy)
 
 
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        ("none", [0, 1, 2, 3, 4]),
-        ("lem", [327, 72, 48, 129, 109]),
-        ("cornn", [91, 97, 471, 426, 157]),
-    ],
-)
-def test_the_programs_permutations(name, first):
-    places = PERMUTATIONS[name](784)
-    assert places[:5].tolist() == first
-    assert np.array_equal(np.sort(places), np.arange(784))
-
-
 @pytest.mark.parametrize(("length", "seed"), [(784, 5544), (7949, 123456), (1, 0), (2, 7)])
-def test_permutations_are_those_of_torch(length, seed):
+def test_permutations_are_those_of_torch_with_the_programs_seeds(length, seed):
     drawn = torch.randperm(length, generator=torch.Generator().manual_seed(seed))
     assert torch_permutation(length, seed).tolist() == drawn.tolist()
+    for name, own in (("lem", 5544), ("cornn", 12008)):
+        assert np.array_equal(PERMUTATIONS[name](length), torch_permutation(length, own))
 
 
 # ------------------------------------------------------------------------------- tasks of prepared data
@@ -529,8 +500,6 @@ def test_a_stream_is_cut_anew_and_every_target_is_the_next_token(made):
 
 
 def test_streams_that_are_cut_or_unknown_are_refused():
-    inputs, targets = cut(np.arange(8), 3)
-    assert (inputs.tolist(), targets.tolist()) == ([[0, 1, 2], [3, 4, 5]], [[1, 2, 3], [4, 5, 6]])
     with pytest.raises(ValueError, match=r"the test part has 'z', which the training part lacks"):
         stream(list("ab" * 50), list("ab" * 50), list("az" * 50))
     with pytest.raises(ValueError, match=r"more than 50 tokens in the validation part, got 2"):

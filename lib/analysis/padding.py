@@ -89,7 +89,7 @@ def learning_bound(largest_class: float, examples: int) -> float:
     The upper `CONFIDENCE` quantile of the binomial distribution of `examples` test sequences: the text speaks of
     "better than baseline" and gives no rule.
 
-    >>> round(learning_bound(0.1, 10_000), 2)
+    >>> round(float(learning_bound(0.1, 10_000)), 2)
     10.94
     """
     return 100 * binom.ppf(CONFIDENCE, examples, largest_class) / examples

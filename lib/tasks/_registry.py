@@ -14,11 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from lib.run.params import Size, shown
 from lib.tasks.data import Task, hold_out, load_prepared
-
-Count = Annotated[int, Field(ge=1, le=10**9)]
-Size = Annotated[int, Field(ge=0, le=10**9)]
-"""A number of sequences or steps; 0 stands for all there are."""
 
 _SIZES = ("train_size", "validation_size", "test_size")
 """Sequences to keep (see `lib.tasks.data.load_prepared`), and those taken out of the training part to validate on. A maker that cuts
@@ -26,8 +23,6 @@ by itself names them among its own settings."""
 _SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fromkeys(
     _SIZES, (Size, 0)
 )
-_SHOWN = 60
-"""Characters of a wrong value that a sentence repeats."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +100,10 @@ def _find(spec: Mapping) -> _Maker:
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
         raise ValueError(
-            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {_short(spec)}"
+            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {shown(spec)}"
         )
     if name not in TASKS:
-        raise ValueError(f"unknown task {_short(name)}; known: {', '.join(sorted(TASKS))}")
+        raise ValueError(f"unknown task {shown(name)}; known: {', '.join(sorted(TASKS))}")
     return TASKS[name]
 
 
@@ -124,16 +119,11 @@ def _checked(spec: Mapping) -> tuple[_Maker, dict[str, Any]]:
         match problem["type"]:
             case "extra_forbidden":
                 known = ", ".join(maker.settings.model_fields) or "none"
-                sentence = f"task {name!r} has no setting {_short(key)}; it has {known}"
+                sentence = f"task {name!r} has no setting {shown(key)}; it has {known}"
             case "missing":
                 sentence = f"task {name!r} needs the setting {key!r}"
             case _:
                 message = problem["msg"][0].lower() + problem["msg"][1:]
-                sentence = f"task {name!r}: {key} is {_short(problem['input'])}; {message}"
+                sentence = f"task {name!r}: {key} is {shown(problem['input'])}; {message}"
         raise ValueError(sentence) from None
     return maker, {name: getattr(given, name) for name in maker.settings.model_fields}
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

@@ -47,10 +47,6 @@ def draw_sums(time_steps: int, size: int, rng: np.random.Generator) -> Part:
     >>> bool(part.targets[0, 0] == part.inputs[0, [0, 2], 0].sum())
     True
     """
-    if time_steps < 2 or size < 1:
-        raise ValueError(
-            f"adding problem: expected at least 2 time steps and 1 sequence, got {time_steps} and {size}"
-        )
     inputs = np.zeros((size, time_steps, FEATURES), np.float32)
     inputs[:, :, 0] = rng.random((size, time_steps), dtype=np.float32)
     middle, each = time_steps // 2, np.arange(size)

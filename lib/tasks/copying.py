@@ -41,8 +41,6 @@ def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
     >>> part.targets[0].tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
     """
-    if delay < 1 or size < 1:
-        raise ValueError(f"copying: expected a positive delay and size, got {delay} and {size}")
     symbols = rng.integers(1, SYMBOLS + 1, (size, LENGTH))
     steps = np.full((size, delay + 2 * LENGTH), BLANK)
     steps[:, :LENGTH] = symbols

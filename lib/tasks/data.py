@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.prepared import FIRST_WORD, SPLITS, load_file
+from lib.tasks.prepared import SPLITS, load_file
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,9 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held."""
         return self.inputs.nbytes + self.targets.nbytes
 
     def take(self, indices: np.ndarray | slice) -> "Part":
-        """Return these sequences alone."""
         return Part(self.inputs[indices], self.targets[indices])
 
 
@@ -68,10 +66,6 @@ class Followed(Part):
         return Part(np.concatenate([heads, tails], axis=1), self.targets[indices])
 
 
-Draw = Callable[[int, np.random.Generator], Part]
-"""Fresh sequences of a task without an end: their number and a generator."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """Inputs of one kind, targets of one kind, and the parts they come in; or how fresh sequences are drawn.
@@ -88,7 +82,8 @@ class Task:
     train: Part | None = None  # absent, as the test part, where the task draws its sequences
     test: Part | None = None
     validation: Part | None = None
-    draw: Draw | None = None
+    # Fresh sequences of a task without an end, from their number and a generator.
+    draw: Callable[[int, np.random.Generator], Part] | None = None
     vocabulary_size: int = 0
     noise_inputs: int = 0  # length of the noise that the variations `post` and `uniform` add
     substitute: str = ""  # one sentence where something stands in for the publisher's data
@@ -108,16 +103,7 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """What a part is scored by."""
         return "accuracy" if self.classifies else "root mean squared error"
-
-    @property
-    def noise_range(self) -> tuple[float, float]:
-        """Range [low, high) of the inputs, from which noise is drawn: brightness, or ids of words.
-
-        Filling, the start of a text and unknown words stand for no input of their own, so noise is none of them.
-        """
-        return (FIRST_WORD, self.vocabulary_size) if self.kind == "tokens" else (0.0, 1.0)
 
     @property
     def _example(self) -> Part:
@@ -184,9 +170,8 @@ def hold_out(data: Task, size: int) -> Task:
     """Return the task with the last `size` training sequences as its validation part; 0 changes nothing.
 
     A prepared data set's sequences come in an order that depends on its name alone, classes in their proportions, so the
-    last ones are a sample like any other, and the same for all attempts.
-
-    Raises `ValueError` where the task has a validation part already, or too few sequences.
+    last ones are a sample like any other, and the same for all attempts. Raises `ValueError` where the task has a validation part
+    already, or too few sequences.
     """
     if not size:
         return data
@@ -251,7 +236,7 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
 
 def _in_proportion(which: str, strata: np.ndarray, size: int) -> np.ndarray:
     """Return the indices of `size` sequences, strata in proportion; 0 stands for all."""
-    if size < 0 or size > len(strata):
+    if size > len(strata):
         raise ValueError(
             f"{which}: {size} sequences asked for, there are {len(strata)}; use 0 for all of them"
         )

@@ -14,7 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import Count, task
+from lib.run.params import Positive
+from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
 
 CURRENT, A, B, EPSILON = 0.5, 0.7, 0.8, 0.02
@@ -26,10 +27,10 @@ STEP = 0.4
 def fast_slow(
     rng: np.random.Generator,
     *,
-    time_steps: Count = 1000,
-    train_size: Count = 128,
-    validation_size: Count = 128,
-    test_size: Count = 1024,
+    time_steps: Positive = 1000,
+    train_size: Positive = 128,
+    validation_size: Positive = 128,
+    test_size: Positive = 1024,
     solver: Literal["author", "exact"] = "author",
 ) -> Task:
     """Return the task of predicting the next value at every step; defaults are the text's.

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lib.tasks._registry import Count, Size, task
+from lib.run.params import Positive, Size
+from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
 
 
@@ -16,7 +17,7 @@ from lib.tasks.data import Part, Task
 def language(
     data: Task,
     *,
-    time_steps: Count,
+    time_steps: Positive,
     train_size: Size = 0,
     validation_size: Size = 0,
     test_size: Size = 0,

@@ -16,14 +16,18 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from lib.tasks._registry import Count, task
+from lib.run.params import Positive
+from lib.tasks._registry import task
 from lib.tasks.data import Part, Task
 
 
 @task(draws=True)
-def long_time_gap(*, place: Count, time_steps: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
+def long_time_gap(*, place: Positive, time_steps: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
     """Return the task LTG`place` of a length, see `draw_signs`."""
-    _check(place, time_steps)
+    if place > time_steps:
+        raise ValueError(
+            f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"
+        )
     draw = partial(draw_signs, place, time_steps)
     return Task(name=f"LTG{place}", kind="series", target="class", outputs=2, draw=draw)
 
@@ -40,16 +44,6 @@ def draw_signs(place: int, time_steps: int, size: int, rng: np.random.Generator)
     >>> part.targets.tolist()
     [1, 1, 1, 0]
     """
-    _check(place, time_steps, size)
     signs = 2 * rng.integers(0, 2, (size, time_steps, 1), dtype=np.int8) - 1
     labels = signs[:, place - 1, 0] > 0
     return Part(signs.astype(np.float32), labels.astype(np.int64))
-
-
-def _check(place: int, time_steps: int, size: int = 1) -> None:
-    if size < 1:
-        raise ValueError(f"long time gap: expected a positive size, got {size}")
-    if not 1 <= place <= time_steps:
-        raise ValueError(
-            f"long time gap: expected the deciding input among 1..{time_steps}, got {place}"
-        )

@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from lib.tasks._registry import Count, task
+from lib.run.params import Positive
+from lib.tasks._registry import task
 from lib.tasks.data import Task
 from lib.tasks.permutations import PERMUTATIONS
 from lib.tasks.variations import smaller
@@ -13,7 +14,7 @@ def pixels(
     data: Task,
     *,
     order: Literal[tuple(PERMUTATIONS)] = "none",
-    pool: Count = 1,
+    pool: Positive = 1,
     standardised: bool = False,
 ) -> Task:
     """Return images as sequences of pixels.

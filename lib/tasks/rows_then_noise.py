@@ -11,7 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import Count, Size, task
+from lib.run.params import Positive, Size
+from lib.tasks._registry import task
 from lib.tasks.data import Followed, Part, Task, image_shape
 
 
@@ -20,7 +21,7 @@ def rows_then_noise(
     data: Task,
     rng: np.random.Generator,
     *,
-    time_steps: Count = 1000,
+    time_steps: Positive = 1000,
     block: Literal["shared", "fresh"] = "shared",
     law: Literal["normal", "uniform"] = "normal",
     standardised: bool = False,

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from lib.tasks._registry import Count, Size, task
+from lib.run.params import Positive, Size
+from lib.tasks._registry import task
 from lib.tasks.data import Task
 
 
@@ -15,7 +16,7 @@ def series(
     data: Task,
     rng: np.random.Generator,
     *,
-    every: Count = 1,
+    every: Positive = 1,
     keep: Literal["last", "random"] = "last",
     steps: Size = 0,
     share: Annotated[float, Field(gt=0, le=1)] = 1.0,

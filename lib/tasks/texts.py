@@ -5,7 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import Size, task
+from lib.run.params import Size
+from lib.tasks._registry import task
 from lib.tasks.data import Task
 from lib.tasks.prepared import PAD
 

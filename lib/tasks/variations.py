@@ -2,7 +2,8 @@
 
 Dissertation, Table 1.3 and Figure 1.1. The order acts on the data's own inputs first; noise joins them
 afterwards and is "generated uniformly from the range of the original input values" (section 3.3, item
-6): pixels of any brightness, and any word of the vocabulary (see `Task.noise_range`).
+6): pixels of any brightness, and any word of the vocabulary. Filling, the start of a text and unknown words stand for no
+input of their own, so noise is none of them.
 """
 
 from dataclasses import replace
@@ -10,9 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from lib.tasks._registry import Count, Size, task
+from lib.run.params import Positive, Size
+from lib.tasks._registry import task
 from lib.tasks.data import Task, image_shape
 from lib.tasks.permutations import PERMUTATIONS
+from lib.tasks.prepared import FIRST_WORD
 
 ORDERS = ("sequential", "permuted")
 NOISES = ("none", "post", "uniform")
@@ -29,7 +32,7 @@ def vary(
     order: Literal[ORDERS] = "sequential",
     noise: Literal[NOISES] = "none",
     noise_inputs: Size = 0,
-    pool: Count = 1,
+    pool: Positive = 1,
     words: Size = 0,
     permutation: Literal[DRAWS] = "attempt",
     spread: Literal[SPREADS] = "floor",
@@ -95,7 +98,6 @@ def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
 
 
 def time_steps(data: Task, noise: str) -> int:
-    """Return the length of the input sequence, T or T plus the noise inputs."""
     return len(noise_places(data.train.time_steps, data.noise_inputs, noise))
 
 
@@ -143,7 +145,7 @@ def _with_noise(
         rows = varied[start : start + ROWS]
         shape = (len(rows), int(places.sum()), *inputs.shape[2:])
         if data.kind == "tokens":
-            rows[:, places] = rng.integers(*data.noise_range, shape)
+            rows[:, places] = rng.integers(FIRST_WORD, data.vocabulary_size, shape)
         else:
             rows[:, places] = rng.random(shape, dtype=np.float32)
     return varied

@@ -2,26 +2,22 @@
 
 import contextlib
 import gzip
-import hashlib
 import io
-import os
 import shutil
-import socket
 import tarfile
-import threading
 import zipfile
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from archives import sha256
+from trials.faults import damaged, in_the_way
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.sources import _fetch, texts
+from lib.tasks.sources import _fetch
 from lib.tasks.sources._fetch import (
     ChecksumError,
     DownloadError,
     from_publisher,
-    read_or_remove,
     unpacked,
 )
 
@@ -30,72 +26,14 @@ KIND = "downloads"
 REFUSED = (ChecksumError, DownloadError)
 
 
-class _Publisher(BaseHTTPRequestHandler):
-    """Serves ``content``, in the way that ``how`` says."""
-
-    content = b""
-    how = "well"
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        pass
-
-    def do_GET(self):
-        content, how = type(self).content, type(self).how
-        start, wanted = 0, self.headers.get("Range")
-        if wanted and how != "ignores ranges":
-            start = int(wanted.removeprefix("bytes=").partition("-")[0])
-        if how == "status":
-            self.send_error(503)
-            return
-        if start >= len(content) > 0:
-            self.send_error(416)
-            return
-        if how == "altered":
-            content = bytes([content[0] ^ 1]) + content[1:]
-        self.send_response(206 if start else 200)
-        if start:
-            first = start + 7 if how == "another range" else start
-            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
-        if how == "longer":
-            content += b"more"
-        self.close_connection = True
-        if how not in ("endless", "no length"):
-            self.send_header("Content-Length", str(len(content) - start))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        try:
-            if how == "cut":
-                self.wfile.write(content[start : start + (len(content) - start) // 2])
-            elif how == "reset":
-                self.wfile.write(content[start : start + 10])
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            else:
-                self.wfile.write(content[start:])
-            while how == "endless":
-                self.wfile.write(bytes(65536))
-        except OSError:  # the reader has had enough
-            pass
-
-
 WAYS = (
     "well", "status", "altered", "longer", "no length", "cut", "reset", "ignores ranges", "another range", "endless",
 )  # fmt: skip
 
 
-@pytest.fixture
-def publisher(tmp_path, monkeypatch):
-    monkeypatch.setattr(_fetch, "DATA", tmp_path)
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
     monkeypatch.setattr(_fetch, "LARGEST", 300_000)
-    monkeypatch.delenv(_fetch.MIRROR, raising=False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Publisher)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture
@@ -106,42 +44,26 @@ def elsewhere(tmp_path):
     return path
 
 
-def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, tmp_path):
-    folder = tmp_path / "raw" / "toy"
+def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, raw):
+    folder = raw / "toy"
     for i in trials.some(300):
-        _Publisher.content = content = draw.randbytes(draw.choice((1, 100, 9_000, 100_000)))
-        sha256, name = hashlib.sha256(content).hexdigest(), f"{i}.zip"
-        fetch = lambda: from_publisher(publisher + name, sha256, "toy").read_bytes()
+        content, name = draw.randbytes(draw.choice((1, 100, 9_000, 100_000))), f"{i}.zip"
+        publisher.files[name] = content
+        url, hashed = publisher.address + name, sha256(content)
+        fetch = lambda: from_publisher(url, hashed, "toy").read_bytes()
         ways = [draw.choice(WAYS) for _ in range(draw.randrange(1, 4))]
         for how in ways:
-            _Publisher.how = how
+            publisher.how = how
             trials.refuse((how, len(content)), fetch, *REFUSED, right=content.__eq__)
             if {path.name for path in folder.glob("[!.]*")} - {name}:
                 trials.note("wrong acceptance", f"{ways}: more than the file was left")
-        _Publisher.how = "well"
+        publisher.how = "well"
         # A wrong part that was kept is found out, at the latest by the second attempt.
         for _ in range(2):
             with contextlib.suppress(*REFUSED):
                 fetch()
         trials.accept(("at last", ways), fetch, content.__eq__)
         shutil.rmtree(folder)
-
-
-def _in_the_way(draw, place, target):
-    """Put something at `place` that is no file of its own; return what it is."""
-    place.parent.mkdir(parents=True)
-    kinds = {
-        "link": lambda: place.symlink_to(target),
-        "dangling link": lambda: place.symlink_to(target.with_name("nothing")),
-        "loop": lambda: place.symlink_to(place.name),
-        "link to a folder": lambda: place.symlink_to(target.parent, target_is_directory=True),
-        "folder": place.mkdir,
-        "full folder": lambda: (place / "x").mkdir(parents=True),
-        "pipe": lambda: os.mkfifo(place),
-    }
-    kind = draw.choice(list(kinds))
-    kinds[kind]()
-    return kind
 
 
 def _untouched(trials, what, target, content, folder):
@@ -151,31 +73,31 @@ def _untouched(trials, what, target, content, folder):
 
 
 def test_what_lies_in_the_way_is_neither_trusted_nor_written_through(
-    trials, draw, publisher, tmp_path, elsewhere
+    trials, draw, publisher, raw, elsewhere
 ):
-    folder = tmp_path / "raw" / "toy"
-    _Publisher.how = "well"
+    folder = raw / "toy"
     for i in trials.some(120):
-        _Publisher.content = content = draw.randbytes(500)
+        content = draw.randbytes(500)
         elsewhere.write_bytes(content[:100])
         name, stated = f"{i}.zip", draw.random() < 0.5
-        sha256 = hashlib.sha256(content).hexdigest() if stated else ""
+        publisher.files[name] = content
+        url, hashed = publisher.address + name, sha256(content) if stated else ""
         place = folder / draw.choice((name, f".{name}.part"))
-        what = _in_the_way(draw, place, elsewhere), place.name, stated
+        what = in_the_way(draw, place, elsewhere, pipe=True), place.name, stated
         # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
         may_be = (content,) if stated or what[0] != "link" else (content, content[:100])
-        fetch = lambda: from_publisher(publisher + name, sha256, "toy").read_bytes()
+        fetch = lambda: from_publisher(url, hashed, "toy").read_bytes()
         trials.refuse(what, fetch, *REFUSED, right=may_be.__contains__)
         _untouched(trials, what, elsewhere, content[:100], folder)
 
 
-def test_records_of_hashes_are_files(trials, draw, publisher, tmp_path, elsewhere, monkeypatch):
-    _Publisher.how, _Publisher.content = "well", b"content"
-    folder, name = tmp_path / "raw" / "eigenworms", "EigenWorms.zip"
-    monkeypatch.setitem(_fetch.ORIGINS["eigenworms"], "address", publisher)
+def test_records_of_hashes_are_files(trials, draw, publisher, raw, elsewhere, monkeypatch):
+    folder, name = raw / "eigenworms", "EigenWorms.zip"
+    publisher.files[name] = b"content"
+    monkeypatch.setitem(_fetch.ORIGINS["eigenworms"], "address", publisher.address)
     elsewhere.write_bytes(b"no hash")
     for _ in trials.some(30):
-        what = _in_the_way(draw, folder / f"{name}.sha256", elsewhere)
+        what = in_the_way(draw, folder / f"{name}.sha256", elsewhere, pipe=True)
         fetch = lambda: _fetch.fetch("eigenworms", name).read_bytes()
         trials.refuse(what, fetch, *REFUSED, right=b"content".__eq__)
         _untouched(trials, what, elsewhere, b"no hash", folder)
@@ -253,19 +175,12 @@ def test_damaged_archives_are_refused_in_a_sentence(trials, draw, tmp_path):
     for _ in trials.some(600):
         items = [(name, draw.randbytes(draw.randrange(200))) for name in draw.sample(INSIDE, 3)]
         _archive(draw, path, items)
-        content = bytearray(path.read_bytes())
-        at = draw.randrange(len(content))
-        match draw.randrange(3):
-            case 0:
-                del content[at:]
-            case 1:
-                content[at] ^= 1 << draw.randrange(8)
-            case _:
-                content[at : at + 8] = draw.randbytes(draw.randrange(16))
-        path.write_bytes(content)
+        path.write_bytes(damaged(draw, path.read_bytes()))
         # Which archive it is, its hash says before it is opened: here only no traceback, and no large member.
         small = lambda found: all(len(part) <= LARGEST for part in found.values())
-        trials.refuse(at, lambda: dict(members(path, ".*", LARGEST)), FormatError, right=small)
+        trials.refuse(
+            "damaged", lambda: dict(members(path, ".*", LARGEST)), FormatError, right=small
+        )
 
 
 def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
@@ -286,21 +201,3 @@ def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
         path.write_bytes(packed)
         right = lambda found: i % 4 == 0 and found == whole
         trials.refuse(i % 4, lambda: unpacked(path, LARGEST), ChecksumError, right=right)
-
-
-def test_archives_whose_files_are_links_are_refused_and_removed(trials, draw, tmp_path):
-    names = [f"reut2-{i:03}.sgm" for i in range(22)]
-    for _ in trials.some(60):
-        inner = io.BytesIO()
-        with tarfile.open(fileobj=inner, mode="w:gz") as tar:
-            for name in draw.sample(names, draw.randrange(1, 23)):
-                info = tarfile.TarInfo(name)
-                info.type = draw.choice((tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.REGTYPE))
-                info.linkname = draw.choice(names)  # of itself, of each other, in a loop
-                tar.addfile(info)
-        path = tmp_path / "r.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("reuters21578.tar.gz", inner.getvalue())
-        trials.refuse("links", lambda: read_or_remove(path, texts._from_archive), ChecksumError)
-        if path.exists():
-            trials.note("wrong acceptance", "the archive stays for the next run")

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from trials.nested import places
+from trials.faults import edited, places
 
 from lib.paths import NOTEBOOKS
 from lib.run.execute import _invalid, planned
@@ -75,12 +75,7 @@ def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
     path.write_text(whole)
     assert check_notebook(path) == [] and _invalid(path) == ""
     for _ in trials.some(700):
-        text = whole
-        for _ in range(draw.choice((1, 1, 2, 3))):
-            at = draw.randrange(len(text) + 1)
-            to = min(len(text), at + draw.randrange(1, 30))
-            bit = draw.choice(BITS)
-            text = text[:at] + draw.choice((bit + text[at:], bit + text[to:], ""))
+        text = edited(draw, whole, BITS)
         path.write_text(text, encoding="utf-8")
         trials.refuse(text[:40], lambda: _look(path), NotebookError, right=_scalars)
 

@@ -6,7 +6,7 @@ import math
 import re
 
 import pytest
-from trials.nested import places
+from trials.faults import damaged, edited, places
 
 from lib.cells import cell_class, cell_names
 from lib.run import params
@@ -64,34 +64,8 @@ def _promised(content):
     )
 
 
-def _edited(draw, text):
-    """Text with one to three faults."""
-    for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        at, to = sorted((draw.randrange(len(text) + 1), draw.randrange(len(text) + 1)))
-        lines = text.splitlines(keepends=True)
-        row = draw.randrange(len(lines)) if lines else 0
-        match draw.randrange(8):
-            case 0 | 1 | 2:
-                text = text[:at] + draw.choice(NASTY) + text[at:]
-            case 3:
-                text = text[:at] + draw.choice(NASTY) + text[at + draw.randrange(6) :]
-            case 4:
-                text = text[:at]
-            case 5:
-                text = text[:at] + text[min(to, at + 20) :]
-            case 6:
-                text = "".join(lines[: row + 1] + lines[row:])
-            case _:
-                lines[row : row + 1] = [
-                    draw.choice((" ", "\t", "  ")) + t for t in lines[row : row + 1]
-                ]
-                text = "".join(lines)
-        text = text or "\n"
-    return text
-
-
 def _read(path, text):
-    path.write_bytes(text if isinstance(text, bytes | bytearray) else text.encode())
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_params(path)
 
 
@@ -99,11 +73,7 @@ def test_edited_yaml_is_refused_in_a_sentence_or_is_what_was_promised(trials, dr
     path = tmp_path / "params.yaml"
     assert _promised(_read(path, TEXT))
     for i in trials.some(1900):
-        text = _edited(draw, TEXT)
-        if i % 5 == 0:
-            text = bytearray(TEXT.encode())
-            for _ in range(draw.choice((1, 1, 2, 5))):
-                text[draw.randrange(len(text))] = draw.randrange(256)
+        text = edited(draw, TEXT, NASTY) if i % 5 else damaged(draw, TEXT.encode())
         trials.refuse(text[:60], lambda: _read(path, text), ParameterError, right=_promised)
 
 

@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from trials.faults import damaged, in_the_way
 
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.outcome import Fit
@@ -63,21 +64,8 @@ def test_damaged_bytes_are_never_believed(trials, draw, tmp_path, capsys):
     _read(trials, "whole", tmp_path, capsys)
     assert path.exists()
     for i in trials.some(2000):
-        content = bytearray(whole)
-        at = draw.randrange(len(content))
-        match i % 5:
-            case 0 | 1:
-                for _ in range(draw.choice((1, 1, 2, 20))):
-                    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-            case 2:
-                del content[at:]
-            case 3:
-                content[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
-            case _:
-                more = (draw.randbytes(8), bytes(64), whole[:at], b"PK\x03\x04")
-                content[at:at] = draw.choice(more)
-        path.write_bytes(content)
-        _read(trials, f"{i % 5} at {at}", tmp_path, capsys)
+        path.write_bytes(damaged(draw, whole))
+        _read(trials, f"damaged {i}", tmp_path, capsys)
 
 
 def _npy(value):
@@ -142,10 +130,6 @@ def test_a_shard_of_another_job_is_never_believed(trials, draw, tmp_path, capsys
         _read(trials, f"{other} for {IDENTITY}", tmp_path, capsys, lost=True)
 
 
-def _in_the_way(draw, path, precious):
-    draw.choice((path.mkdir, lambda: path.symlink_to(precious), lambda: path.symlink_to(path)))()
-
-
 def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_path, capsys):
     precious = tmp_path / "precious"
     precious.write_text("kept")
@@ -154,15 +138,15 @@ def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_
         path, state = shard_path(cache, IDENTITY), cache / "a.state"
         cache.mkdir()
         for place in (path, state):
-            _in_the_way(draw, place, precious)
+            in_the_way(draw, place, precious)
             if draw.random() < 0.5:
-                _in_the_way(draw, place.with_suffix(".damaged"), precious)
+                in_the_way(draw, place.with_suffix(".damaged"), precious)
         _read(trials, f"{i}", cache, capsys, lost=True)
         write_shard(cache, IDENTITY, ARRAYS)
         trials.accept(f"{i} anew", lambda: read_shard(cache, IDENTITY), _same)
         _taken_up(trials, f"{i} state", state, _training(2), capsys)
         if draw.random() < 0.5:
-            _in_the_way(draw, state, precious)
+            in_the_way(draw, state, precious)
             trials.accept(
                 f"{i} done", lambda: Resume(state).forget(), lambda _: not os.path.lexists(state)
             )
@@ -228,19 +212,8 @@ def test_a_damaged_state_is_never_taken_up(trials, draw, tmp_path, capsys):
     Resume(path).save(*saved)
     whole, stored, fresh = path.read_bytes(), _all(*saved), _training(2)
     for i in trials.some(400):
-        content = bytearray(whole)
-        at = draw.randrange(len(content))
-        match i % 4:
-            case 0:
-                content[at] ^= 1 << draw.randrange(8)
-            case 1:
-                del content[at:]
-            case 2:
-                content[at:at] = draw.randbytes(draw.randrange(1, 9))
-            case _:
-                content[:] = content[:32] + draw.randbytes(draw.randrange(100))
-        path.write_bytes(content)
-        _taken_up(trials, f"{i % 4} at {at}", path, fresh, capsys)
+        path.write_bytes(damaged(draw, whole))
+        _taken_up(trials, f"damaged {i}", path, fresh, capsys)
     other = path.with_name("b.state")
     other.write_bytes(whole)
     _taken_up(trials, "another's", other, fresh, capsys)

@@ -30,10 +30,7 @@ def members(
     largest
         Bytes that a member may have once unpacked.
 
-    Raises
-    ------
-    FormatError
-        A member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
+    Raises `FormatError` where a member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
     """
     name, pattern = name or archive.name, re.compile(wanted)
     try:
@@ -60,15 +57,15 @@ def members(
         raise
     # Whatever a damaged archive makes the standard library raise: none of it is content.
     except Exception as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
         raise FormatError(
             f"{name}: expected a zip or tar archive, found something else ({reason})"
         ) from None
 
 
 def member(archive: Path, name: str, largest: int = LARGEST) -> bytes:
-    """Return one file of an archive; raises `FormatError` as `members` does, and where there is no such file."""
-    for _, content in members(archive, re.escape(name), largest):
+    """Return the file of this name, in any folder of an archive; raises `FormatError` as `members` does, and without such a file."""
+    for _, content in members(archive, rf"(?:.*/)?{re.escape(name)}", largest):
         return content
     raise FormatError(f"{archive.name}: there is no {name} in it")
 

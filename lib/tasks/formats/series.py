@@ -1,17 +1,19 @@
-r"""Multivariate time series as text: the ``.ts`` and ``.arff`` files of the UEA and TSER archives.
+"""Multivariate time series as text: the ``.ts`` files of the UEA and TSER archives.
 
-A ``.ts`` file has identifiers (``@dimensions 6``, in any case), then ``@data`` and one case a line: its dimensions
-separated by ``:``, the values of each by ``,``, the class or the real target last. An ``.arff`` file has a relational
-attribute: one quoted field a case, dimensions separated by a literal ``\n``, then ``,`` and the class.
+They have identifiers (``@dimensions 6``, in any case), then ``@data`` and one case a line: its dimensions separated by ``:``,
+the values of each by ``,``, the class or the real target last.
 """
 
-import re
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from lib.run.params import shown
 from lib.tasks.formats import FormatError
+from lib.tasks.formats.archives import member
 
 
 @dataclass(frozen=True)
@@ -29,14 +31,9 @@ class Series:
 def read_ts(lines: Iterable[str], name: str) -> Series:
     """Read a ``.ts`` file by its lines; `name` stands at the head of every error.
 
-    Raises
-    ------
-    FormatError
-        A case lacks a dimension, series differ in length, a label is not in the header, a value is no finite number,
-        or the header says none of what is needed; with the line's number.
+    Raises `FormatError`, with the line's number, where a case lacks a dimension, series differ in length, a label is not in the
+    header, a value is no finite number, or the header says none of what is needed.
 
-    Examples
-    --------
     >>> series = read_ts(["@classLabel true a b", "@data", "1,2:3,4:b"], "toy.ts")
     >>> series.inputs.tolist(), series.targets.tolist()
     ([[[1.0, 3.0], [2.0, 4.0]]], [1])
@@ -47,7 +44,7 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
     for number, line in numbered:
         if line[0] != "@":
             raise FormatError(
-                f"{name}, line {number}: expected an identifier or @data, got {_short(line)}"
+                f"{name}, line {number}: expected an identifier or @data, got {shown(line)}"
             )
         identifier, *values = line.lower().split()
         if identifier == "@data":
@@ -85,7 +82,7 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
                 )
         if labels and target.strip() not in labels:
             raise FormatError(
-                f"{where}: unknown label {_short(target)}; the header names {', '.join(labels)}"
+                f"{where}: unknown label {shown(target)}; the header names {', '.join(labels)}"
             )
         known = labels.index(target.strip()) if labels else _numbers(target, f"{where}, target")[0]
         inputs.append(np.stack(case, axis=1))
@@ -96,34 +93,19 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
     return Series(np.stack(inputs), np.array(targets, kind), labels)
 
 
-def arff_as_ts(lines: Iterable[str]) -> Iterator[str]:
-    r"""Give the lines of an ``.arff`` file with one relational attribute and a class as those of a ``.ts`` file, one for one.
-
-    >>> lines = ["@attribute s relational", "@attribute target {a,b}", "@data", r"'1,2\n3,4',b"]
-    >>> list(arff_as_ts(lines))
-    ['#', '@classLabel true a b', '@data', '1,2:3,4:b']
-    """
-    lines = map(str.strip, lines)
-    for line in lines:
-        if line.lower() == "@data":
-            yield line
-            break
-        classes = re.fullmatch(r"@attribute\s+\S+\s+\{(.*)\}", line, re.IGNORECASE)
-        yield f"@classLabel true {classes[1].replace(',', ' ')}" if classes else "#"
-    for line in lines:
-        if line.startswith(("'", '"')):
-            body, _, target = line[1:].rpartition(line[0])
-            yield ":".join([*body.split("\\n"), target.removeprefix(",")])
-        else:
-            yield line.replace("%", "#", 1)
-
-
-def joined(train: Series, test: Series, name: str) -> Series:
-    """Return the cases of two files of the archive `name` as one, those of the training file first."""
+def read_problem(archive: Path, problem: str) -> Series:
+    """Return the cases of a problem in an archive of ``.ts`` files, the training file's first; raises `FormatError`."""
+    parts = []
+    for file in (f"{problem}_TRAIN.ts", f"{problem}_TEST.ts"):
+        content = member(archive, file, largest=2**30)
+        parts.append(read_ts(io.StringIO(content.decode("latin-1")), file))
+    train, test = parts
     if train.labels != test.labels or train.inputs.shape[1:] != test.inputs.shape[1:]:
-        raise FormatError(f"{name}: training and test file differ in length, dimensions or classes")
-    inputs, targets = np.concatenate([train.inputs, test.inputs]), [train.targets, test.targets]
-    return Series(inputs, np.concatenate(targets), train.labels)
+        raise FormatError(
+            f"{archive.name}: training and test file differ in length, dimensions or classes"
+        )
+    inputs, targets = ([getattr(part, name) for part in parts] for name in ("inputs", "targets"))
+    return Series(np.concatenate(inputs), np.concatenate(targets), train.labels)
 
 
 def ts_lines(series: Series, name: str, comment: str = "") -> Iterator[str]:
@@ -144,7 +126,7 @@ def _numbers(text: str, where: str) -> np.ndarray:
     try:
         values = np.array(list(map(float, text.split(","))), np.float32)
     except ValueError as error:
-        raise FormatError(f"{where}: expected numbers ({_short(str(error))})") from None
+        raise FormatError(f"{where}: expected numbers ({shown(str(error))})") from None
     if not np.isfinite(values).all():
         raise FormatError(
             f"{where}: expected finite numbers, got {values[~np.isfinite(values)][0]}"
@@ -158,9 +140,5 @@ def _count(header: dict[str, list[str]], key: str, name: str) -> int | None:
         return None
     text = " ".join(header[key])
     if not text.isdecimal() or int(text) < 1:
-        raise FormatError(f"{name}: expected a positive number after @{key}, got {_short(text)}")
+        raise FormatError(f"{name}: expected a positive number after @{key}, got {shown(text)}")
     return int(text)
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:60]}...")

@@ -24,8 +24,8 @@ FULL = 2**15
 def read_wav(content: bytes, name: str, rate: int = RATE) -> np.ndarray:
     """Return the samples of a wav file, (n,) int16; one that is cut, or has another rate or form, is a `FormatError`.
 
-    >>> read_wav(wav_bytes(np.array([0, -5, 7], np.int16)), "a.wav").tolist()
-    [0, -5, 7]
+    >>> read_wav(wav_bytes(np.array([0, -1, 32767, -32768], np.int16)), "a.wav").tolist()
+    [0, -1, 32767, -32768]
     """
     try:
         with wave.open(io.BytesIO(content)) as file:
@@ -68,11 +68,8 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
     -----
     Magnitudes (power 1) of a centred transform of 1,024 samples every 128, Hann window, zeros beyond the clip; 80
     triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz; decibels relative to the clip's maximum, at least
-    -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip.
-
-    References
-    ----------
-    tk-rusch/LEM, src/Google12/google12_data_loader.py.
+    -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip. From tk-rusch/LEM,
+    src/Google12/google12_data_loader.py.
     """
     frames = sliding_window_view(np.pad(samples / FULL, FFT // 2), FFT)[::HOP]
     magnitude = np.abs(np.fft.rfft(frames * get_window("hann", FFT), axis=1))
@@ -121,22 +118,13 @@ _TINY = np.finfo(float).eps, 1e-10
 
 
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
-    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32, not yet standardised.
-
-    Raises
-    ------
-    FormatError
-        The clip is longer than a second.
+    """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32; one longer than a second is a `FormatError`.
 
     Notes
     -----
     A shorter clip is filled with zeros in front. Emphasis x_n - .97 x_{n-1}; windows of 25 ms (Hamming) every 10 ms, the
     last filled with zeros; power spectrum of 512 points over 512; 32 triangles on HTK's mel scale from 0 to 8,000 Hz with
-    their edges at whole points of the spectrum; logarithm.
-
-    References
-    ----------
-    microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.
+    their edges at whole points of the spectrum; logarithm. From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.
     """
     if len(samples) > CLIP:
         raise FormatError(
@@ -158,13 +146,3 @@ def _htk_triangles() -> np.ndarray:
     mel = np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), ENERGIES + 2)
     edges = np.floor((_ENERGY_FFT + 1) * 700 * (10 ** (mel / 2595) - 1) / RATE)
     return _triangles(np.arange(_ENERGY_FFT // 2 + 1), edges)
-
-
-def standardise(train: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
-    """Return all parts with the mean and deviation that each number of the training part has, (n, T, p) each.
-
-    Numbers that never change in the training part are only centred.
-    """
-    mean, deviation = train.mean(axis=0), train.std(axis=0)
-    deviation[deviation < 1e-6] = 1
-    return [(part - mean) / deviation for part in (train, *others)]

@@ -65,37 +65,33 @@ def fetch(origin: str, name: str) -> Path:
     """
     row, record = ORIGINS[origin], DATA / "raw" / origin / f"{name}.sha256"
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
-    sha256 = published = stated.get(name)
+    sha256 = stated.get(name, "")
     if sha256 == FIRST_SEEN:
         _check_place(record)
-        sha256, published = record.read_text().strip() if record.exists() else "", ""
+        sha256 = record.read_text().strip() if record.exists() else ""
     if mirror() is None:
-        file = from_publisher(row["address"] + name, published, origin)
+        file = from_publisher(row["address"] + name, sha256, origin)
     elif in_mirror(origin, name):
         file = mirror() / origin / name
+        if sha256:
+            _compare(pooch.file_hash(file), sha256, f"{origin}/{name}")
     else:
         raise FileNotFoundError(
             f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
         )
-    if sha256:
-        _compare(_sha256(file), sha256, f"{origin}/{name}")
-    elif stated.get(name):
-        write_whole(record, lambda partial: partial.write_text(f"{_sha256(file)}\n"))
+    if stated.get(name) == FIRST_SEEN and not sha256:
+        write_whole(record, lambda partial: partial.write_text(f"{pooch.file_hash(file)}\n"))
     return file
 
 
-def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
+def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
     What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
     through a link. `sha256` is empty where the publisher states none and the caller checks the content.
 
-    Raises
-    ------
-    ChecksumError
-        What came is not what was expected; it has been removed again.
-    DownloadError
-        The publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
+    Raises `ChecksumError` where what came is not what was expected, which has been removed again, and `DownloadError` where the
+    publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     part = target / f".{name}.part"
@@ -107,7 +103,7 @@ def from_publisher(url: str, sha256: str | None, folder: str) -> Path:
         try:
             _download(address, part)
             if sha256:  # here and not by pooch, so that the sentence is the mirror's
-                _compare(_sha256(part), sha256, name)
+                _compare(pooch.file_hash(part), sha256, name)
         except ChecksumError:
             part.unlink()
             raise
@@ -209,11 +205,6 @@ def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") 
         if name not in contents:
             raise ValueError(f"there is no {name} in it")
         _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _compare(found: str, sha256: str, name: str) -> None:

@@ -9,14 +9,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from lib.tasks.formats.archives import members
 from lib.tasks.sources._fetch import arrays, check_contents
-from lib.tasks.sources._table import reader
-
-
-def _split(inputs: np.ndarray, targets: np.ndarray, train: np.ndarray) -> dict:
-    """Return both parts, each sensor standardised over the training part."""
-    inputs = (inputs - inputs[train].mean((0, 1))) / inputs[train].std((0, 1))
-    return {"train": (inputs[train], targets[train]), "test": (inputs[~train], targets[~train])}
-
+from lib.tasks.sources._table import parted, reader, standardised
 
 # ------------------------------------------------------------------------------- HAR-2
 
@@ -39,7 +32,8 @@ def har2() -> dict:
     *FastGRNN*, 2018. Any commercial use is prohibited; nothing of it is committed.
     """
     inputs, targets, user = windows(arrays("hapt", _recordings))
-    return _split(inputs, targets, ~np.isin(user, TEST_USERS))
+    test = np.isin(user, TEST_USERS)
+    return standardised(parted(inputs, targets, train=~test, test=test), (0, 1))
 
 
 def windows(raw: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -114,8 +108,8 @@ def dsa19() -> dict:
         planes = np.ascontiguousarray(np.moveaxis(raw["float32_byte_planes"], 0, -1))
         raw["inputs"] = planes.view("<f4")[..., 0].transpose(0, 2, 1)
         about = {"substitute": "every fourth segment of the data set"}
-    targets = raw["activity"].astype(int) - 1
-    return _split(raw["inputs"], targets, raw["subject"] <= TRAIN_USERS) | about
+    targets, test = raw["activity"].astype(int) - 1, raw["subject"] > TRAIN_USERS
+    return standardised(parted(raw["inputs"], targets, train=~test, test=test), (0, 1)) | about
 
 
 def _segments(path: Path) -> dict[str, np.ndarray]:

@@ -8,18 +8,16 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from lib.tasks.formats.archives import members
+from lib.tasks.prepared import Arrays
 from lib.tasks.sources._fetch import fetch, mirror, read_arrays, unpacked
-from lib.tasks.sources._table import reader
-
-Part = tuple[np.ndarray, np.ndarray]
-"""Inputs and targets."""
+from lib.tasks.sources._table import parted, reader
 
 
 @reader
 def idx_images(origin: str) -> dict:
     """Return the official split, (n, T, 1) pixels."""
 
-    def part(name: str) -> Part:
+    def part(name: str) -> Arrays:
         images = read_idx(fetch(origin, f"{name}-images-idx3-ubyte.gz"))
         labels = read_idx(fetch(origin, f"{name}-labels-idx1-ubyte.gz"))
         return images.reshape(len(images), -1, 1), labels
@@ -75,10 +73,7 @@ def cifar10_exact() -> dict:
     train, test = np.concatenate([np.arange(FIRST_OF_ONE), *heads]), slice(FIRST_OF_OTHERS)
     if mirror() is None:
         parts = _from_binary()
-        return {
-            part: tuple(array[chosen] for array in parts[part])
-            for part, chosen in (("train", train), ("test", test))
-        }
+        return parted(*parts["train"], train=train) | parted(*parts["test"], test=test)
     first, others = (
         read_arrays(fetch("cifar10", f"cifar10_{name}_exact.npz"))
         for name in ("train_first4000", "heads")
@@ -90,13 +85,13 @@ def cifar10_exact() -> dict:
     }
 
 
-def _from_binary() -> dict[str, Part]:
+def _from_binary() -> dict[str, Arrays]:
     """Read the publisher's archive: records of a label and three colour planes."""
     wanted = rf"cifar-10-batches-bin/({'|'.join((*BATCHES, TEST))})\.bin"
     archive = fetch("cifar10", "cifar-10-binary.tar.gz")
     files = {Path(name).stem: content for name, content in members(archive, wanted)}
 
-    def part(*names: str) -> Part:
+    def part(*names: str) -> Arrays:
         content = b"".join(files[name] for name in names)
         records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * PIXELS)
         return records[:, 1:].reshape(-1, 3, PIXELS).transpose(0, 2, 1), records[:, 0]
@@ -104,7 +99,7 @@ def _from_binary() -> dict[str, Part]:
     return {"train": part(*BATCHES), "test": part(TEST)}
 
 
-def _from_jpeg(path: Path) -> Part:
+def _from_jpeg(path: Path) -> Arrays:
     file = read_arrays(path)
     streams = np.split(file["jpeg"], file["offsets"][1:-1])
     images = [np.asarray(Image.open(io.BytesIO(stream)).convert("RGB")) for stream in streams]
@@ -126,8 +121,5 @@ def digits() -> dict:
     images, labels = load_digits(return_X_y=True)
     images = images.astype(np.uint8)[:, :, None]
     test = np.arange(len(labels)) % 4 == 3
-    return {
-        "train": (images[~test], labels[~test]),
-        "test": (images[test], labels[test]),
-        "noise_inputs": round(NOISE_INPUTS * images.shape[1] / MNIST_LENGTH),
-    }
+    noise = {"noise_inputs": round(NOISE_INPUTS * images.shape[1] / MNIST_LENGTH)}
+    return parted(images, labels, train=~test, test=test) | noise

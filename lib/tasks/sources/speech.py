@@ -12,9 +12,10 @@ import numpy as np
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.formats.sound import log_energies, log_mel, read_wav, standardise
+from lib.tasks.formats.sound import log_energies, log_mel, read_wav
+from lib.tasks.prepared import Arrays
 from lib.tasks.sources._fetch import fetch, in_mirror, mirror
-from lib.tasks.sources._table import reader
+from lib.tasks.sources._table import reader, standardised
 from lib.tasks.standins.tone_words import write_archive
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
@@ -39,9 +40,6 @@ SEED, CLIPS, SPEAKERS = 12, 200, 50
 STAND_IN = "tone words, made up: gliding tones of many speakers (stand-in for Speech Commands)"
 LISTS = {"validation_list.txt": "validation", "testing_list.txt": "test"}
 
-Features = Callable[[np.ndarray, str], np.ndarray]
-"""(T, p) of a clip's samples and its name."""
-
 
 @reader
 def keywords(archive: str, classes: str) -> dict:
@@ -63,18 +61,11 @@ def tone_words(classes: str, clips: int, speakers: int) -> dict:
 def _parts(archive: Path, classes: str) -> dict:
     if classes == "lem":
         return read_clips(archive, CLASSES[classes], lambda samples, name: log_mel(samples))
-    parts = read_clips(archive, CLASSES[classes], log_energies)
-    inputs = standardise(*(inputs for inputs, _ in parts.values()))
-    return {
-        name: (array, targets)
-        for (name, (_, targets)), array in zip(parts.items(), inputs, strict=True)
-    }
+    return standardised(read_clips(archive, CLASSES[classes], log_energies), 0)
 
 
-def read_clips(
-    archive: Path, classes: Mapping[str, int], features: Features
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return features and classes of the parts ``train``, ``validation`` and ``test``; a wrong clip, list or part is a `FormatError`."""
+def read_clips(archive: Path, classes: Mapping[str, int], features: Callable) -> dict[str, Arrays]:
+    """Return each part's features, (T, p) of a clip's samples and name, and classes; a wrong clip, list or part is a `FormatError`."""
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
     for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):

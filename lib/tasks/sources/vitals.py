@@ -11,16 +11,16 @@ random.
 
 import io
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from lib.tasks.formats.archives import member, members
-from lib.tasks.formats.series import joined, read_ts
+from lib.tasks.formats.archives import members
+from lib.tasks.formats.series import read_problem
 from lib.tasks.permutations import torch_permutation
 from lib.tasks.sources._fetch import arrays, check_contents, fetch, in_mirror
-from lib.tasks.sources._table import reader
+from lib.tasks.sources._table import parted, reader
 from lib.tasks.standins.beats import beats
 
 WINDOWED = "Monash_UEA_UCR_Regression_Archive.zip"
@@ -29,8 +29,6 @@ RATE, SECONDS, HOP, WINDOWS = 125, 32, 3, 150
 SEED = 123_456
 """The generator's seed in LEM's program, which splits at random."""
 SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the texts use"
-
-Indices = tuple[np.ndarray, ...]
 
 
 @reader
@@ -41,33 +39,19 @@ def vital_sign(sign: str, by_patient: bool) -> dict:
     most of its samples with training windows.
     """
     if not by_patient and in_mirror("bidmc", WINDOWED):  # it does not say whose a window is
-        inputs, targets = from_windows(fetch("bidmc", WINDOWED), PROBLEMS[sign])
-        return _parts(inputs, targets, split_at_random(len(inputs)))
+        found = read_problem(fetch("bidmc", WINDOWED), PROBLEMS[sign])
+        indices = split_at_random(len(found.inputs))
+        return parted(found.inputs, found.targets[:, None], **indices)
     inputs, targets, patient = windows(arrays("bidmc", _from_archive), sign)
     indices = split_by(patient) if by_patient else split_at_random(len(inputs))
-    return _parts(inputs, targets, indices) | {"substitute": SUBSTITUTE}
+    return parted(inputs, targets, **indices) | {"substitute": SUBSTITUTE}
 
 
 @reader
 def beats_by_patient(patients: int, windows: int, every: int, seed: int) -> dict:
     """Return made-up windows and the heart rate a minute; no patient in two parts."""
     inputs, targets, patient = beats(patients, windows, np.random.default_rng(seed), every)
-    return _parts(inputs, targets[:, :1], split_by(patient))
-
-
-def _parts(inputs: np.ndarray, targets: np.ndarray, indices: Sequence[np.ndarray]) -> dict:
-    names = ("train", "validation", "test")
-    return {n: (inputs[which], targets[which]) for n, which in zip(names, indices, strict=True)}
-
-
-def from_windows(archive: Path, problem: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the windows of a problem in the regression archive, (n, 4000, 2), and their values (n, 1); training file first."""
-    parts = []
-    for file in (f"{problem}_TRAIN.ts", f"{problem}_TEST.ts"):
-        content = member(archive, f"{problem}/{file}", largest=2**30)
-        parts.append(read_ts(io.StringIO(content.decode("latin-1")), file))
-    both = joined(*parts, archive.name)
-    return both.inputs, both.targets[:, None]
+    return parted(inputs, targets[:, :1], **split_by(patient))
 
 
 def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,45 +66,38 @@ def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarr
     return inputs, values[patient, window][:, None].astype(np.float32), patient
 
 
-def split_at_random(size: int) -> Indices:
-    """Return indices for training, validation and testing as LEM's program draws them: 70, 15 and 15 per cent.
+def split_at_random(size: int) -> dict[str, np.ndarray]:
+    """Return the indices of each part as LEM's program draws them: 70, 15 and 15 per cent.
 
-    >>> [len(part) for part in split_at_random(7949)]
+    >>> [len(part) for part in split_at_random(7949).values()]
     [5565, 1192, 1192]
     """
     order = torch_permutation(size, SEED)
     few = round(0.15 * size)
     train, rest = order[: size - 2 * few], order[size - 2 * few :]
     rest = rest[torch_permutation(len(rest), SEED)]
-    return train, rest[few:], rest[:few]
+    return {"train": train, "validation": rest[few:], "test": rest[:few]}
 
 
-def split_by(patient: np.ndarray) -> Indices:
-    """Return indices for training, validation and testing that share no patient: 70, 15 and 15 per cent of the patients."""
+def split_by(patient: np.ndarray) -> dict[str, np.ndarray]:
+    """Return masks of parts that share no patient: 70, 15 and 15 per cent of the patients."""
     patients = np.unique(patient)
-    parts = (patients[part] for part in split_at_random(len(patients)))
-    return tuple(np.flatnonzero(np.isin(patient, part)) for part in parts)
+    parts = split_at_random(len(patients))
+    return {name: np.isin(patient, patients[part]) for name, part in parts.items()}
 
 
 def _from_archive(path: Path) -> dict[str, np.ndarray]:
     """Read the recordings from PhysioNet's zip; what is not printed for a second is nan."""
-    wanted = r".*/bidmc_(\d\d)_(Signals|Numerics)\.csv"
-    columns = {
-        "Signals": {"PLETH": "pleth", "II": "ecg_ii"},
-        "Numerics": {"HR": "hr", "RESP": "resp_rate"},
-    }
-    read: dict[str, dict[str, np.ndarray]] = {}
-    for name, content in members(path, wanted):
-        patient, kind = re.fullmatch(wanted, name).groups()
-        lines = content.decode("ascii").splitlines()
-        head = [column.strip() for column in lines[0].split(",")]
-        table = np.genfromtxt(lines[1:], delimiter=",").astype(np.float32)
-        for column, channel in columns[kind].items():
-            read.setdefault(channel, {})[patient] = table[:, head.index(column)]
-    raw = {
-        channel: np.stack([found[patient] for patient in sorted(found)])
-        for channel, found in read.items()
-    }
+    wanted = r".*/bidmc_\d\d_(Signals|Numerics)\.csv"
+    columns = {"PLETH": "pleth", "II": "ecg_ii", "HR": "hr", "RESP": "resp_rate"}
+    of_file = {"Signals": ["PLETH", "II"], "Numerics": ["HR", "RESP"]}
+    raw = {channel: [] for channel in columns.values()}
+    for name, content in sorted(members(path, wanted)):
+        table = pd.read_csv(io.BytesIO(content), skipinitialspace=True)
+        table = table.apply(pd.to_numeric, errors="coerce")
+        for column in of_file[re.fullmatch(wanted, name)[1]]:
+            raw[columns[column]].append(table[column].to_numpy(np.float32))
+    raw = {channel: np.stack(recordings) for channel, recordings in raw.items()}
     contents = {channel: values.tobytes() for channel, values in raw.items()}
     check_contents("bidmc", contents, path.name)
     return raw

@@ -6,13 +6,14 @@ information of the training reviews, reduced by a singular value decomposition.
 """
 
 import io
+from collections.abc import Iterable
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
+from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member
-from lib.tasks.formats.vectors import read_vectors
 from lib.tasks.prepared import FIRST_WORD, START
 from lib.tasks.sources._fetch import fetch, mirror, unpacked
 from lib.tasks.sources._table import reader
@@ -32,7 +33,11 @@ def reviews_with_vectors() -> dict:
     known = vocabulary(texts, WORDS + FIRST_WORD)
     size = FIRST_WORD + len(known)
     tokens = encode(texts, [text for _, text in test], vocabulary_size=WORDS + FIRST_WORD)
-    glove, has_one = glove_vectors(known)
+    if mirror() is None:
+        text = member(fetch("glove", "glove.6B.zip"), MEMBER, largest=2**30)
+    else:
+        text = unpacked(fetch("glove", "glove.6B.100d.top.txt.gz"))
+    glove, has_one = glove_vectors(io.StringIO(text.decode("utf-8")), known)
     in_glove = np.isin(tokens[0], FIRST_WORD + np.flatnonzero(has_one))
     covered = in_glove.sum() / (tokens[0] >= START).sum()
     substitute = (
@@ -45,23 +50,30 @@ def reviews_with_vectors() -> dict:
     return labelled(tokens, (labels(train), labels(test)), size) | about
 
 
-def glove_vectors(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the embedding (3 + n, 100) and whether each of the words has a vector of GloVe's, (n,) bool.
+def glove_vectors(
+    lines: Iterable[str], words: list[str], size: int = SIZE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding (3 + n, size) of the words and whether each has a vector of GloVe's, (n,) bool.
 
-    Words without one get N(0, 1), filling, start and unknown words zeros.
+    GloVe's file has a word and its numbers a line; a line with more or fewer numbers, or something else, is a `FormatError`. Words
+    without a vector get N(0, 1), filling, start and unknown words zeros.
     """
-    if mirror() is None:
-        text = member(fetch("glove", "glove.6B.zip"), MEMBER, largest=2**30)
-    else:
-        text = unpacked(fetch("glove", "glove.6B.100d.top.txt.gz"))
-    vectors = read_vectors(io.StringIO(text.decode("utf-8")), SIZE, MEMBER, set(words))
-    shape = FIRST_WORD + len(words), SIZE
+    places = {word: place for place, word in enumerate(words, FIRST_WORD)}
+    shape = FIRST_WORD + len(words), size
     embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
-    embedding[:FIRST_WORD] = 0
-    for place, word in enumerate(words, FIRST_WORD):
-        if word in vectors:
-            embedding[place] = vectors[word]
-    return embedding, np.array([word in vectors for word in words])
+    embedding[:FIRST_WORD], has_one = 0, np.zeros(shape[0], bool)
+    for number, line in enumerate(lines, 1):
+        word, *values = line.rstrip("\n").split(" ")
+        if place := places.get(word):
+            try:
+                embedding[place] = np.array(list(map(float, values))).reshape(size)
+            except ValueError:
+                raise FormatError(
+                    f"{MEMBER}, line {number}: expected {size} numbers after {word!r}, got {len(values)} words; "
+                    "the file is cut or has vectors of another size"
+                ) from None
+            has_one[place] = True
+    return embedding, has_one[FIRST_WORD:]
 
 
 def ppmi_vectors(tokens: np.ndarray, ids: int, scale: float, size: int = SIZE) -> np.ndarray:

@@ -1,24 +1,20 @@
-"""EigenWorms and its stand-in: one way from a ``.ts`` or ``.arff`` file to the parts that the texts' programs use.
+"""EigenWorms and its stand-in: one way from a ``.ts`` file to the parts that the texts' programs use.
 
 A. Brown et al. 2013, in the UEA archive (A. Bagnall et al. 2018): the movement of 259 worms in six coordinates, 17,984 steps,
 five kinds of worm. The publisher states no checksum: the first archive seen counts from then on. Where a mirror is set and does
 not hold it, switching series take its place, and say so.
 """
 
-import io
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from lib.tasks.formats import FormatError
-from lib.tasks.formats.archives import members
-from lib.tasks.formats.series import Series, arff_as_ts, joined, read_ts, ts_lines
+from lib.tasks.formats.series import Series, read_problem, read_ts, ts_lines
 from lib.tasks.sources._fetch import fetch, in_mirror, mirror, read_or_remove
-from lib.tasks.sources._table import reader
+from lib.tasks.sources._table import parted, reader
 from lib.tasks.standins.switching import switching_series
 
-FILES = ("EigenWorms_TRAIN", "EigenWorms_TEST")
 STATE = 1234
 """The programs' ``random_state``."""
 CASES, LENGTH = 259, 17_984
@@ -30,7 +26,8 @@ def worms() -> dict:
     """Return the series, (17984, 6), or their stand-in."""
     if mirror() is not None and not in_mirror("eigenworms", "EigenWorms.zip"):
         return switching(CASES, LENGTH)
-    return _parts(read_or_remove(fetch("eigenworms", "EigenWorms.zip"), from_archive))
+    read = partial(read_problem, problem="EigenWorms")
+    return _parts(read_or_remove(fetch("eigenworms", "EigenWorms.zip"), read))
 
 
 @reader
@@ -41,22 +38,9 @@ def switching(size: int, time_steps: int, faster: float = 1.0) -> dict:
     return _parts(again) | {"source": "made up", "substitute": STAND_IN}
 
 
-def from_archive(path: Path) -> Series:
-    """Return all cases of the archive's zip, the training file's first; raises `FormatError`."""
-    for suffix, lines_of in ((".ts", iter), (".arff", arff_as_ts)):
-        found = {}
-        for name, content in members(path, rf"(.*/)?({'|'.join(FILES)})\{suffix}"):
-            lines = lines_of(io.StringIO(content.decode("latin-1")))
-            found[Path(name).stem] = read_ts(lines, Path(name).name)
-        if set(found) == set(FILES):
-            return joined(*(found[file] for file in FILES), path.name)
-    raise FormatError(f"{path.name}: expected both {' and '.join(FILES)}, as .ts or as .arff")
-
-
 def _parts(series: Series) -> dict:
     """Return the parts of 70, 15 and 15 per cent that the programs draw, not stratified, 181, 39 and 39 of 259."""
     order = np.arange(len(series.targets))
     train, rest = train_test_split(order, test_size=0.3, random_state=STATE)
     validation, test = train_test_split(rest, test_size=0.5, random_state=STATE)
-    parts = {"train": train, "validation": validation, "test": test}
-    return {name: (series.inputs[part], series.targets[part]) for name, part in parts.items()}
+    return parted(series.inputs, series.targets, train=train, validation=validation, test=test)
