@@ -8,7 +8,7 @@ from drawn import drawn
 
 from lib.analysis import networks
 from lib.analysis.opened import close_results, open_results
-from lib.results.learned import networks_learned, stands_in
+from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from lib.results.schema import DIVERGED, ResultsError
 
 TASK = '{"task": "made up"}'
@@ -92,6 +92,13 @@ def test_the_first_record_below_a_threshold_counts(ds):
 def test_the_scale_is_said(ds):
     said = networks.scale_sentence(ds)
     assert said == "profile real, 6 trainings, drawn sequences, 30 steps; a stand-in"
+
+
+@pytest.mark.parametrize("tried", [1, 50])
+def test_hardly_one_of_the_trainings_that_guess_is_above_chance(tried):
+    best = np.random.default_rng(0).binomial(1000, 0.11, (20_000, tried)).max(axis=1) / 1000
+    assert 0.02 < above_chance(best, 0.11, 1000, tried).mean() <= SURE
+    assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SURE
 
 
 @pytest.mark.parametrize(
