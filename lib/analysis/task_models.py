@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.accuracy import at_best, entered
+from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
 from lib.analysis.design import (
     COVARIATES,
@@ -98,28 +98,13 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
     return wanted if wanted in architectures else architectures[0]
 
 
-def fit_first_order(
-    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean", crossed: bool = False
-) -> TaskFits:
-    """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`, `crossed`)."""
-    return fit_tasks(at_best(frame, rule, crossed=crossed), FIRST, reference)
-
-
-def fit_second_order(
-    frame: pd.DataFrame, *, reference: str = REFERENCE, centre: float = 1.0
-) -> TaskFits:
-    """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.analysis.accuracy.grade`).
-
-    `centre` is the learning rate whose logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of
-    architectures are differences at a learning rate of 1, far outside the design.
-    """
-    return fit_tasks(frame, SECOND, reference, centre=centre)
-
-
 def fit_tasks(
-    frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0
+    frame: pd.DataFrame, model: Model, reference: str = REFERENCE, *, centre: float = 1.0
 ) -> TaskFits:
-    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` that are not left out; the coefficients of other architectures refer to `reference`.
+    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` (`lib.analysis.accuracy.grade`) that are not left out.
+
+    Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
+    parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
 
     Raises
     ------

@@ -2,8 +2,9 @@
 
 import json
 
+import numpy as np
 import xarray as xr
-from scipy.stats import binom
+from scipy.special import bdtrik
 
 from lib.results.names import label
 
@@ -25,8 +26,8 @@ def chance_bound(guess, sequences, tried=1):
     >>> round(float(chance_bound(0.1, 10_000)), 5)
     0.10505
     """
-    hits = xr.apply_ufunc(binom.isf, SURE / tried, sequences, guess)
-    return (hits + 0.5) / sequences  # between two counts, where no rounding of a share matters
+    right = np.ceil(bdtrik(1 - SURE / tried, sequences, guess))  # the binomial quantile
+    return (right + 0.5) / sequences  # between two counts, where no rounding of a share matters
 
 
 def above_chance(accuracy, guess, sequences, tried=1):
