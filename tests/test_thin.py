@@ -17,7 +17,6 @@ ORACLES = {
     "lib.analysis.equality.compare_error_rates": "R",
     "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
     "lib.analysis.task_models.deviations": "R",
-    "lib.analysis.tenet.compare": "the published tables",
     "lib.bench.coadjoint": "a process of its own, called by its address",
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.loss.engine_names": "the engines themselves",
