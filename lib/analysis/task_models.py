@@ -253,35 +253,31 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         raise ValueError(
             f"a deviation from the mean of architectures needs two; there is {known[0]} alone"
         )
-    summary = fits.summary.set_index(list(TASK))
+    contrast = np.eye(len(known)) - 1 / len(known)
     rows = entered(frame)
     rows = rows.assign(counted=rows["sampling_error"] ** 2)
     groups = rows.groupby([*TASK, "architecture"], sort=False)
-    table = groups["task_accuracy"].agg(["mean", "count", "var"])
-    table = table.assign(counted=groups["counted"].mean())
-    table = table.unstack("architecture").reindex(summary.index)
-    mean, count, own, counted = (
-        table[name].reindex(columns=known) for name in ("mean", "count", "var", "counted")
-    )
-    share = 1 / len(known)
+    means = groups["task_accuracy"].agg(["mean", "count", "var"])
+    means = means.assign(counted=groups["counted"].mean())
 
-    def error(inverse: pd.DataFrame) -> pd.DataFrame:
-        # Variances of the means, weighted as they enter: 1 - 1/|A| for its own, -1/|A| for each of the others.
-        weight = inverse.mul(1 - 2 * share).add(
-            inverse.sum(axis=1, skipna=False) * share**2, axis=0
-        )
-        return weight.pow(0.5)
+    def error(variance: pd.Series) -> np.ndarray:
+        return np.sqrt(contrast**2 @ variance.to_numpy())
 
-    columns = {
-        "estimate": mean.sub(mean.mean(axis=1, skipna=False), axis=0),
-        "se": error(1 / count).mul(summary["sigma"], axis=0),
-        # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
-        "robust_se": error(own / (count - 1).where(count > 1)),
-        "weighted_se": error(counted.fillna(0).add(summary["luck"] ** 2, axis=0) / count),
-    }
-    table = pd.DataFrame({name: wide.stack(future_stack=True) for name, wide in columns.items()})
-    table = table.rename_axis([*TASK, "architecture"])
-    table["df"] = summary["df_residual"].reindex(table.index.droplevel("architecture")).to_numpy()
+    parts = []
+    for task in fits.summary.itertuples():
+        about = {name: getattr(task, name) for name in TASK}
+        own = means.reindex([(*about.values(), name) for name in known])
+        several = own["count"].where(own["count"] > 1)
+        numbers = {
+            "estimate": contrast @ own["mean"].to_numpy(),
+            "se": task.sigma * error(1 / own["count"]),
+            # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
+            "robust_se": error(own["var"] / (several - 1)),
+            "weighted_se": error((own["counted"].fillna(0) + task.luck**2) / own["count"]),
+            "df": task.df_residual,
+        }
+        parts.append(pd.DataFrame({**about, "architecture": known, **numbers}))
+    table = pd.concat(parts, ignore_index=True)
     half = stats.t.isf((1 - CONFIDENCE) / 2, table["df"]) * table["se"]
     table = table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
     ratio = np.abs(table["estimate"] / table["se"].where(table["se"] > 0))
@@ -291,5 +287,5 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         ["an architecture has no attempt at the task", "the error cannot be measured"],
         default="",
     )
-    table = table.reset_index().assign(term=DEVIATION, weighted=table["estimate"].to_numpy())
+    table = table.assign(term=DEVIATION, weighted=table["estimate"])
     return table[[*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]]
