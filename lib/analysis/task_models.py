@@ -62,13 +62,8 @@ class Model(NamedTuple):
 
 
 FIRST = Model("(1.8)", ("architecture",))
-SECOND = Model(
-    "(1.11)",
-    (
-        *("architecture", "log_rate", "log_rate_squared", "width", "training_length"),
-        *("architecture:log_rate", "architecture:log_rate_squared"),
-    ),
-)
+_MAIN = ("architecture", "log_rate", "log_rate_squared", "width", "training_length")
+SECOND = Model("(1.11)", (*_MAIN, "architecture:log_rate", "architecture:log_rate_squared"))
 
 
 @dataclass(frozen=True)
