@@ -21,7 +21,6 @@ ORACLES = {
     "lib.probes.coadjoint.loss.engine_names": "the engines themselves",
     "lib.probes.equilibria": "a closed form",
     "lib.report.coverage": "a made-up report",
-    "lib.results.timings.load_timings": "files that are refused",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""
