@@ -94,6 +94,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
 
 
 ONE_RATE = "the attempts have one learning rate (0.001)"
+TWO_RATES = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
 
 
 @pytest.mark.parametrize(
@@ -112,13 +113,7 @@ ONE_RATE = "the attempts have one learning rate (0.001)"
         ),
         (
             "learning_rate < 0.05",
-            {
-                ("log(learning rate)", ""): "",
-                (
-                    "log(learning rate)²",
-                    "",
-                ): "the attempts have 2 levels of learning rate, log(learning rate)² needs 3",
-            },
+            {("log(learning rate)", ""): "", ("log(learning rate)²", ""): TWO_RATES},
         ),
     ],
 )
