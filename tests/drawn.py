@@ -240,7 +240,7 @@ def _solving(ds, special, verb, value, rng) -> xr.Dataset:
     records = {"step": (RECORD, step), "records": (RECORD[:2], np.full(shape[:2], 200))}
     for part in ("test", "validation"):
         records |= {f"{part}_loss": (RECORD, loss), f"{part}_metric": (RECORD, np.sqrt(loss))}
-    return ds.drop_dims("record").assign(records, guess_metric=("run", [1.0] * shape[0]))
+    return ds.drop_dims("record").assign(records | {"guess_metric": ("run", [1.0] * shape[0])})
 
 
 def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
