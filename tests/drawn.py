@@ -20,6 +20,7 @@ KEPT = {  # loss and metric, as they are recorded
     "bits": lambda x: (x * math.log(2), np.zeros_like(x)),
 }
 ABSOLUTE = ("accuracy", "share")
+RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span")
 RECORD = ("run", "replicate", "record")
 
 
@@ -127,9 +128,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         level = dict.fromkeys({*others, "another"} - {"", "any"}, middle)
         level |= dict.fromkeys(one, guess + value if verb == "over_guess" else guess * value)
     else:
-        unit = {"squared error": 0.004, "perplexity": 5.0, "bits": 0.05, "share": 0.01}.get(
-            measure, 1
-        )
+        units = {"squared error": 0.004, "perplexity": 5.0, "bits": 0.05, "share": 0.01}
+        unit = units.get(measure, 1)
         sign = 1 if measure in ABSOLUTE else -1
         ratio = verb in ("ratio", "longer")
         level = _levels(one, others, middle, value if ratio else sign * unit * value, ratio)
@@ -174,9 +174,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         return ds.assign(test_loss=loss * rng.uniform(0.97, 1.03, loss.shape))
     if verb == "trend":
         slope = ds["time_steps"] / ds["time_steps"].max() * (30 if true else 0)
-        noisy = (
-            ds["test_metric"] + slope / 100 + 0.02 * rng.standard_normal(ds["test_metric"].shape)
-        )
+        noisy = ds["test_metric"] + 0.02 * rng.standard_normal(ds["test_metric"].shape)
+        noisy = noisy + slope / 100
         return ds.assign(test_metric=noisy.transpose(*RECORD))
     if verb in ("peak", "span", "decades", "power_law"):
         return _stepping(ds, verb, value, true, rng)
@@ -193,20 +192,12 @@ def _tasks(task: str) -> tuple[list[str], dict[str, int]]:
 
 
 def _quantity(region: Region, verb: str, rng, true: bool) -> float:
-    ratio = verb in (
-        "ratio",
-        "longer",
-        "share_of_guess",
-        "memoryless",
-        "deviation",
-        "steps",
-        "span",
-    )
-    if true and math.isfinite(region.low) and math.isfinite(region.high):
+    ratio, bounded = verb in RATIOS, math.isfinite(region.low) and math.isfinite(region.high)
+    if true and bounded:
         return math.sqrt(region.low * region.high) if ratio else (region.low + region.high) / 2
     border, sign = (region.low, 1) if math.isfinite(region.low) else (region.high, -1)
     if not true:
-        if math.isfinite(region.low) and math.isfinite(region.high) and rng.uniform() < 0.5:
+        if bounded and rng.uniform() < 0.5:
             border, sign = region.high, -1
         sign = -sign
     if verb == "deviation":
@@ -246,12 +237,10 @@ def _solving(ds, special, verb, value, rng) -> xr.Dataset:
     step = np.broadcast_to(np.arange(1, 201) * max(at.max() / 100, 1.0), shape)
     first = at[:, None, None] * np.exp(0.03 * rng.standard_normal((*shape[:2], 1)))
     loss = np.where(step < first, 0.1, 0.002)
-    records = {f"{part}_loss": (RECORD, loss) for part in ("test", "validation")}
-    records |= {f"{part}_metric": (RECORD, np.sqrt(loss)) for part in ("test", "validation")}
-    kept = ds.drop_dims("record").assign(records | {"step": (RECORD, step)})
-    return kept.assign(
-        records=(RECORD[:2], np.full(shape[:2], 200)), guess_metric=("run", [1.0] * shape[0])
-    )
+    records = {"step": (RECORD, step), "records": (RECORD[:2], np.full(shape[:2], 200))}
+    for part in ("test", "validation"):
+        records |= {f"{part}_loss": (RECORD, loss), f"{part}_metric": (RECORD, np.sqrt(loss))}
+    return ds.drop_dims("record").assign(records | {"guess_metric": ("run", [1.0] * shape[0])})
 
 
 def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:

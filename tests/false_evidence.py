@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from synthetic_results import empty
 
-from lib.analysis import claims_factorial, claims_gaps, claims_padding, claims_tasks, claims_tenet
+from lib.analysis import claims_factorial, claims_gaps, claims_tasks, claims_tenet
 from lib.analysis.claims_factorial import FRAGILE, ROBUST
 from lib.analysis.claims_tenet import Evidence
 from lib.analysis.padding import SWEEP
@@ -202,7 +202,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
             **dict.fromkeys(("width", "sequences", "test_sequences"), once),
         },
         {"stage": ["trained"], "padding": ("run", [0, 3] * networks)}
-        | {"dataset": ("run", [claims_padding.TEXT[1]] * 2 * networks)},
+        | {"dataset": ("run", [claims_gaps.TEXT[1]] * 2 * networks)},
     )
 
 
@@ -213,7 +213,7 @@ JUDGES = {
     "linear_gaps": claims_gaps.linear,
     "coadjoint_gaps": claims_gaps.coadjoint,
     "latching": claims_gaps.latching,
-    "padding": claims_padding.judges,
+    "padding": claims_gaps.padding,
 }
 """By the results that they judge."""
 

@@ -33,12 +33,12 @@ def frame(ds):
 
 @pytest.fixture(scope="module")
 def first(frame):
-    return task_models.fit_first_order(frame)
+    return task_models.fit_tasks(accuracy.at_best(frame), task_models.FIRST)
 
 
 @pytest.fixture(scope="module")
 def second(frame):
-    return task_models.fit_second_order(frame)
+    return task_models.fit_tasks(frame, task_models.SECOND)
 
 
 def by_task(table):

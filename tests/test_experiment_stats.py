@@ -9,7 +9,7 @@ from drawn import drawn
 
 from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
 from lib.analysis.latching import adjoint_ratios, others_above, trajectories
-from lib.analysis.padding import METHODS, attempts, learning_bound, of_table, summarise
+from lib.analysis.padding import METHODS, attempts, of_table, summarise
 from lib.analysis.scales import decays, histograms, plot_histograms, reach
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
@@ -84,12 +84,6 @@ def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(
     table = summarise(attempts(padded), ["method"])
     assert (table["diverged"] == table["planned"]).all()
     assert table[["median", "mad"]].isna().all(axis=None)
-
-
-def test_the_bound_is_what_guessing_hardly_ever_reaches():
-    draws = np.random.default_rng(0).binomial(1000, 0.11, 200_000) / 10
-    assert (draws > learning_bound(0.11, 1000)).mean() <= 0.001
-    assert (draws > learning_bound(0.11, 1000) - 1).mean() > 0.001
 
 
 def test_the_published_table_is_whole():

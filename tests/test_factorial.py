@@ -10,7 +10,8 @@ from torch.nn import functional as F
 from toys import toy_task
 
 from lib.cells import Cell, _cell, make_cell
-from lib.results.factorial import ATTEMPT, COMPLETED, DIVERGED, MEASUREMENTS
+from lib.results.factorial import ATTEMPT, MEASUREMENTS
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part, Task
 from lib.training.factorial import AUTHOR, network, train
 from lib.training.measure import measure

@@ -24,6 +24,14 @@ def frame(stored):
     return grade(stored)
 
 
+def fit_first_order(frame, reference="antisymmetric", **how):
+    return task_models.fit_tasks(at_best(frame, **how), task_models.FIRST, reference)
+
+
+def fit_second_order(frame):
+    return task_models.fit_tasks(frame, task_models.SECOND)
+
+
 def causes(fits, dataset, order):
     """Return the causes of the terms at a task, by term and architecture."""
     rows = fits.coefficients.query("dataset == @dataset and order == @order")
@@ -43,7 +51,7 @@ def test_terms_and_references_as_a_reader_calls_them():
 
 
 def test_another_reference_changes_the_effects_and_not_the_fit(frame):
-    one, other = (task_models.fit_first_order(frame, reference=r) for r in ("antisymmetric", "rnn"))
+    one, other = (fit_first_order(frame, reference=r) for r in ("antisymmetric", "rnn"))
     columns = ["attempts", "adj_r2", "sigma", "df_residual"]
     pd.testing.assert_frame_equal(one.summary[columns], other.summary[columns])
     effect = one.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
@@ -52,7 +60,7 @@ def test_another_reference_changes_the_effects_and_not_the_fit(frame):
 
 
 def test_residuals_are_those_of_the_attempts_that_entered_and_are_drawn(frame):
-    fits = task_models.fit_second_order(frame)
+    fits = fit_second_order(frame)
     assert len(fits.residuals) == len(entered(frame))
     assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
     assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)
@@ -63,7 +71,7 @@ def test_residuals_are_those_of_the_attempts_that_entered_and_are_drawn(frame):
     assert row["spread"] == pytest.approx(own["residual"].std())
     assert row["outliers"] == pytest.approx((own["standardised"].abs() > 3).mean())
     assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(fits.residuals)
-    alone = task_models.fit_first_order(frame[frame["replicate"] == 0]).residuals
+    alone = fit_first_order(frame[frame["replicate"] == 0]).residuals
     figure, table = plot_residuals(alone)
     assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
     assert table["outliers"].isna().all()
@@ -77,7 +85,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
     task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
     gone = frame["architecture"].eq("antisymmetric") & task
     lost = frame.assign(left_out=frame["left_out"].mask(gone, "diverged"))
-    fits = task_models.fit_second_order(lost)
+    fits = fit_second_order(lost)
     told = causes(fits, "imdb", "permuted")
     kept = {("recurrent dimension", ""), ("training length", "")}
     assert {term for term, cause in told.items() if cause == ""} == kept
@@ -86,6 +94,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
 
 
 ONE_RATE = "the attempts have one learning rate (0.001)"
+TWO_RATES = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
 
 
 @pytest.mark.parametrize(
@@ -104,29 +113,23 @@ ONE_RATE = "the attempts have one learning rate (0.001)"
         ),
         (
             "learning_rate < 0.05",
-            {
-                ("log(learning rate)", ""): "",
-                (
-                    "log(learning rate)²",
-                    "",
-                ): "the attempts have 2 levels of learning rate, log(learning rate)² needs 3",
-            },
+            {("log(learning rate)", ""): "", ("log(learning rate)²", ""): TWO_RATES},
         ),
     ],
 )
 def test_factors_without_levels_have_causes(frame, which, expected):
-    told = causes(task_models.fit_second_order(frame.query(which)), "digits", "sequential")
+    told = causes(fit_second_order(frame.query(which)), "digits", "sequential")
     assert {term: told[term] for term in expected} == expected
 
 
 def test_what_leaves_no_error_to_measure_says_so(frame):
-    alone = task_models.fit_first_order(frame[frame["replicate"] == 0])
+    alone = fit_first_order(frame[frame["replicate"] == 0])
     table = alone.coefficients[alone.coefficients["estimate"].notna()]
     assert len(table) and table[["se", "low", "high", "p_value"]].isna().all(axis=None)
     assert set(table["cause"]) == {"no attempt is left over to measure the error"}
     assert alone.summary[["adj_r2", "sigma"]].isna().all(axis=None)
     same = frame["width"] / 100 + frame["architecture"].map(len) / 50
-    equal = task_models.fit_first_order(frame.assign(task_accuracy=same, accuracy=same))
+    equal = fit_first_order(frame.assign(task_accuracy=same, accuracy=same))
     assert equal.coefficients["se"].isna().all()
     assert "the residuals are all zero" in set(equal.coefficients["cause"])
 
@@ -134,7 +137,7 @@ def test_what_leaves_no_error_to_measure_says_so(frame):
 def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame):
     task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
     constant = frame["task_accuracy"].mask(task & frame["task_accuracy"].notna(), 1.0)
-    fits = task_models.fit_second_order(frame.assign(task_accuracy=constant))
+    fits = fit_second_order(frame.assign(task_accuracy=constant))
     refused = fits.summary[fits.summary["refused"] != ""]
     assert len(refused) == 1 and "have the same accuracy" in refused["refused"].item()
     told = causes(fits, "imdb", "permuted")
@@ -143,7 +146,7 @@ def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame)
 
 
 def test_one_architecture_has_an_intercept_alone(frame):
-    fits = task_models.fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
+    fits = fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
     assert fits.coefficients["term"].tolist() == ["intercept"] * 4
     assert (fits.coefficients["cause"] == "").all()
     with pytest.raises(ValueError, match="needs two; there is rnn alone"):
@@ -160,7 +163,7 @@ def test_one_architecture_has_an_intercept_alone(frame):
 )
 def test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence(frame, changed, reference, word):
     with pytest.raises(ValueError, match=word):
-        task_models.fit_first_order(frame.assign(**changed), reference=reference)
+        fit_first_order(frame.assign(**changed), reference=reference)
 
 
 # the binomial error of accuracies
@@ -185,7 +188,7 @@ def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(st
     ds, rejected = stored.copy(deep=True), {}
     for examples in (0, 10, 10**8):
         ds["examples"][:] = examples
-        fits = task_models.fit_first_order(grade(ds), crossed=crossed)
+        fits = fit_first_order(grade(ds), crossed=crossed)
         pairs = comparisons.compare_tasks(fits.coefficients)
         rejected[examples] = int(pairs["weighted_rejected"].sum())
         if examples == 0:
@@ -200,7 +203,7 @@ def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(st
 
 def test_a_deviation_from_the_mean_of_architectures_knows_it_too(stored):
     frame = grade(stored.assign(examples=stored["examples"] * 0 + 1000))
-    fits = task_models.fit_first_order(frame)
+    fits = fit_first_order(frame)
     table = task_models.deviations(at_best(frame), fits).dropna(subset=["se"])
     ratio = table["weighted_se"] / table["se"]
     assert ratio.between(0.5, 2).all() and not np.allclose(ratio, 1)

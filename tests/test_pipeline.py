@@ -20,10 +20,7 @@ from lib.run.params import read_params
 from lib.training.profile import load_profile
 
 REFERENCE = "data/reference/real"
-_READ_BY = {
-    "lib/results/published.py": "data/published",
-    "lib/results/timings.py": "data/reference/timings",
-}
+_READ_BY = {"lib/results/published.py": "data/published"}
 """Folders that a module reads whoever imports it."""
 
 

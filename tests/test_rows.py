@@ -8,8 +8,8 @@ import pytest
 import torch
 from designs import one_job, rows_of, train
 
-from lib.results.rows import load, schema_of
-from lib.results.schema import COMPLETED, DIVERGED, ResultsError
+from lib.results.rows import schema
+from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
 from lib.tasks.sources import prepare
 from lib.training import rows as module
@@ -64,7 +64,7 @@ def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
     assert ds["alpha"].values[1] == 3.0 and np.isnan(ds["alpha"].values[0])
     assert ds["start"].values.tolist() == ["text"] * 3 + ["author"]
     assert json.loads(ds["dt_range"].values[1]) == [0.2, 0.4] and ds["dt"].values[0] == 0.3
-    path = schema_of(ds).save(ds, tmp_path / "rows.nc")
+    path = schema().save(ds, tmp_path / "rows.nc")
     assert load(path)["metric"].values.tolist() == ds["metric"].values.tolist()
 
 
@@ -223,7 +223,7 @@ def test_a_dataset_with_a_hole_is_refused(padded):
     ds = padded.copy(deep=True)
     ds["test_loss"][0, 0, 0] = np.nan
     with pytest.raises(ResultsError, match="test_loss: expected values for exactly what was"):
-        schema_of(ds).validate(ds)
+        schema().validate(ds)
 
 
 def test_hours_are_counted_and_nothing_is_trained(prepared):

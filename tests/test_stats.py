@@ -41,15 +41,6 @@ def test_every_attempt_and_every_epoch_has_one_row(ds, training):
     assert set(evaluation["epoch"]) == {2, 3}
 
 
-def test_a_row_carries_the_values_of_its_own_attempt(ds, training):
-    row = training.iloc[len(training) // 2]
-    point = {factor: row[factor] for factor in (*attempts.TREATMENT, "replicate", "epoch")}
-    point = ds.sel(point).sel(split="train")
-    metric = point["adjoint_first"].item() - point["adjoint_last"].item()
-    expected = [point["accuracy"].item(), point["loss"].item(), metric]
-    np.testing.assert_equal(row[["accuracy", "loss", "metric"]].tolist(), expected)
-
-
 def test_error_rates_of_a_hand_made_case(ds):
     status = ["diverged"] * 3 + ["completed"] * 7 + ["missing"] * 2
     status += ["completed"] * 2 + ["missing"]
@@ -160,6 +151,10 @@ def replicates(metrics, architecture="rnn", **factors):
     return pd.DataFrame({"architecture": architecture, **numbers, **(base | factors)})
 
 
+def two(**factors):
+    return replicates([-1.0, -2.0], **factors)
+
+
 MIXED = replicates([-39.0, -41.0, -np.inf])
 WIDE = replicates([-1.0, -39.0], width=8)
 
@@ -169,21 +164,11 @@ WIDE = replicates([-1.0, -39.0], width=8)
     [
         # A treatment in both regimes goes before a wider one, and its replicate of infinite metric is shown too.
         ([WIDE, MIXED], {4}, 3, "replicates in both regimes"),
-        ([replicates([-1.0, -2.0]), WIDE], {8}, 2, "all replicates in one regime"),
+        ([two(), WIDE], {8}, 2, "all replicates in one regime"),
         ([replicates([-1.0, -90.0]).assign(accuracy=0.1), WIDE], {8}, 2, "of the text"),
-        (
-            [replicates([-1.0, -2.0], dataset="digits")],
-            {4},
-            2,
-            "same architecture, order and noise",
-        ),
-        (
-            [replicates([-1.0, -2.0], dataset="digits", noise="post")],
-            {4},
-            2,
-            "the same architecture on any task",
-        ),
-        ([replicates([-1.0, -2.0], "new")], {4}, 2, "any treatment"),
+        ([two(dataset="digits")], {4}, 2, "same architecture, order and noise"),
+        ([two(dataset="digits", noise="post")], {4}, 2, "the same architecture on any task"),
+        ([two(architecture="new")], {4}, 2, "any treatment"),
         *[
             ([replicates(metrics)], set(), 0, "no treatment has two")
             for metrics in ([-1.0], [-np.inf, -np.inf], [np.nan, -1.0])

@@ -13,13 +13,12 @@ from lib.analysis.linear import fit as fit_design
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
 from lib.analysis.simulated.draw import simulate
-from lib.analysis.tenet import compare
 from lib.analysis.tenet.fits import OWN, Fits, columns, fit
-from lib.analysis.tenet.models import FAMILIES, MODELS, REFERENCE
+from lib.analysis.tenet.models import FAMILIES, MODELS
 from lib.analysis.tenet.rows import CENTRED, CLIPPED, MILD, RANKS, SINGLE, SPLINE, TRUE, rows
 from lib.paths import ROOT
 from lib.results import claims
-from lib.results.factorial import MEASUREMENTS
+from lib.results.factorial import ATTEMPT, MEASUREMENTS
 from lib.results.published import load_published
 from lib.results.schema import DIVERGED, load
 
@@ -52,9 +51,6 @@ def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
     reach = (half + table["t_value"].abs() * half) / table["standard_error"] + 0.05 + 1e-9
     miss = (table["t_value"] - table["estimate"] / table["standard_error"]).abs()
     assert (miss <= reach).all(), table[miss > reach]
-    same = {"(Intercept)": "intercept", "eval. accuracy": "accuracy"}
-    same["order = permute"] = "order = permuted"
-    assert (table["name"].replace(same) == table["term"].map(compare.in_words)).all()
     summary = load_published(MODELS[number].summary).set_index("model")
     assert summary["parameters"][number] == len(table) == table["term"].nunique()
     found = fitted.fit(number)
@@ -83,14 +79,11 @@ def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
 
 
 def test_a_row_carries_the_factors_of_its_own_attempt(odd):
-    table = rows(odd, "training").frame()
-    row = table.iloc[len(table) // 3]
-    names = ["architecture", "width", "learning_rate", "training_length", "dataset", "order"]
-    point = odd.sel({name: row[name] for name in (*names, "noise", "replicate", "epoch")})
-    point = point.sel(split="train")
+    made = rows(odd, "training")
+    row = {name: made.column(name)[len(made) // 3] for name in (*ATTEMPT, *made.measured)}
+    point = odd.sel({name: row[name] for name in (*ATTEMPT, "epoch")}).sel(split="train")
     assert point["accuracy"] == row["accuracy"]
     assert point["adjoint_first"] - point["adjoint_last"] == pytest.approx(row["metric"])
-    assert row["log_rate"] == pytest.approx(np.log(row["learning_rate"]))
 
 
 def test_views_of_the_metric_keep_what_they_say(reference, odd):
@@ -154,9 +147,7 @@ def test_coefficients_that_change_their_meaning_are_named(reference):
     overlapping = {f"architecture[{name}]:noise[post]" for name in ("exponential", "gru", "lstm")}
     assert overlapping <= set(found.changed) and "noise[post]" in found.changed
     assert "architecture[lstm]:noise[uniform]" not in found.changed
-    notes = compare.coefficients(fits, 3).set_index("term")["note"]
-    assert notes["noise[post]"].startswith("another meaning")
-    assert notes["noise[uniform]"] == ""
+    assert "noise[uniform]" not in found.changed
 
 
 def changed(ds, **values):
@@ -193,23 +184,16 @@ def test_a_refusal_names_its_cause(wrong, word, reference):
         wrong(reference)
 
 
-# beside the text
+# fits
 
 
 def test_made_up_results_with_all_faults_are_fitted(odd, reference):
-    fits = Fits(odd)
     for number in MODELS:
-        table = compare.coefficients(fits, number)
-        published = load_published(MODELS[number].table)
-        assert list(table["term"][: len(published)]) == list(published["term"])
-        assert table["name"].notna().all()
-        assert not set(REFERENCE) & set(table.loc[table["note"] == "", "term"])
-    notes = compare.coefficients(fits, 6).set_index("term")["note"]
-    assert notes["architecture[lstm]"] == "measured against architecture brandnew"
-    assert notes["intercept"].startswith("another baseline") and notes["noise[post]"] == ""
-    alone = compare.coefficients(Fits(reference.sel(architecture=["rnn"])), 6)
-    assert len(alone) >= len(load_published("diss-tab-A13"))
-    assert alone.loc[alone["ours"].isna(), "note"].str.startswith("not estimable").all()
+        found = Fits(odd).fit(number)
+        assert found.coefficients["estimate"].notna().all()
+        assert {"architecture[brandnew]", "noise[post]"}.isdisjoint(found.dropped)
+    alone = Fits(reference.sel(architecture=["rnn"])).fit(6)
+    assert not any("architecture" in term for term in alone.coefficients["term"])
 
 
 def test_each_model_is_fitted_once_for_a_view(reference, monkeypatch):
@@ -218,9 +202,8 @@ def test_each_model_is_fitted_once_for_a_view(reference, monkeypatch):
         "lib.analysis.linear.fit", lambda *a, **k: made.append(a) or fit_design(*a, **k)
     )
     fits = Evidence(reference)
-    for number in FAMILIES[1]:
-        compare.coefficients(fits, number)
-    compare.summary(fits, FAMILIES[1], (SINGLE, CENTRED))
+    for _ in range(2):
+        fits.coefficients(FAMILIES[1], (TRUE, SINGLE, CENTRED, OWN))
     JUDGES[1](fits)
     assert len(made) == 3 * len((TRUE, SINGLE, CENTRED))
 
@@ -238,12 +221,6 @@ def test_one_frame_has_the_coefficients_of_every_view(fitted):
     assert fitted.fit(4).r2 == pytest.approx(fitted.fit(10).r2, rel=1e-10)
     product = fitted.fit(4).estimate("metric") * fitted.fit(10).estimate("accuracy")
     assert product == pytest.approx(fitted.fit(4).r2, rel=1e-10)
-
-
-def test_summaries_hold_every_published_statistic(fitted):
-    for numbers in FAMILIES.values():
-        table = compare.summary(fitted, numbers)
-        assert table["published"].notna().all() and len(table) == 15
 
 
 # intervals and claims

@@ -20,6 +20,7 @@ from scipy import stats
 from lib.analysis.attempts import TASK, attempts
 from lib.analysis.design import NothingToFit
 from lib.results.factorial import ATTEMPT
+from lib.results.learned import above_chance
 
 CELL = (*TASK, "architecture")
 """The columns of a task and an architecture."""
@@ -41,7 +42,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     """Return every attempt of the design with its task accuracy, or why it has none.
 
     Columns: the factors, ``accuracy`` (test accuracy after the last epoch, a share), ``at_chance`` (whether
-    guessing does as well, by an exact binomial test), ``task_accuracy`` (1.5), ``sampling_error`` (its binomial standard error, Jeffreys's, so
+    it is not `above_chance`), ``task_accuracy`` (1.5), ``sampling_error`` (its binomial standard error, Jeffreys's, so
     that it is not zero where none is wrong; empty where the number of test sequences is not known), and ``left_out``: empty where the attempt entered, else the reason.
 
     The text does not say whether its maximum runs over the last epochs or over all epochs. It says that 1 is the
@@ -68,8 +69,8 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
     tested = frame["dataset"].map(ds["examples"].sel(split="test").to_series())
     constant = frame["dataset"].map(ds["largest_class"].to_series())
     right = frame["accuracy"] * tested
-    luck = stats.binom.sf(right - 0.5, tested, constant)
-    frame["at_chance"] = frame["accuracy"].notna() & (luck > LEVEL)
+    above = above_chance(frame["accuracy"], constant, tested)
+    frame["at_chance"] = frame["accuracy"].notna() & ~above
     frame["task_accuracy"] = ((frame["accuracy"] - chance) / (best - chance)).where(learnt)
     counted = pd.Series(stats.beta.std(right + 0.5, tested - right + 0.5), frame.index)
     frame["sampling_error"] = (counted / (best - chance)).where(learnt & (tested > 0))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import binom
 
 from lib.analysis.attempts import TASK, attempts, epochs, terminal
 from lib.analysis.claims_tenet import judge_of
@@ -14,11 +13,10 @@ from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.selection import FIGURE_35, choose_treatment, nearest_zero
 from lib.results.claims import Finding, Judges, correlation, largest, mean, share, smallest, unable
+from lib.results.learned import above_chance
 
 ROBUST = ("exponential", "antisymmetric", "unicornn")
 FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
-SURE = 0.999
-"""How sure it must be that an accuracy is no guess."""
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Finding]:
@@ -33,10 +31,11 @@ def _vanished(rows: pd.DataFrame, border: float) -> pd.Series:
 
 
 def beyond_guessing(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
-    """Return which terminal iterates are hardly guesses: the best of networks that guess have learned nothing."""
-    examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
+    """Return which terminal iterates are above chance among the attempts at their task: the best of networks that guess have learned nothing."""
     guess = rows["dataset"].map(ds["largest_class"].to_series())
-    return rows["accuracy"] > binom.ppf(SURE, examples, guess) / examples
+    examples = rows["dataset"].map(ds["examples"].sel(split="test").to_series())
+    tried = rows.groupby(list(TASK))["accuracy"].transform("size")
+    return above_chance(rows["accuracy"], guess, examples, tried)
 
 
 def share_by_task(chosen: pd.Series, total: pd.Series) -> Finding:

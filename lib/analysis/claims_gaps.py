@@ -1,4 +1,4 @@
-"""What networks on long time gap tasks say of the text's claims: linear ones, those with the coadjoint penalty (Figures 2.2, 2.3), and latching (3.6).
+"""What networks say of the text's claims on adjoints: linear ones, those with the coadjoint penalty (Figures 2.2, 2.3, 2.6), and latching ones (3.6).
 
 That the states of latching networks stay bounded (Figure 3.7) is no claim: tanh bounds them whatever the weights.
 """
@@ -9,11 +9,14 @@ import numpy as np
 import xarray as xr
 
 from lib.analysis.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
+from lib.analysis.padding import SWEEP, attempts
 from lib.analysis.units import KAPPA
 from lib.results.claims import Finding, Judges, Scale, correlation, mean, share, smallest, unable
 from lib.results.learned import longest
 from lib.results.schema import COMPLETED, settings_of
 
+TEXT = ("mnist", "fashion_mnist")
+"""The data sets of the text's sweep: what stands in for them in short runs judges nothing."""
 LARGEST = 1e4
 """The largest weight of Figure 2.3, in the units of the author's program."""
 HALFWAY = 0.75
@@ -89,6 +92,32 @@ def every_weight_learns(ds: xr.Dataset) -> Finding:
     return smallest(share(int(count), ds.sizes["replicate"], scale) for count in learned)
 
 
+def nearness(ds: xr.Dataset, padding: int) -> Finding:
+    """Return the correlation of accuracy with how near the metric is to zero, over the sweep of padded images at one padding."""
+    rows = attempts(ds)
+    rows = rows[(rows["method"] == SWEEP) & (rows["padding"] == padding)]
+    if instead := set(rows["dataset"]) - set(TEXT):
+        return unable(f"the sweep is over {min(instead)}, which is no data set of the text")
+    rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
+    if rows.empty:
+        return unable("no attempt of the sweep has a metric")
+    swept = ds.isel(run=np.flatnonzero((ds["network"] == SWEEP) & (ds["padding"] == padding)))
+    scale = Scale(
+        sequences=int(ds["sequences"].max()),
+        epochs=ds.sizes["record"],
+        width=int(rows["width"].max()),
+        replicates=rows["replicate"].nunique(),
+        test_size=int(ds["test_sequences"].max()),
+        time_steps=longest(swept),
+    )
+    return correlation(rows["accuracy"], -rows["metric"].abs(), scale)
+
+
+def nearness_when_padded(ds: xr.Dataset) -> Finding:
+    """Return the same at the largest padding."""
+    return nearness(ds, int(ds["padding"].where(ds["network"] == SWEEP).max()))
+
+
 # latching
 
 
@@ -147,6 +176,12 @@ linear = Judges(
     {"diss-2.5-emphasis": deciding_input_first, "diss-2.5-orthogonality": orthogonality_costs}
 )
 coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
+padding = Judges(
+    {
+        "diss-2.8-no-relation": lambda ds: nearness(ds, 0),
+        "diss-2.8-relation": nearness_when_padded,
+    }
+)
 latching = Judges(
     {
         "diss-3.6-latch": can_latch,

@@ -19,8 +19,6 @@ from lib.analysis.design import COVARIATES
 from lib.analysis.linear import CONFIDENCE
 from lib.results.claims import Finding, Judges, share, unable
 
-__all__ = ["Evidence", "judges"]
-
 LARGE = 0.7
 """Explained variance that the text calls substantial."""
 DECADES = 4

@@ -63,7 +63,7 @@ class Evidence(Fits):
     @cached_property
     def second(self) -> task_models.TaskFits:
         """Fits of (1.11), with differences of architectures where networks are trained."""
-        return task_models.fit_second_order(self.frame, reference=self.reference, centre=CENTRE)
+        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=CENTRE)
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, and draws of it."""

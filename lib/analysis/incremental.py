@@ -119,7 +119,7 @@ def beside(ds: xr.Dataset, artefact: str, tasks: tuple[str, ...] = ()) -> pd.Dat
     return table.assign(reading=table["network"].map(readings).replace("others", "").fillna(""))
 
 
-def standings(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> list[str]:
+def standings(table: pd.DataFrame, *, higher: bool = True) -> list[str]:
     """Return a sentence for every task of a table made by `beside`: the best network of each reading, and who is at the guess."""
     lines = []
     for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
@@ -131,10 +131,10 @@ def standings(table: pd.DataFrame, *, higher: bool = True, digits: int = 1) -> l
             .reindex(READINGS)
             .dropna(how="all")
         )
-        parts = [f"{row.network} {row.ours:.{digits}f}" for row in best.itertuples()]
+        parts = [f"{row.network} {row.ours:.1f}" for row in best.itertuples()]
         guess = rows["guess"].iloc[0]
         poor = rows["ours"] <= guess if higher else rows["ours"] >= guess
-        line = f"{task}: {order['network'].iloc[0]} is best; best of each kind: {', '.join(parts)}; guess {guess:.{digits}f}"
+        line = f"{task}: {order['network'].iloc[0]} is best; best of each kind: {', '.join(parts)}; guess {guess:.1f}"
         away = ", ".join(sorted(rows.loc[poor, "network"]))
         lines.append(line + (f"; no better than it: {away}" if away else ""))
     return lines

@@ -81,9 +81,8 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
             "completed": (status == COMPLETED).ravel(),
         }
     )
-    known = {name: column.repeat(ds.sizes["replicate"]) for name, column in about(ds).items()}
-    known = {name: column.to_numpy() for name, column in known.items()}
-    return frame.assign(**known)[(status != NOT_PLANNED).ravel()].reset_index(drop=True)
+    planned = frame[(status != NOT_PLANNED).ravel()]
+    return planned.join(about(ds), on="run").reset_index(drop=True)
 
 
 def outcomes(ds: xr.Dataset) -> pd.DataFrame:
@@ -214,13 +213,15 @@ def plot_accuracies(
     return figure, drawn
 
 
-def steps_to(ds: xr.Dataset, threshold: float, name: str = "test_loss") -> pd.DataFrame:
-    """Return after how many steps each training's `name` first lay below a threshold; ``inf`` where it never did.
+def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
+    """Return after how many steps each training's test loss first lay below a threshold; ``inf`` where it never did.
 
     Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps``, ``before`` (the last record before it, 0 where there is
     none: it lies between the two) and ``trained``, all steps of the training.
     """
-    value, step = (ds[key].transpose("run", "replicate", "record").values for key in (name, "step"))
+    value, step = (
+        ds[key].transpose("run", "replicate", "record").values for key in ("test_loss", "step")
+    )
     records = ds["records"].transpose("run", "replicate").values
     there = np.arange(ds.sizes["record"]) < records[..., None]
     below = there & (value < threshold)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import binom, median_abs_deviation
+from scipy.stats import median_abs_deviation
 
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
@@ -34,8 +34,6 @@ SWEEP = "sweep"
 AUTHOR_SCALES = ("1/T", "")
 """Input weights of the author's public research code, of which the text's tables are; the LSTM's begin in one way."""
 STATUS = ("completed", "diverged", "missing")
-CONFIDENCE = 0.999
-"""How sure it must be that an accuracy is no guess."""
 
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
@@ -81,15 +79,3 @@ def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 def _mad(values: pd.Series) -> float:
     known = values.dropna()
     return median_abs_deviation(known) if len(known) else np.nan
-
-
-def learning_bound(largest_class: float, examples: int) -> float:
-    """Return the accuracy, in percent, beyond which a network does better than naming the largest class.
-
-    The upper `CONFIDENCE` quantile of the binomial distribution of `examples` test sequences: the text speaks of
-    "better than baseline" and gives no rule.
-
-    >>> round(float(learning_bound(0.1, 10_000)), 2)
-    10.94
-    """
-    return 100 * binom.ppf(CONFIDENCE, examples, largest_class) / examples

@@ -31,7 +31,6 @@ from scipy.optimize import brentq
 
 _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
 """Where the profile is looked at before the search: it may have more than one dip."""
-_DEPENDENT = "the columns are not independent; drop those that others already determine"
 FLAT = 1e-5
 """Largest slope of the criterion, in the logarithm of the ratio, at which a search counts as converged."""
 
@@ -58,9 +57,9 @@ class Moments:
         """N, the number of rows."""
         return round(float(self.sizes @ self.groups))
 
-    def total(self, ratio: float) -> np.ndarray:
-        """Return A(ratio), shape (k, k); A(0) has the products of all columns over rows."""
-        weight = self.sizes / (1 + self.sizes * ratio)
+    def total(self, ratio: float | np.ndarray) -> np.ndarray:
+        """Return A(ratio), shape (k, k), or of several ratios (.., k, k); A(0) has the products of all columns over rows."""
+        weight = self.sizes / (1 + np.multiply.outer(ratio, self.sizes))
         return self.within + np.tensordot(weight, self.between, axes=1)
 
 
@@ -149,22 +148,20 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
 def _solve(data: Moments, ratio: float) -> tuple[tuple, np.ndarray, float]:
     """Return the factored matrix of the coefficients, the coefficients and the quadratic form left."""
     total = data.total(ratio)
-    try:
-        factor = cho_factor(total[:-1, :-1])
-    except np.linalg.LinAlgError:
-        raise ConvergenceError(_DEPENDENT) from None
+    factor = cho_factor(total[:-1, :-1])
     beta = cho_solve(factor, total[:-1, -1])
     return factor, beta, float(total[-1, -1] - total[:-1, -1] @ beta)
 
 
 def _criteria(data: Moments, ratios: np.ndarray) -> np.ndarray:
     """Return the criterion at each of some ratios, shape as `ratios`: all of their matrices are factored at once."""
-    weight = data.sizes / (1 + np.outer(ratios, data.sizes))
-    total = data.within + np.tensordot(weight, data.between, axes=1)
+    total = data.total(ratios)
     try:
         factor = np.linalg.cholesky(total[:, :-1, :-1])
     except np.linalg.LinAlgError:
-        raise ConvergenceError(_DEPENDENT) from None
+        raise ConvergenceError(
+            "the columns are not independent; drop those that others already determine"
+        ) from None
     solved = np.linalg.solve(factor, total[:, :-1, -1:])[..., 0]
     quadratic = total[:, -1, -1] - (solved**2).sum(axis=1)
     degrees = data.rows - solved.shape[1]

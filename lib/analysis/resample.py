@@ -30,10 +30,10 @@ class Drawn(NamedTuple):
     """By the order of the design, shape (1 + draws, p)."""
 
 
-def resample(fit: Fit, *, draws: int = 200, seed: int = 0) -> Drawn:
+def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     """Estimate a model again with random weights of its attempts.
 
-    Models that were fitted to the same rows get the same weights from the same `seed`, so that their numbers can be compared draw by draw.
+    Models that were fitted to the same rows get the same weights, so that their numbers can be compared draw by draw.
     """
     made = fit.design
     n = np.bincount(made.attempt).astype(float)
@@ -49,7 +49,7 @@ def resample(fit: Fit, *, draws: int = 200, seed: int = 0) -> Drawn:
     )
     means = np.hstack([made.constant, sums / n[:, None]])
     intercept = [*made.constant_names, *made.varying_names].index(INTERCEPT)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     weights = np.vstack([np.ones(len(n)), rng.exponential(size=(draws, len(n)))])
     r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))
     for place, weight in enumerate(weights):

@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.analysis.accuracy import at_best, entered
+from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
 from lib.analysis.design import (
     COVARIATES,
@@ -62,13 +62,8 @@ class Model(NamedTuple):
 
 
 FIRST = Model("(1.8)", ("architecture",))
-SECOND = Model(
-    "(1.11)",
-    (
-        *("architecture", "log_rate", "log_rate_squared", "width", "training_length"),
-        *("architecture:log_rate", "architecture:log_rate_squared"),
-    ),
-)
+_MAIN = ("architecture", "log_rate", "log_rate_squared", "width", "training_length")
+SECOND = Model("(1.11)", (*_MAIN, "architecture:log_rate", "architecture:log_rate_squared"))
 
 
 @dataclass(frozen=True)
@@ -98,28 +93,13 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
     return wanted if wanted in architectures else architectures[0]
 
 
-def fit_first_order(
-    frame: pd.DataFrame, *, reference: str = REFERENCE, rule: str = "mean", crossed: bool = False
-) -> TaskFits:
-    """Fit (1.8) to each task, with the attempts at h* (`lib.analysis.accuracy.at_best`, `rule`, `crossed`)."""
-    return fit_tasks(at_best(frame, rule, crossed=crossed), FIRST, reference)
-
-
-def fit_second_order(
-    frame: pd.DataFrame, *, reference: str = REFERENCE, centre: float = 1.0
-) -> TaskFits:
-    """Fit (1.11) to each task, with all attempts that have a task accuracy (`lib.analysis.accuracy.grade`).
-
-    `centre` is the learning rate whose logarithm counts as zero: 1 in the text's parametrisation, whose coefficients of
-    architectures are differences at a learning rate of 1, far outside the design.
-    """
-    return fit_tasks(frame, SECOND, reference, centre=centre)
-
-
 def fit_tasks(
-    frame: pd.DataFrame, model: Model, reference: str, *, centre: float = 1.0
+    frame: pd.DataFrame, model: Model, reference: str = REFERENCE, *, centre: float = 1.0
 ) -> TaskFits:
-    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` that are not left out; the coefficients of other architectures refer to `reference`.
+    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` (`lib.analysis.accuracy.grade`) that are not left out.
+
+    Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
+    parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
 
     Raises
     ------
@@ -268,35 +248,31 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         raise ValueError(
             f"a deviation from the mean of architectures needs two; there is {known[0]} alone"
         )
-    summary = fits.summary.set_index(list(TASK))
+    contrast = np.eye(len(known)) - 1 / len(known)
     rows = entered(frame)
     rows = rows.assign(counted=rows["sampling_error"] ** 2)
     groups = rows.groupby([*TASK, "architecture"], sort=False)
-    table = groups["task_accuracy"].agg(["mean", "count", "var"])
-    table = table.assign(counted=groups["counted"].mean())
-    table = table.unstack("architecture").reindex(summary.index)
-    mean, count, own, counted = (
-        table[name].reindex(columns=known) for name in ("mean", "count", "var", "counted")
-    )
-    share = 1 / len(known)
+    means = groups["task_accuracy"].agg(["mean", "count", "var"])
+    means = means.assign(counted=groups["counted"].mean())
 
-    def error(inverse: pd.DataFrame) -> pd.DataFrame:
-        # Variances of the means, weighted as they enter: 1 - 1/|A| for its own, -1/|A| for each of the others.
-        weight = inverse.mul(1 - 2 * share).add(
-            inverse.sum(axis=1, skipna=False) * share**2, axis=0
-        )
-        return weight.pow(0.5)
+    def error(variance: pd.Series) -> np.ndarray:
+        return np.sqrt(contrast**2 @ variance.to_numpy())
 
-    columns = {
-        "estimate": mean.sub(mean.mean(axis=1, skipna=False), axis=0),
-        "se": error(1 / count).mul(summary["sigma"], axis=0),
-        # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
-        "robust_se": error(own / (count - 1).where(count > 1)),
-        "weighted_se": error(counted.fillna(0).add(summary["luck"] ** 2, axis=0) / count),
-    }
-    table = pd.DataFrame({name: wide.stack(future_stack=True) for name, wide in columns.items()})
-    table = table.rename_axis([*TASK, "architecture"])
-    table["df"] = summary["df_residual"].reindex(table.index.droplevel("architecture")).to_numpy()
+    parts = []
+    for task in fits.summary.itertuples():
+        about = {name: getattr(task, name) for name in TASK}
+        own = means.reindex([(*about.values(), name) for name in known])
+        several = own["count"].where(own["count"] > 1)
+        numbers = {
+            "estimate": contrast @ own["mean"].to_numpy(),
+            "se": task.sigma * error(1 / own["count"]),
+            # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
+            "robust_se": error(own["var"] / (several - 1)),
+            "weighted_se": error((own["counted"].fillna(0) + task.luck**2) / own["count"]),
+            "df": task.df_residual,
+        }
+        parts.append(pd.DataFrame({**about, "architecture": known, **numbers}))
+    table = pd.concat(parts, ignore_index=True)
     half = stats.t.isf((1 - CONFIDENCE) / 2, table["df"]) * table["se"]
     table = table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
     ratio = np.abs(table["estimate"] / table["se"].where(table["se"] > 0))
@@ -306,5 +282,5 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
         ["an architecture has no attempt at the task", "the error cannot be measured"],
         default="",
     )
-    table = table.reset_index().assign(term=DEVIATION, weighted=table["estimate"].to_numpy())
+    table = table.assign(term=DEVIATION, weighted=table["estimate"])
     return table[[*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]]

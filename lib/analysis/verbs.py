@@ -172,11 +172,6 @@ class Networks:
         asked = (one,) if learned is None else learned
         return self.refusal(one, over, learned=asked) or self._compared(one, over, logs=False)
 
-    def leads(self, one: str, others: Iterable[str] | None = None) -> Finding:
-        """Return the smallest lead over other networks; by default all that were trained."""
-        others = self.labels() if others is None else others
-        return smallest(self.lead(one, other) for other in others if other != one)
-
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
         asked = (to,) if learned is None else learned

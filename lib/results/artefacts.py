@@ -78,12 +78,11 @@ class Artefacts:
         *,
         caption: str,
         part: str = "",
-        explore: bool = False,
         shown: pd.DataFrame | Styler | None = None,
         precision: int = 3,
     ) -> None:
         """Keep `frame` as `save_table` does, and display it, or in its place `shown`; a `Styler` keeps its own format."""
-        self.save_table(frame, artefact, caption=caption, part=part, explore=explore)
+        self.save_table(frame, artefact, caption=caption, part=part)
         shown = frame if shown is None else shown
         if isinstance(shown, pd.DataFrame):
             numbered = all(name is None for name in shown.index.names)

@@ -120,19 +120,16 @@ class Finding:
     """The findings of which this is the smallest or the largest."""
 
 
-def verdict(finding: Finding, region: Region, published: float = math.nan) -> tuple[str, float]:
-    """Return what `finding` says of a claim that is true in `region`, one of `VERDICTS`, and its power.
+def verdict(
+    finding: Finding, region: Region, published: float = math.nan
+) -> tuple[str, float, str]:
+    """Return what `finding` says of a claim that is true in `region`, one of `VERDICTS`, its power, and what stands against what the interval says.
 
     The interval decides: inside the region the claim agrees, outside it differs. In between it is undecided, and so it is
     where a reservation stands against the verdict. An experiment that could hardly have agreed is no test at this scale:
     neither can it be undecided, nor differ. Power is the chance that an experiment of this size agrees where the `published` value is
     the truth, undefined where that cannot be said.
     """
-    return _weighed(finding, region, published)[:2]
-
-
-def _weighed(finding: Finding, region: Region, published: float) -> tuple[str, float, str]:
-    """Return the verdict, its power, and what stands against what the interval says."""
     power = _power(finding, region, published)
     if math.isnan(finding.low) or math.isnan(finding.high):
         return UNTESTABLE, power, ""
@@ -266,7 +263,7 @@ def judged_row(claim: str, finding: Finding) -> dict:
     """
     listed = _listed().loc[claim]
     region, null = Region.parse(listed["region"]), listed["null"]
-    said, power, against = _weighed(finding, region, listed["published"])
+    said, power, against = verdict(finding, region, listed["published"])
     known = not math.isnan(finding.low)
     notes = [note for note in (finding.note, against) if note]
     if listed["no_effect"] and known and said != DIFFERS:

@@ -32,9 +32,7 @@ profile and the settings, never a time, host or commit (``dvc.lock`` is the reco
 
 import xarray as xr
 
-from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema
-
-__all__ = ["ATTEMPT", "COMPLETED", "DIVERGED", "FACTORIAL", "MEASUREMENTS", "save", "validate"]
+from lib.results.schema import COMPLETED, MISSING, ResultsError, Schema
 
 SCHEMA = "factorial/2"
 ATTEMPT = (
@@ -109,4 +107,3 @@ def _check(ds: xr.Dataset) -> None:
 
 
 FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _check)
-validate, save = FACTORIAL.validate, FACTORIAL.save

@@ -2,27 +2,37 @@
 
 import json
 
+import numpy as np
 import xarray as xr
-from scipy.stats import binom
+from scipy.special import bdtrik
 
 from lib.results.names import label
 
 ENOUGH = 5 / 6
 """Share of the tasks on which the best network must do better than guessing."""
 SURE = 0.05
+"""How often networks that guess may pass for networks that learned."""
 LEAST = 0.9
 """What an error must be below, in units of guessing's, for a network to have learned."""
 STAND_INS = ("digits",)
 """Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a stand-in."""
 
 
-def above_chance(accuracy, guess, sequences, tried=1):
-    """Return whether accuracies, shares, are above guessing by an exact binomial test, after Bonferroni over `tried` trainings.
+def chance_bound(guess, sequences, tried=1):
+    """Return the accuracy, a share, that guessing hardly exceeds: with a probability of `SURE` that one of `tried` trainings does (binomial, Bonferroni).
 
     `sequences` are those of one test set: trainings that are tested on the same sequences are no further evidence on chance.
+
+    >>> round(float(chance_bound(0.1, 10_000)), 5)
+    0.10505
     """
-    chance = xr.apply_ufunc(binom.sf, accuracy * sequences - 0.5, sequences, guess)
-    return chance * tried < SURE
+    right = np.ceil(bdtrik(1 - SURE / tried, sequences, guess))  # the binomial quantile
+    return (right + 0.5) / sequences  # between two counts, where no rounding of a share matters
+
+
+def above_chance(accuracy, guess, sequences, tried=1):
+    """Return whether accuracies, shares, are above `chance_bound`."""
+    return accuracy > chance_bound(guess, sequences, tried)
 
 
 def stand_in(task_settings: str, substitute: str) -> str:

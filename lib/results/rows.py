@@ -14,7 +14,6 @@ import numpy as np
 import xarray as xr
 
 from lib.results.schema import COMPLETED, ResultsError, Schema
-from lib.results.schema import load as load
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
@@ -148,12 +147,6 @@ def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
     used = {dim for dims, *_ in variables.values() for dim in dims}
     coordinates = {dim: said for dim, said in _DIMS.items() if dim in used}
     return Schema(NAME, coordinates, variables, check=_check, unions=("status",))
-
-
-def schema_of(ds: xr.Dataset) -> Schema:
-    """Return the schema of a dataset, from what it holds."""
-    held = [measure for measure, variables in MEASURED.items() if variables.keys() & set(ds)]
-    return schema(held, scores="sequence_score" in ds)
 
 
 def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:

@@ -61,8 +61,7 @@ def columns() -> tuple[tuple[str, ...], np.ndarray]:
 
 def estimate(model: int, term: str) -> float:
     """Return a published coefficient; 0 where the table has none."""
-    table = load_published(MODELS[model].table).set_index("term")["estimate"]
-    return float(table.get(term, 0.0))
+    return float(vector(model, [term])[0])
 
 
 def vector(model: int, names: Sequence[str]) -> np.ndarray:

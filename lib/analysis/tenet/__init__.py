@@ -6,6 +6,4 @@
     the observations they are fitted to, with an account of those that cannot be.
 ``fits``
     the models fitted, once for each view of the metric, and one frame of all their coefficients.
-``compare``
-    our tables beside the published ones, in their order and with their names.
 """

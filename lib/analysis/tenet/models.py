@@ -20,32 +20,13 @@ design, with decimal ones.
 
 from dataclasses import dataclass
 
-from lib.analysis.design import INTERCEPT
-
-__all__ = ["FAMILIES", "INTERCEPT", "MODELS", "REFERENCE", "Model"]
-
 TRAINING, TERMINAL = "training", "terminal"
 ACCURACY, METRIC = "accuracy", "metric"
-FACTORS = (
-    *(
-        "architecture",
-        "log_rate",
-        "log_rate_squared",
-        "width",
-        "dataset",
-        "noise",
-        "order",
-        "epoch",
-    ),
-    *("architecture:log_rate", "architecture:log_rate_squared", "architecture:noise"),
-)
+FACTORS = ("architecture", "log_rate", "log_rate_squared", "width", "dataset", "noise", "order")
+FACTORS += ("epoch", "architecture:log_rate", "architecture:log_rate_squared", "architecture:noise")
 """Covariates describing the experimental factors, in the order of the published tables."""
-REFERENCE = {
-    "architecture": "antisymmetric",
-    "dataset": "cifar10",
-    "noise": "none",
-    "order": "sequential",
-}
+REFERENCE = {"architecture": "antisymmetric", "dataset": "cifar10"}
+REFERENCE |= {"noise": "none", "order": "sequential"}
 """The level of each factor that the published tables leave out, so that its effect is in the intercept."""
 
 

@@ -62,11 +62,6 @@ class Rows:
             return self.measured[name]
         return self.attempts[name].to_numpy()[self.attempt]
 
-    def frame(self) -> pd.DataFrame:
-        """Return the observations as one table, for other programs."""
-        table = self.attempts.iloc[self.attempt].reset_index(drop=True)
-        return table.assign(attempt=self.attempt, **self.measured)
-
     def splines(self, name: str) -> dict[str, np.ndarray]:
         """Return a natural cubic spline basis of a measurement, by `SPLINES`."""
         basis = np.asarray(

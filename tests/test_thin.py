@@ -1,0 +1,118 @@
+"""What stands in `lib` is reached by a training, an engine, a command or two notebooks, or is an estimator that an oracle checks."""
+
+import ast
+import re
+from collections import defaultdict
+
+from lib.paths import NOTEBOOKS, ROOT
+from lib.run.notebooks import read_cells
+
+TRAINED = ("lib.cells.", "lib.kernels.", "lib.tasks.", "lib.training.")
+"""Rooms whose members are found by name: everything that runs at import counts."""
+COMMANDS = ("lib.run", "lib.report", "lib.report.build", "lib.report.conf", "lib.report.look")
+COMMANDS += ("lib.results.reference",)
+ORACLES = {
+    "lib.analysis.claims_tasks": "data in which the claims are false",
+    "lib.analysis.equality.compare_error_rates": "R",
+    "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
+    "lib.analysis.task_models.deviations": "R",
+    "lib.bench.coadjoint": "a process of its own, called by its address",
+    "lib.bench.parity": "the cells in float64",
+    "lib.probes.coadjoint.loss.engine_names": "the engines themselves",
+    "lib.probes.equilibria": "a closed form",
+    "lib.report.coverage": "a made-up report",
+    "lib.tasks.standins.switching.bayes_accuracy": "counting",
+}
+"""Modules and definitions that one notebook alone calls, and what they are held to."""
+
+
+class Names:
+    """The definitions of a piece of code, and what it names of `lib`."""
+
+    def __init__(self, text):
+        self.tree = ast.parse(text)
+        kinds = ast.FunctionDef | ast.ClassDef
+        self.own = {node.name: node for node in self.tree.body if isinstance(node, kinds)}
+        self.imported = {}
+        for node in ast.walk(self.tree):
+            for alias in getattr(node, "names", ()) if isinstance(node, ast.ImportFrom) else ():
+                self.imported[alias.asname or alias.name] = node.module or "", alias.name
+
+    def used_by(self, node):
+        """Yield module and definition of every name in `node`; None for a module as a whole."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and part.id in self.own:
+                yield None, part.id
+            elif isinstance(part, ast.Name) and part.id in self.imported:
+                yield self.imported[part.id]
+            elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+                yield ".".join(self.imported.get(part.value.id, ("", ""))), part.attr
+
+
+def _modules():
+    files = (ROOT / "lib").rglob("*.py")
+    names = {file: file.relative_to(ROOT).with_suffix("").as_posix() for file in files}
+    return {
+        name.replace("/", ".").removesuffix(".__init__"): Names(file.read_text("utf-8"))
+        for file, name in names.items()
+    }
+
+
+MODULES = _modules()
+
+
+def _reached(start):
+    """Return all definitions that these lead to; what is imported, decorated or a constant of a module comes with it."""
+    seen, todo = set(), list(start)
+    while todo:
+        module, name = found = todo.pop()
+        if f"{module}.{name}" in MODULES:
+            todo.append((f"{module}.{name}", None))
+        elif module in MODULES and found not in seen:
+            seen.add(found)
+            here, todo = MODULES[module], [*todo, (module, None)]
+            nodes = [here.own[name]] if name in here.own else []
+            if name is None:
+                nodes = [node for node in here.tree.body if node not in here.own.values()]
+                todo += [
+                    (module, own)
+                    for own, node in here.own.items()
+                    if node.decorator_list or getattr(node, "keywords", ())
+                ]
+            elif name in here.imported:
+                todo.append(here.imported[name])
+            todo += [(of or module, used) for node in nodes for of, used in here.used_by(node)]
+    return {(module, name) for module, name in seen if name in MODULES[module].own}
+
+
+def test_what_no_training_no_second_notebook_and_no_oracle_needs_is_not_in_lib():
+    roots = [(name, None) for name in MODULES if name.startswith(TRAINED)]
+    commands = [name for name in MODULES if name.endswith("__main__") or name in COMMANDS]
+    roots += [(name, own) for name in commands for own in (None, *MODULES[name].own)]
+    notebooks = defaultdict(set)
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
+        text = Names(re.sub(r"(?m)^[%!].*", "", code))
+        found = _reached([*text.used_by(text.tree), *text.imported.values()])
+        if path.name < "2":  # these prepare, train and simulate
+            roots += found
+        for definition in found:
+            notebooks[definition].add(path.stem)
+    reached = _reached(roots)
+    reached |= {definition for definition, names in notebooks.items() if len(names) > 1}
+    oracles = {
+        name: {(name, own) for own in MODULES[name].own}
+        if name in MODULES
+        else {tuple(name.rsplit(".", 1))}
+        for name in ORACLES
+    }
+    allowed = _reached(set().union(*oracles.values()))
+    unneeded = [
+        f"{module}.{name}: {', '.join(notebooks[module, name]) or 'tests alone'}"
+        for module, names in MODULES.items()
+        for name in names.own
+        if (module, name) not in reached | allowed
+    ]
+    assert not unneeded, "\n".join(unneeded)
+    needless = [name for name, definitions in oracles.items() if definitions <= reached]
+    assert not needless, f"take these off the list of oracles: {needless}"
