@@ -165,7 +165,7 @@ def _states(settings, U, V, H, eta, r, h0):
     outputs = np.empty_like(r)
     phi, *numbers = settings
     _forward[phi](_typed(numbers, r), U, V, H, eta, r, h0, outputs)
-    return outputs, [outputs[-1]], []
+    return outputs, [outputs[-1]], [outputs]
 
 
 def _gradients(settings, U, V, H, eta, r, h0, outputs, arrived, carried):

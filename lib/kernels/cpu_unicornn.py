@@ -38,7 +38,7 @@ import torch
 from torch import Tensor
 
 from lib.kernels._cpu import ONE, array, chains, engine, kernel, over_chains, scalar, tanh
-from lib.kernels._unicornn import Device, Layer, itself, run_layers
+from lib.kernels._unicornn import of_drive, recurrence_of, run_layers
 
 
 @scalar
@@ -137,19 +137,13 @@ def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     return y, z, z_end
 
 
-def _neurons(w, c, dt, alpha, y0):
-    # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
-    w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
-    return w, h, alpha
-
-
 def _there(w, h, alpha, g, y0, z0, every):
     w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
     found = states(w, h, alpha, g, y0, z0, every=every)
     return tuple(torch.from_numpy(part) for part in found)
 
 
-def _back(w, h, alpha, g, way, kept, every, arrived, carried):
+def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
     arrived, *carried = (array(part) for part in (arrived, *carried))
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
@@ -164,7 +158,7 @@ def _back(w, h, alpha, g, way, kept, every, arrived, carried):
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_CPU = Device(_neurons, _there, _back)
+_LAYER = recurrence_of(_there, _back)
 
 
 def recurrence(
@@ -183,7 +177,7 @@ def recurrence(
     `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
     (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
     """
-    return Layer.apply(_CPU, w, h, alpha, y0, z0, backward, checkpoint, itself, g)
+    return _LAYER(backward, checkpoint, *of_drive(g.detach()), w, h, alpha, g, y0, z0)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
@@ -193,4 +187,4 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
     its checkpoints.
     """
-    return run_layers(_CPU, weights, state, u, backward=backward, checkpoint=checkpoint)
+    return run_layers(_LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
