@@ -93,13 +93,12 @@ def _forward(by_matrix, W, A, numbers, g, x0, outputs, y):
                 y_t[i] = modrelu(y_t[i] + g_t[i], flat[i])
             else:
                 y_t[i] = activate(phi, y_t[i] + g_t[i])
+            if EULER <= form < FAST:
+                linear = x[i] if form == LIPSCHITZ else ZERO
+                x[i] = before[i] + alpha * (linear + y_t[i])
         if form >= FAST:
             for i in range(g_t.size):
                 x[i] = alpha * y_t[i] + beta * before[i]
-        elif form >= EULER:
-            for i in range(g_t.size):
-                linear = x[i] if form == LIPSCHITZ else ZERO
-                x[i] = before[i] + alpha * (linear + y_t[i])
         previous = outputs[t]
 
 
@@ -118,23 +117,27 @@ def _backward(
     for t in range(len(outputs) - 1, -1, -1):
         y_t, o_t, delta_t = y[t].ravel(), from_outputs[t].ravel(), delta[t].ravel()
         at = t if form == LIPSCHITZ else 0
-        lambda_t = lambdas[at].ravel()
+        lambda_t, before = lambdas[at].ravel(), y_t
+        if form >= FAST:
+            before = x0.ravel() if t == 0 else outputs[t - 1].ravel()
         for i in range(y_t.size):
             arrived = o_t[i] + back[i]
             if form == MODRELU:
                 arrived = ZERO if y_t[i] == ZERO else arrived
                 delta_t[i] = arrived
                 of_first[i] += -arrived if y_t[i] < ZERO else arrived
+            elif form >= FAST:
+                lambda_t[i] = arrived
+                of_first[i] += arrived * y_t[i]
+                of_last[i] += arrived * before[i]
             elif form >= EULER:
                 lambda_t[i] = arrived
                 delta_t[i] = times_slope(phi, alpha * arrived, y_t[i])
             else:
                 delta_t[i] = times_slope(phi, arrived, y_t[i])
-        if form >= FAST:
-            before = x0.ravel() if t == 0 else outputs[t - 1].ravel()
+        if form >= FAST:  # apart: with many arrays in one loop the compiler does not vectorise it
             for i in range(y_t.size):
-                of_first[i] += lambda_t[i] * y_t[i]
-                of_last[i] += lambda_t[i] * before[i]
+                delta_t[i] = times_slope(phi, alpha * lambda_t[i], y_t[i])
         M = A if form == INTERCHANGED and not by_matrix[t] else W
         np.dot(delta[t], M, carried)
         if form == LIPSCHITZ:
