@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from lib import kernels
-from lib.bench.parity import deviations, device_of, doubled, everything, moved, random_case
+from lib.bench.parity import converted, deviations, device_of, everything
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
@@ -43,41 +42,18 @@ VARIANTS = [
 """Cells away from their defaults, for engines that must know about it."""
 
 
-def by_engine(cell, *more):
-    """Return a parameter (cell, engine, *more) for every engine of a cell; those that need a GPU are marked so."""
-    return [
-        pytest.param(
-            cell,
-            engine,
-            *more,
-            id="-".join(map(str, (cell, engine, *more))),
-            marks=() if device_of(cell, engine, torch.float32) == "cpu" else pytest.mark.gpu,
-        )
-        for engine in kernels.engine_names(cell)[1:]
-    ]
-
-
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     """Hold an engine to the reference in float64, and to what that one loses in the case's type."""
     _, u, _ = case
     device = device_of(name, engine, u.dtype)
     if device is None:
         pytest.skip(f"{engine} does not run on this machine")
-    expected = everything(*doubled(*case), "reference", use=use)
+    expected = everything(*converted(torch.float64, *case), "reference", use=use)
     own = deviations(everything(*case, "reference", use=use), expected)
-    found = deviations(everything(*moved(device, *case), engine, use=use), expected)
+    found = deviations(everything(*converted(device, *case), engine, use=use), expected)
     for label, deviation in found.items():
         allowed = max(TOLERANCE[u.dtype], SLACK * own[label])
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"
-
-
-def irnn_whose_sequences_stand_at_different_rounds(**variant):
-    """Return a case whose step sizes depend on the rounds that each sequence has done."""
-    cell, u, (h, _) = random_case("irnn", 5, 3, 5, train_eta="time", length=8, **variant)
-    with torch.no_grad():
-        cell.eta.uniform_(0, 0.5)
-    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone()
-    return cell, u, (h, done.requires_grad_())
 
 
 def assert_bad_numbers_spread(case, engine, bad):
@@ -90,30 +66,3 @@ def assert_bad_numbers_spread(case, engine, bad):
     for found, truth in zip((outputs, *final), (expected, *expected_final), strict=True):
         assert torch.equal(found.isnan(), truth.isnan())
         assert torch.equal(found.isinf(), truth.isinf())
-
-
-def assert_it_differentiates_once_and_what_is_asked(name, engine):
-    """Frozen weights get no gradient and the input the same; a derivative of the gradient is refused."""
-    cell, u, state = random_case(name, 4, 2, 3)
-    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
-    outputs, _ = cell(u, state, engine=engine)
-    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
-    with pytest.raises(RuntimeError, match="twice"):
-        gradient.sum().backward()
-    u.grad = None
-    cell.requires_grad_(False)
-    cell(u, state, engine=engine)[0].sum().backward()
-    assert all(parameter.grad is None for parameter in cell.parameters())
-    torch.testing.assert_close(u.grad, expected)
-
-
-def assert_masks_are_those_of_the_reference(case, engine):
-    """In training an engine and the reference draw the same masks from the same seed, and the masks matter."""
-    cell, u, state = case
-    found = []
-    for name, seed in [("reference", 1), (engine, 1), (engine, 2)]:
-        torch.manual_seed(seed)
-        found.append(everything(cell.train(), u, state, name))
-    expected, same, others = found
-    assert max(deviations(same, expected).values()) < TOLERANCE[u.dtype]
-    assert deviations(others, expected)["outputs"] > 0.01

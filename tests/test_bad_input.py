@@ -51,8 +51,9 @@ def test_half_precision_is_refused(dtype):
         (torch.zeros(B, D), torch.zeros(B, D + 1)),
         (torch.zeros(B, D), torch.zeros(1, D)),
         (torch.zeros(B, D), torch.zeros(B, D, dtype=torch.float64)),
+        (torch.zeros(B, D), torch.zeros(B, D, device="meta")),
     ],
-    ids=["one part", "width", "batch", "type"],
+    ids=["one part", "width", "batch", "type", "device"],
 )
 def test_a_bad_state_is_refused(state):
     with pytest.raises(ValueError, match=r"lstm: expected 2 state tensor\(s\) of shape \(3, 4\)"):

@@ -18,7 +18,7 @@ from lib.bench.counts import count
 from lib.bench.figure_1 import capture
 from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import slices
-from lib.bench.parity import moved, random_case
+from lib.bench.parity import converted, random_case
 from lib.bench.race import Ledger, Workload, read_rows, wall
 from lib.cells import cell_names
 from lib.paths import ROOT
@@ -29,7 +29,7 @@ ENGINE, SIZES = "numba-cuda", (40, 5, 33)
 
 
 def a_case(name):
-    return moved("cuda", *random_case(name, *SIZES, torch.float32))
+    return converted("cuda", *random_case(name, *SIZES, torch.float32))
 
 
 def results(outputs, final, leaves):
@@ -108,16 +108,14 @@ def test_bad_numbers_spread_as_in_the_reference(name):
 @pytest.mark.parametrize("name", CELLS)
 def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
     cell, u, state = a_case(name)
-    here = random_case(name, *SIZES, torch.float32)
-    engine = kernels.select(name, ENGINE, u)
+    on_cpu = random_case(name, *SIZES, torch.float32)
     huge = torch.zeros(1, 1, 2, device="cuda").expand(1_000_000, 100_000, 2)
     for call, told in [
-        (lambda: here[0](*here[1:], engine=ENGINE), "it runs on cuda"),
-        (lambda: engine(here[0].weights(), here[2], u), "expected weights and states of"),
-        (lambda: engine(cell.weights(), state, u.double()), "expected weights and states of"),
-        (lambda: engine(cell.weights(), state, u[..., :1]), "2 features"),
-        (lambda: engine(cell.weights(), state, u[:0]), "no size of 0"),
-        (lambda: engine(cell.weights(), state, u[:, :-1]), "expected states"),
+        (lambda: on_cpu[0](*on_cpu[1:], engine=ENGINE), "it runs on cuda"),
+        (lambda: on_cpu[0](u, engine=ENGINE), "expected input of torch.float32 on cpu"),
+        (lambda: cell(u, on_cpu[2], engine=ENGINE), "state tensor.s. of shape"),
+        (lambda: cell(u[..., :1], state, engine=ENGINE), "with input=2"),
+        (lambda: cell(u[:, :-1], state, engine=ENGINE), "state tensor.s. of shape"),
         (lambda: cell(huge, engine=ENGINE), "needs several arrays"),
         (lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16"),
     ]:

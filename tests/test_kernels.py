@@ -1,6 +1,7 @@
 """Every engine of every cell against the cell's reference, and what the CPU kernels promise.
 
-The cases come from the registry: a new engine is tested without a change here.
+The cases come from the registry: a new engine is tested without a change here. `test_cuda.py` runs those of the GPU's engines in Numba's
+simulator, with ``-k numba-cuda``.
 """
 
 import importlib
@@ -17,36 +18,70 @@ import torch
 from numba.core.registry import CPUDispatcher
 
 from lib import kernels
-from lib.bench.parity import everything, random_case
+from lib.bench.parity import deviations, device_of, everything, random_case
 from lib.cells import cell_names, make_cell
-from lib.cells.inverse_rnn import SingularMatrixError
-from lib.kernels import _cpu
+from lib.kernels import _cpu, _cuda
 from lib.paths import ROOT
-from tests.engines import (
-    TOLERANCE,
-    VARIANTS,
-    assert_bad_numbers_spread,
-    assert_engine_agrees,
-    assert_it_differentiates_once_and_what_is_asked,
-    assert_masks_are_those_of_the_reference,
-    by_engine,
-    irnn_whose_sequences_stand_at_different_rounds,
-)
+from tests.engines import TOLERANCE, VARIANTS, assert_bad_numbers_spread, assert_engine_agrees
+
+SIMULATED = _cuda.SIMULATED
+"""Then cases are small: the simulator takes microseconds for each step of each thread."""
+CHAINS = ("indrnn", "sru", "unicornn")
+"""On the GPU they are fetched eight steps ahead: their lengths lie on both sides of 8 and 16."""
+
+
+def by_engine(cell, *more):
+    """Return a parameter (cell, engine, *more) for every engine of a cell; those that need a GPU are marked so."""
+    return [
+        pytest.param(
+            cell,
+            engine,
+            *more,
+            id="-".join(map(str, (cell, engine, *more))),
+            marks=() if device_of(cell, engine, torch.float32) == "cpu" else pytest.mark.gpu,
+        )
+        for engine in kernels.engine_names(cell)[1:]
+    ]
+
+
+def sizes(cell):
+    """Return times, batches and widths of which every two meet; a dense block of the GPU has one warp up to 32 units."""
+    if not SIMULATED:
+        return [(1, 1, 1), (1, 3, 33), (2, 1, 33), (2, 3, 1), (63, 1, 1), (63, 3, 33)]
+    longer = [(9, 3, 1), (19, 1, 33)] if cell in CHAINS else [(7, 1, 3), (3, 2, 33)]
+    return [(1, 1, 1), (2, 3, 5), *longer]
+
+
+def long_and_short(cell):
+    if not SIMULATED:
+        return [(1, 1, 3), (40, 3, 33), (9, 3, 3)]
+    return [(1, 2, 3), (21 if cell in CHAINS else 5, 2, 3)]
+
 
 ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
-ALTERED = [case for name, variant in VARIANTS for case in by_engine(name, variant)]
+SIZED = [case for cell in cell_names() for size in sizes(cell) for case in by_engine(cell, *size)]
+MORE_VARIANTS = [
+    *VARIANTS,
+    ("indrnn", {"phi": "sigmoid", "layers": 2, "bound": 0.5}),
+    *(("unicornn", {"backward": "recovered", "layers": n}) for n in (1, 3)),
+    *(("unicornn", {"backward": "reversible", "checkpoint": k}) for k in (1, 4, 21)),
+]
+ALTERED = [
+    case
+    for cell, variant in (MORE_VARIANTS if SIMULATED else VARIANTS)
+    for size in long_and_short(cell)
+    for case in by_engine(cell, variant, *size)
+]
+SMALL = (4, 2, 3) if SIMULATED else (9, 3, 5)
+OURS = [case for case in ENGINES if case.values[1] != "library" and not case.marks]
+"""Our kernels, where they run on tensors of the CPU."""
 CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
 INTERCHANGED = ("lu_rnn", "inverse_rnn")
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 
 
-# Every two of a length, a batch and a width meet.
-@pytest.mark.parametrize(
-    ("T", "batch", "hidden"),
-    [(1, 1, 1), (1, 3, 33), (2, 1, 33), (2, 3, 1), (63, 1, 1), (63, 3, 33)],
-)
 @DTYPES
-@pytest.mark.parametrize(("name", "engine"), ENGINES)
+@pytest.mark.parametrize(("name", "engine", "T", "batch", "hidden"), SIZED)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
     assert_engine_agrees(random_case(name, T, batch, hidden, dtype), name, engine)
 
@@ -54,33 +89,43 @@ def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
 @pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
-    assert_engine_agrees(random_case(name, 9, 3, 5), name, engine, use=use)
+    assert_engine_agrees(random_case(name, *SMALL), name, engine, use=use)
 
 
-@pytest.mark.parametrize(("T", "batch", "hidden"), [(1, 1, 3), (40, 3, 33), (9, 3, 3)])
 @DTYPES
-@pytest.mark.parametrize(("name", "engine", "variant"), ALTERED)
+@pytest.mark.parametrize(("name", "engine", "variant", "T", "batch", "hidden"), ALTERED)
 def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hidden):
     if "backward" in variant and dtype == torch.float32:
         pytest.skip("what the ways back lose in float32 is tested by test_reversal.py")
     assert_engine_agrees(random_case(name, T, batch, hidden, dtype, **variant), name, engine)
 
 
-@pytest.mark.parametrize("variant", [{}, {"rank": 2, "inner_start": "previous"}])
-def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done(variant):
-    case = irnn_whose_sequences_stand_at_different_rounds(**variant)
-    assert_engine_agrees(case, "irnn", "numba-cpu")
+@pytest.mark.parametrize("variant", [{"inner_steps": 2}, {"rank": 2, "inner_start": "previous"}])
+@pytest.mark.parametrize(("name", "engine"), by_engine("irnn"))
+def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done(name, engine, variant):
+    cell, u, (h, _) = random_case(name, 5, 3, 5, train_eta="time", length=8, **variant)
+    with torch.no_grad():
+        cell.eta.uniform_(0, 0.5)
+    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone()
+    assert_engine_agrees((cell, u, (h, done.requires_grad_())), name, engine)
+
+
+@pytest.mark.parametrize(("name", "engine"), [c for c in OURS if c.values[0] == "unicornn"])
+def test_dropout_runs_on_the_engine_with_the_masks_of_the_reference(name, engine):
+    cell, u, state = random_case(name, *SMALL, layers=4, skip=2, dropout=0.4)
+    found = []
+    for each, seed in [("reference", 1), (engine, 1), (engine, 2)]:
+        torch.manual_seed(seed)
+        found.append(everything(cell.train(), u, state, each))
+    expected, same, others = found
+    assert max(deviations(same, expected).values()) < TOLERANCE[u.dtype]
+    assert deviations(others, expected)["outputs"] > 0.01, "the masks do not matter"
 
 
 def test_steps_of_lem_are_clipped_on_both_sides_in_the_variants():
     cell, u, _ = random_case("lem", 63, 3, 33, clip=0.6, dt=1.7)
     steps = 1.7 * torch.sigmoid(u @ cell.V[:33].T)
     assert (steps < 0.6).any() and (steps > 1).any() and ((steps > 0.6) & (steps < 1)).any()
-
-
-def test_dropout_runs_on_the_engine_with_the_masks_of_the_reference():
-    case = random_case("unicornn", 12, 3, 5, layers=4, skip=2, dropout=0.4)
-    assert_masks_are_those_of_the_reference(case, "numba-cpu")
 
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
@@ -101,19 +146,12 @@ def test_pivots_near_zero_are_held_off_in_the_engine_too(pivot):
     assert_engine_agrees((cell, u, state), "lu_rnn", "numba-cpu")
 
 
-def test_a_singular_matrix_is_refused_before_the_engine_runs():
-    cell, u, state = random_case("inverse_rnn", 2, 1, 3)
-    with torch.no_grad():
-        cell.W[2] = 0
-    with pytest.raises(SingularMatrixError, match="expected an invertible W"):
-        cell(u, state, engine="numba-cpu")
-
-
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @DTYPES
-@pytest.mark.parametrize("name", CPU_KERNELS)
-def test_bad_numbers_spread_as_in_the_reference(name, dtype, bad):
-    assert_bad_numbers_spread(random_case(name, 6, 3, 33, dtype), "numba-cpu", bad)
+@pytest.mark.parametrize(("name", "engine"), OURS)
+def test_bad_numbers_spread_as_in_the_reference(name, engine, dtype, bad):
+    size = (4, 2, 3) if SIMULATED else (6, 3, 33)
+    assert_bad_numbers_spread(random_case(name, *size, dtype), engine, bad)
 
 
 @pytest.mark.parametrize("name", ["exponential", "lipschitz"])
@@ -126,9 +164,19 @@ def test_a_network_that_diverges_does_so_in_the_kernel(name):
     assert not outputs.sum().isfinite()
 
 
-@pytest.mark.parametrize("name", CPU_KERNELS)
-def test_a_kernel_differentiates_once_and_what_is_asked(name):
-    assert_it_differentiates_once_and_what_is_asked(name, "numba-cpu")
+@pytest.mark.parametrize(("name", "engine"), OURS)
+def test_a_kernel_differentiates_once_and_what_is_asked(name, engine):
+    cell, u, state = random_case(name, 4, 2, 3)
+    expected = torch.autograd.grad(cell(u, state, engine="reference")[0].sum(), u)[0]
+    outputs, _ = cell(u, state, engine=engine)
+    (gradient,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        gradient.sum().backward()
+    u.grad = None
+    cell.requires_grad_(False)
+    cell(u, state, engine=engine)[0].sum().backward()
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(u.grad, expected)
 
 
 def test_an_option_that_an_engine_lacks_is_refused_by_name():
@@ -292,7 +340,7 @@ from tests.test_kernels import cpu_kernels
 assert not any(function.signatures for function in cpu_kernels().values())
 outputs, _ = make_cell("rnn", 2, 4)(torch.ones(3, 2, 2), engine="numba-cpu")
 outputs.sum().backward()
-print(sum(cpu_rnn._forward.stats.cache_hits.values()))
+print(sum(cpu_rnn._forward[0].stats.cache_hits.values()))
 """
 
 

@@ -28,6 +28,9 @@ def random_case(
     state = tuple(
         (0.5 * torch.randn(batch, hidden, dtype=dtype)).requires_grad_() for _ in range(cell.states)
     )
+    if name in ("lu_rnn", "inverse_rnn"):  # the time of a sequence is that of all its neurons
+        t = state[1].detach()[:, :1].expand(batch, hidden).clone()
+        state = state[0], t.requires_grad_()
     with torch.no_grad():
         for label, parameter in cell.named_parameters():
             if label.split(".")[0] in ("b", "c"):  # the cells' own zeros would hide an error
@@ -76,26 +79,13 @@ def deviations(found: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[st
     }
 
 
-def doubled(cell: Cell, u: Tensor, state: State) -> Case:
-    """Return the same case in float64."""
-    u, *state = (part.detach().double().requires_grad_() for part in (u, *state))
-    return copy.deepcopy(cell).double(), u, tuple(state)
-
-
-def moved(device: str, cell: Cell, u: Tensor, state: State) -> Case:
-    """Return the case on a device, its tensors leaves again."""
-    if device == "cpu":
-        return cell, u, state
-    u, *state = (part.detach().to(device).requires_grad_() for part in (u, *state))
-    return copy.deepcopy(cell).to(device), u, tuple(state)
+def converted(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> Case:
+    """Return the case on a device or in a type, its tensors leaves again."""
+    u, *state = (part.detach().to(to).requires_grad_() for part in (u, *state))
+    return copy.deepcopy(cell).to(to), u, tuple(state)
 
 
 def device_of(cell: str, engine: str, dtype: torch.dtype) -> str | None:
     """Return the device on which an engine can run here, None where there is none."""
-    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
-        try:
-            kernels.select(cell, engine, torch.zeros(1, 1, 1, dtype=dtype, device=device))
-        except ValueError:
-            continue
-        return device
-    return None
+    here = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    return next((on for on in here if kernels.takes(cell, engine, on, dtype)), None)

@@ -162,14 +162,8 @@ def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], ob
 
 def engines_on(cell: str, device: str = "cpu") -> list[str]:
     """Return the engines that take a cell's float32 on a device here, the reference first."""
-    found = []
-    for engine in kernels.engine_names(cell):
-        try:
-            kernels.select(cell, engine, torch.zeros(1, 1, 1, device=device))
-        except ValueError:  # it runs elsewhere, or lacks something
-            continue
-        found.append(engine)
-    return found
+    names = kernels.engine_names(cell)
+    return [name for name in names if kernels.takes(cell, name, device, torch.float32)]
 
 
 def machine() -> str:

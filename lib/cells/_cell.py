@@ -254,9 +254,10 @@ class Cell(nn.Module):
             each = (u.shape[1], d)
             expect(
                 len(state) == self.states
-                and all(part.shape == each and part.dtype == weight.dtype for part in state),
-                f"{self.states} state tensor(s) of shape {each} and {weight.dtype}",
-                ", ".join(f"{tuple(part.shape)} of {part.dtype}" for part in state) or "none",
+                and all(part.shape == each for part in state)
+                and all((s.dtype, s.device) == (weight.dtype, weight.device) for s in state),
+                f"{self.states} state tensor(s) of shape {each} and {weight.dtype} on {weight.device}",
+                ", ".join(f"{tuple(s.shape)} of {s.dtype} on {s.device}" for s in state) or "none",
             )
 
     def extra_repr(self) -> str:

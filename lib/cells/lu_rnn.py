@@ -8,7 +8,7 @@ with W_t = W = L U for tau steps, 10 in the text's experiment, then its inverse 
 for the reading); L and U are unit lower and upper triangular.
 
 Neither W nor its inverse is formed here: W x is two triangular products, the inverse's is two triangular solves, O(d^2)
-each. (`lib.kernels.cpu_interchange` forms both once per sequence, the inverse by solves.) The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
+each. (`lib.kernels.cpu_rnn` forms both once per sequence, the inverse by solves.) The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
 
 A pivot near zero would make the inverse unbounded, which the text does not discuss. The pivots are
 :math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero): never smaller than delta, the

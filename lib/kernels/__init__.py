@@ -12,9 +12,10 @@ from lib.kernels._registry import (
     module_of,
     register,
     select,
+    takes,
 )
 from lib.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = ["Engine", "choose", "engine_names", "module_of", "register", "select"]
+__all__ = ["Engine", "choose", "engine_names", "module_of", "register", "select", "takes"]

@@ -86,6 +86,14 @@ def kernel(function: Callable, **names: int) -> Callable:
         numba.config.CACHE_DIR = before
 
 
+def variants(name: str, count: int) -> Callable[[Callable], tuple[Callable, ...]]:
+    """Return a decorator that makes a function a kernel for each number below `count` that `name` may mean in its text.
+
+    A choice within its loops would stop vectorisation.
+    """
+    return lambda function: tuple(kernel(function, **{name: number}) for number in range(count))
+
+
 def scalar(function: Callable) -> Callable:
     """Compile a function of scalars that the kernels of its file call, inlined: a call would stop vectorisation.
 
@@ -244,9 +252,7 @@ phi = RELU
 """In the text of a kernel: the activation that it is compiled for."""
 
 
-def by_phi(function: Callable) -> tuple[Callable, ...]:
-    """Make `function` a kernel for each activation: a choice within its loops would stop vectorisation."""
-    return tuple(kernel(function, phi=number) for number in PHI.values())
+by_phi = variants("phi", len(PHI))
 
 
 @scalar

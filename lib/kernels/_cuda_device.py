@@ -71,6 +71,14 @@ def locate(places, block, batch, d):
         places[i] = min(block * places.size + i, batch - 1) * d
 
 
+@device
+def load(memory, vectors, states, places, row, rows, d):
+    """Copy the states of a block's sequences to shared memory, from `vectors` on as `products` reads them; `row` of `rows` threads."""
+    for j in range(row, d, rows):
+        for i in range(places.size):
+            memory[vectors + j * places.size + i] = states[places[i] + j]
+
+
 def pipelined(fetch: Callable, step: Callable) -> Callable:
     """Return a device function that does steps 0..count-1 of a chain, their inputs under way eight steps before.
 

@@ -1,4 +1,9 @@
-"""A loop over time and its adjoint as one function that PyTorch can differentiate, once."""
+r"""A loop over time and its adjoint as one function that PyTorch can differentiate, once.
+
+In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output :math:`x_t` (:math:`y_t`, :math:`h_t`, ..)
+through everything that follows, :math:`o_t` the part that arrives at the output at t, and :math:`\delta_t` the derivative by the
+drive :math:`g_t`. The recurrence of the adjoints starts from the gradients of the final state.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,9 +24,9 @@ class Recurrence(NamedTuple):
     ----------
     forward
         ``forward(*inputs) -> (outputs, final, kept)``: the outputs (time, batch, hidden), the states after the last input
-        (views will do), and what the way back needs beside the outputs.
+        (views will do), and what the way back needs beside `saved`.
     backward
-        ``backward(*saved, outputs, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is
+        ``backward(*saved, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is
         what arrives at the outputs, `carried` at the final states, which it may write over. A gradient that costs a product
         may be a function that returns it, called where it is wanted.
     saved
@@ -45,11 +50,11 @@ class Recurrence(NamedTuple):
         value = value.detach().contiguous()
         return value.numpy() if self.arrays else value
 
-    def zeros(self, like: Tensor) -> Any:
+    def zeros(self, shape: tuple[int, ...], like: Tensor) -> Any:
         """Return zeros; those of NumPy, for which the system has huge pages, where PyTorch's come page by page."""
         if self.arrays:
-            return np.zeros(like.shape, like.detach().numpy().dtype)
-        return torch.zeros_like(like)
+            return np.zeros(shape, like.numpy().dtype)
+        return like.new_zeros(shape)
 
 
 def _tensor(value: Any) -> Any:
@@ -59,25 +64,27 @@ def _tensor(value: Any) -> Any:
 class _Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx, recurrence: Recurrence, *inputs: Any) -> tuple[Tensor, ...]:
-        outputs, final, kept = recurrence.forward(*map(recurrence.taken, inputs))
-        outputs = _tensor(outputs)
-        kept = [*(inputs[k] for k in recurrence.saved), outputs, *map(_tensor, kept)]
+        found, final, kept = recurrence.forward(*map(recurrence.taken, inputs))
+        outputs = _tensor(found)
+        kept = [outputs if part is found else _tensor(part) for part in kept]
+        kept = [*(inputs[k] for k in recurrence.saved), *kept]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*(part for part in kept if isinstance(part, Tensor)))
         ctx.others = [None if isinstance(part, Tensor) else (part,) for part in kept]
-        ctx.recurrence = recurrence
+        ctx.recurrence, ctx.shape, ctx.like = recurrence, outputs.shape, outputs.new_empty(0)
         return outputs, *(_tensor(part).clone() for part in final)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
-        recurrence, tensors = ctx.recurrence, iter(ctx.saved_tensors)
+        recurrence, shape, tensors = ctx.recurrence, ctx.shape, iter(ctx.saved_tensors)
         kept = [next(tensors) if other is None else other[0] for other in ctx.others]
-        outputs = kept[len(recurrence.saved)]
         # Absent gradients stayed absent: PyTorch would fill memory with zeros for them.
-        arrived = recurrence.zeros(outputs) if from_outputs is None else from_outputs
+        arrived = recurrence.zeros(shape, ctx.like) if from_outputs is None else from_outputs
         carried = [
-            recurrence.zeros(outputs[0]) if part is None else recurrence.taken(part.clone())
+            recurrence.zeros(shape[1:], ctx.like)
+            if part is None
+            else recurrence.taken(part.clone())
             for part in from_final
         ]
         found = recurrence.backward(
@@ -96,6 +103,16 @@ def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     if u.shape[-1] != R.shape[-1]:
         raise ValueError(f"expected an input of {R.shape[-1]} features, got {tuple(u.shape)}")
     return F.linear(u, R, b).contiguous()
+
+
+def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
+    """Return a number, or one for each neuron, for each chain: contiguous, as `like` (batch, hidden).
+
+    So the inner loop of a kernel is one stretch; autograd sums over the sequences.
+    """
+    if not isinstance(value, Tensor):
+        return torch.full_like(like, value)
+    return value.expand_as(like).contiguous()
 
 
 def recurrent_gradient(delta, x0, outputs):

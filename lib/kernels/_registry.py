@@ -65,6 +65,11 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
+def takes(cell: str, engine: str, device: str, dtype: torch.dtype) -> bool:
+    """Return whether an engine of `cell` takes such inputs on this machine."""
+    return engine == "reference" or not _ENGINES[cell, engine].refusal(device, dtype)
+
+
 def module_of(cell: str, engine: str) -> str | None:
     """Return the module that holds an engine of `cell`, for the fingerprint of what it runs; None for the reference.
 

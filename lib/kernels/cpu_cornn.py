@@ -86,7 +86,7 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
 def _states(scalars, M, g, y0, z0):
     y, z, f = (np.empty_like(g) for _ in range(3))
     _forward(*map(M.dtype.type, scalars), M, g, y0, z0, y, z, f)
-    return y, [y[-1], z[-1]], [z, f]
+    return y, [y[-1], z[-1]], [y, z, f]
 
 
 def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):

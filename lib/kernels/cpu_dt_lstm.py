@@ -90,7 +90,7 @@ def _states(scales, W, g, h0, c0):
     gates = np.empty_like(g)
     outputs, cells = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
     _forward(*map(W.dtype.type, scales), W, g, h0, c0, outputs, cells, gates)
-    return outputs, [outputs[-1], cells[-1]], [cells, gates]
+    return outputs, [outputs[-1], cells[-1]], [outputs, cells, gates]
 
 
 def _gradients(scales, W, h0, c0, outputs, cells, gates, arrived, *carried):

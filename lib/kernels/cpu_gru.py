@@ -8,8 +8,7 @@ Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, it
     n_t &= \tanh(r_t \odot a^n_t + g^n_t) \\
     h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
 
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`h_t` through everything that follows, and
-:math:`o_t` the part that arrives at the output at t (the gradient of the final state belongs to :math:`o_T`):
+Adjoint (symbols as in `lib.kernels._recurrence`):
 
 .. math::
     \lambda_t &= o_t + z_{t+1} \odot \lambda_{t+1} + W^\top \delta^a_{t+1} \\
@@ -81,7 +80,7 @@ def _states(W, g, h0):
     gates = np.empty_like(g)
     outputs, products = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
     _forward(W, g, h0, outputs, gates, products)
-    return outputs, [outputs[-1]], [gates, products]
+    return outputs, [outputs[-1]], [outputs, gates, products]
 
 
 def _gradients(W, h0, outputs, gates, products, arrived, carried):

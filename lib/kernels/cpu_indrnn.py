@@ -4,8 +4,7 @@ Forward of one layer, with the drive :math:`g_t = W h^{l-1}_t + b` of all times 
 
 .. math:: h_t = \phi(w \odot h_{t-1} + g_t)
 
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`h_t` through everything that follows, and
-:math:`o_t` the part that arrives at the output at t (the gradient of the final state starts the recurrence):
+Adjoint (symbols as in `lib.kernels._recurrence`):
 
 .. math::
     \lambda_t = o_t + w \odot \delta_{t+1}, \qquad \delta_t = \lambda_t \odot \phi'_t
@@ -19,7 +18,7 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 import numpy as np
 
 from lib.kernels._cpu import PHI, activate, by_phi, chains, engine, over_chains, phi, times_slope
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 
 @by_phi
@@ -50,7 +49,7 @@ def _states(phi, w, g, h0):
     outputs = np.empty_like(g)
     parts = chains(w, g, h0, outputs)
     over_chains(lambda *stretch: _forward[phi](*parts, *stretch), len(g), w.size)
-    return outputs, [outputs[-1]], []
+    return outputs, [outputs[-1]], [outputs]
 
 
 def _gradients(phi, w, h0, outputs, arrived, carried):
@@ -66,11 +65,14 @@ _INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3))
 @engine("indrnn")
 def indrnn(weights, state, u):
     """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`."""
+    return run_layers(_INDRNN, weights, state, u)
+
+
+def run_layers(layer: Recurrence, weights, state, u):
+    """Run all layers, each as `layer` does on its device."""
     layers, phi = weights
     below, final = u, []
     for (W, w, b), h0 in zip(layers, state, strict=True):
-        # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
-        w = w.expand_as(h0).contiguous()
-        below, h = _INDRNN(PHI[phi], w, drive(below, W, b), h0)
+        below, h = layer(PHI[phi], per_chain(w, h0), drive(below, W, b), h0)
         final.append(h)
     return below, tuple(final)

@@ -45,19 +45,6 @@ def _multiply(U, V, H, alpha, s, inner, product):
 
 
 @scalar
-def _multiply_transposed(U, V, H, alpha, rho, inner, product):
-    """As `_multiply` by U', with V' rho for `inner`."""
-    if U is not None:
-        np.dot(rho, U, product)
-    if V is not None:
-        np.dot(rho, V, inner)
-        np.dot(inner, H, product)
-        product_, rho_ = product.ravel(), rho.ravel()
-        for j in range(rho_.size):
-            product_[j] += alpha * rho_[j]
-
-
-@scalar
 def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     """Run the inner steps of a round, `eta` (batch, K); `factors`, `inner` and `z` keep what they pass through.
 
@@ -106,9 +93,12 @@ def _forward(numbers, U, V, H, eta, r, h0, outputs):
 
 @by_phi
 def _backward(
-    numbers, U, V, H, eta, r, h0, outputs, from_outputs, carried, by_r, by_eta, by_U, by_V, by_H
-):
-    """`carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero."""
+    numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried, by_r, by_eta, by_U, by_V, by_H
+):  # fmt: skip
+    """`transposed` is U', H', V', by which `_multiply` gives the product with the transpose.
+
+    `carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero.
+    """
     twice, from_zero, alpha, sign = numbers
     zero = h0.dtype.type(0)
     K, (batch, d) = eta.shape[2], h0.shape
@@ -141,8 +131,8 @@ def _backward(
             for k in range(batch):
                 by_eta[t, k, i] = sums[k]
             if twice:
-                _multiply_transposed(U, V, H, alpha, deltas[top], outer[top], deltas[rows])
-            _multiply_transposed(U, V, H, alpha, deltas[rows], outer[rows], product)
+                _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
+            _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
             for j in range(back.size):
                 of_r[j] += rho[j]
             for k in range(batch):
@@ -165,13 +155,14 @@ def _states(settings, U, V, H, eta, r, h0):
     outputs = np.empty_like(r)
     phi, *numbers = settings
     _forward[phi](_typed(numbers, r), U, V, H, eta, r, h0, outputs)
-    return outputs, [outputs[-1]], []
+    return outputs, [outputs[-1]], [outputs]
 
 
 def _gradients(settings, U, V, H, eta, r, h0, outputs, arrived, carried):
     of_r, of_eta = np.empty_like(r), np.empty_like(eta)
     of_matrices = [np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H)]
-    arrays = U, V, H, eta, r, h0, outputs, arrived, carried, of_r, of_eta
+    transposed = tuple(None if part is None else part.T for part in (U, H, V))
+    arrays = U, V, H, transposed, eta, r, h0, outputs, arrived, carried, of_r, of_eta
     phi, *numbers = settings
     _backward[phi](_typed(numbers, r), *arrays, *of_matrices)
     return *of_matrices, of_eta, of_r, carried

@@ -8,8 +8,7 @@ the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `c
     s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
     r_n &= \tanh(W_y z_n + g^y_n), \qquad y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, and
-:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+Adjoint (symbols as in `lib.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
 
 .. math::
     \lambda_n &= o_n + (1 - \bar\Delta_{n+1}) \odot \lambda_{n+1} + W^\top \delta_{n+1} \\
@@ -31,7 +30,7 @@ import math
 
 import numpy as np
 
-from lib.kernels._cpu import engine, kernel, scalar, sigmoid, tanh
+from lib.kernels._cpu import engine, scalar, sigmoid, tanh, variants
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
@@ -42,7 +41,12 @@ def clip(step, least, most):
     return most if low > most else low
 
 
-@kernel
+single_scale = 0
+"""In the text of a kernel: whether it is compiled for a single scale, which has no blocks 1 and 2."""
+_by_scales = variants("single_scale", 2)
+
+
+@_by_scales
 def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
     """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
     dt, least, most = steps
@@ -52,34 +56,28 @@ def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
         np.dot(y_before, W.T, gates[n])
         for k in range(len(y0)):
             s, g_s, before, z_n = gates[n, k, -d:], g[n, k, -d:], z_before[k], z[n, k]
-            if gates.shape[2] == d:
-                for i in range(d):
-                    s[i] = tanh(s[i] + g_s[i])
-                    z_n[i] = before[i] + dt * (s[i] - before[i])
-                continue
             q, q_bar = gates[n, k, :d], gates[n, k, d : 2 * d]
             g_1, g_2 = g[n, k, :d], g[n, k, d : 2 * d]
             for i in range(d):
-                q[i] = dt * sigmoid(q[i] + g_1[i])
-                q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
+                step = dt
+                if not single_scale:
+                    q[i] = dt * sigmoid(q[i] + g_1[i])
+                    q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
+                    step = clip(q[i], least, most)
                 s[i] = tanh(s[i] + g_s[i])
-                z_n[i] = before[i] + clip(q[i], least, most) * (s[i] - before[i])
+                z_n[i] = before[i] + step * (s[i] - before[i])
         np.dot(z[n], W_y.T, r[n])
         for k in range(len(y0)):
             r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
-            if gates.shape[2] == d:
-                for i in range(d):
-                    r_n[i] = tanh(r_n[i] + g_n[i])
-                    y_n[i] = before[i] + dt * (r_n[i] - before[i])
-                continue
             q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
                 r_n[i] = tanh(r_n[i] + g_n[i])
-                y_n[i] = before[i] + clip(q_bar[i], least, most) * (r_n[i] - before[i])
+                step = dt if single_scale else clip(q_bar[i], least, most)
+                y_n[i] = before[i] + step * (r_n[i] - before[i])
         y_before, z_before = y[n], z[n]
 
 
-@kernel
+@_by_scales
 def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y):
     """The carried gradients are those of the final state and become those of the initial one."""
     zero, one = W.dtype.type(0), W.dtype.type(1)
@@ -89,39 +87,27 @@ def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
     for n in range(len(y) - 1, -1, -1):
         for k in range(batch):
             lambda_, back, o_n = lambdas[k], y_carried[k], from_y[n, k]
-            r_n, d_y = r[n, k], delta_y[n, k]
-            if gates.shape[2] == d:
-                for i in range(d):
-                    lambda_[i] = o_n[i] + back[i]
-                    d_y[i] = lambda_[i] * dt * (one - r_n[i] * r_n[i])
-                    back[i] = (one - dt) * lambda_[i]
-                continue
-            before = y0[k] if n == 0 else y[n - 1, k]
+            r_n, d_y, before = r[n, k], delta_y[n, k], y0[k] if n == 0 else y[n - 1, k]
             q_bar, d_2 = gates[n, k, d : 2 * d], delta[n, k, d : 2 * d]
             for i in range(d):
                 lambda_[i] = o_n[i] + back[i]
-                step = clip(q_bar[i], least, most)
-                slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
+                step = dt if single_scale else clip(q_bar[i], least, most)
                 d_y[i] = lambda_[i] * step * (one - r_n[i] * r_n[i])
-                d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
+                if not single_scale:
+                    slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
+                    d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
                 back[i] = (one - step) * lambda_[i]
         np.dot(delta_y[n], W_y, product)
         for k in range(batch):
             mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k]
-            if gates.shape[2] == d:
-                for i in range(d):
-                    m = mu[i] + more[i]
-                    d_s[i] = m * dt * (one - s[i] * s[i])
-                    mu[i] = (one - dt) * m
-                continue
-            before = z0[k] if n == 0 else z[n - 1, k]
-            q, d_1 = gates[n, k, :d], delta[n, k, :d]
+            q, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
             for i in range(d):
                 m = mu[i] + more[i]
-                step = clip(q[i], least, most)
-                slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
+                step = dt if single_scale else clip(q[i], least, most)
                 d_s[i] = m * step * (one - s[i] * s[i])
-                d_1[i] = m * (s[i] - before[i]) * slope
+                if not single_scale:
+                    slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
+                    d_1[i] = m * (s[i] - before[i]) * slope
                 mu[i] = (one - step) * m
         np.dot(delta[n], W, product)
         for k in range(batch):
@@ -133,13 +119,15 @@ def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
 def _states(W, W_y, steps, g, g_y, y0, z0):
     y, z, r = (np.empty_like(g_y) for _ in range(3))
     gates = np.empty_like(g)
-    _forward(W, W_y, tuple(map(W.dtype.type, steps)), g, g_y, y0, z0, y, z, gates, r)
-    return y, [y[-1], z[-1]], [z, gates, r]
+    single = len(W) == len(W_y)
+    _forward[single](W, W_y, tuple(map(W.dtype.type, steps)), g, g_y, y0, z0, y, z, gates, r)
+    return y, [y[-1], z[-1]], [y, z, gates, r]
 
 
 def _gradients(W, W_y, steps, y0, z0, y, z, gates, r, arrived, *carried):
     delta, delta_y, steps = np.empty_like(gates), np.empty_like(y), map(W.dtype.type, steps)
-    _backward(W, W_y, tuple(steps), y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y)
+    arrays = y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y
+    _backward[len(W) == len(W_y)](W, W_y, tuple(steps), *arrays)
     flat = -1, y.shape[2]
     return (
         product(delta, y0, y),
@@ -159,7 +147,7 @@ def lem(weights, state, u):
     """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, _ = weights
     steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
-    rows = len(W)  # the blocks that read y; with a single scale one, the kernel's sign for it
+    rows = len(W)  # the blocks that read y; with a single scale one
     g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
     y, *final = _LEM(W, W_y, steps, g, g_y, *state)
     return y, tuple(final)

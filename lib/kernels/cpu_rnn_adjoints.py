@@ -100,7 +100,7 @@ def _states(W, x, last):
     adjoints = np.empty(x.shape, x.dtype)
     adjoints[-1] = last
     _adjoints(W, x, adjoints)
-    return adjoints, [], []
+    return adjoints, [], [adjoints]
 
 
 def _gradients(W, x, adjoints, arrived):
@@ -111,7 +111,7 @@ def _states_and_norms(W, x, last):
     adjoints, *_ = _states(W, x, last)
     norms = np.empty(adjoints.shape[:2], adjoints.dtype)
     _norms(adjoints, norms)
-    return norms, [], [adjoints]
+    return norms, [], [norms, adjoints]
 
 
 def _gradients_of_norms(W, x, norms, adjoints, arrived):

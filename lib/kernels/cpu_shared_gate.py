@@ -8,8 +8,7 @@ Forward, with the drives :math:`g_t` of all times computed before, their blocks 
 
 FastGRNN is :math:`\kappa = 0, p = \zeta + \nu, q = -\zeta`, the antisymmetric RNN :math:`\kappa = 1, p = 0, q = \epsilon`.
 
-Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`h_t` through everything that follows, and
-:math:`o_t` the part that arrives at the output at t (the gradient of the final state belongs to :math:`o_T`):
+Adjoint (symbols as in `lib.kernels._recurrence`):
 
 .. math::
     \lambda_t &= o_t + (\kappa + (1 - \kappa) z_{t+1}) \odot \lambda_{t+1} + W^\top (\delta^z_{t+1} + \delta^c_{t+1}) \\
@@ -79,7 +78,7 @@ def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, 
 def _states(scalars, W, g, h0):
     outputs, gates = np.empty((len(g), *h0.shape), g.dtype), np.empty_like(g)
     _forward(*scalars, W, g, h0, outputs, gates)
-    return outputs, [outputs[-1]], [gates]
+    return outputs, [outputs[-1]], [outputs, gates]
 
 
 def _gradients(scalars, W, h0, outputs, gates, arrived, carried):

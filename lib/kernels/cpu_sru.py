@@ -27,7 +27,7 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 import numpy as np
 
 from lib.kernels._cpu import ONE, chains, engine, kernel, over_chains, scalar, sigmoid
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 
 @scalar
@@ -92,7 +92,7 @@ def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
     return h, [c[-1]], [c, f, r]
 
 
-def _gradients(v_f, v_r, candidate, highway, c0, _, c, f, r, arrived, carried):
+def _gradients(v_f, v_r, candidate, highway, c0, c, f, r, arrived, carried):
     deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
     parts = chains(v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums)
     over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
@@ -108,8 +108,7 @@ def sru(weights, state, u):
     layers, alpha = weights
     x, final = u, []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
-        # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
-        v_f, v_r = (part.expand_as(c0).contiguous() for part in v.chunk(2))
+        v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
         (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
         highway = alpha * (x if skip is None else drive(x, skip))
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)

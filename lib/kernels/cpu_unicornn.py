@@ -8,8 +8,7 @@ Forward of one layer, with the drive :math:`g_n = V y^{l-1}_n + b` of all times 
     z_n &= z_{n-1} - h (s_n + \alpha y_{n-1}) \\
     y_n &= y_{n-1} + h z_n
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, and
-:math:`o_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+Adjoint (symbols as in `lib.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
 
 .. math::
     \lambda_n &= o_n + \lambda_{n+1} + w \delta_{n+1} - h \alpha \mu_{n+1} \\
@@ -37,8 +36,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import ONE, array, chains, engine, kernel, over_chains, scalar, tanh
-from lib.kernels._unicornn import Device, Layer, itself, run_layers
+from lib.kernels._cpu import ONE, array, chains, engine, kernel, over_chains, scalar, tanh, variants
+from lib.kernels._unicornn import of_drive, recurrence_of, run_layers
+
+STORED, RECOVERED, REVERSIBLE = range(3)
+WAYS = ("stored", "recovered", "reversible")
+way = STORED
+"""In the text of a kernel: the way back that it is compiled for."""
 
 
 @scalar
@@ -77,51 +81,44 @@ def pull_back(w, h, alpha, s, y, z, arrived, mu):
     return arrived + w * delta - h * alpha * mu, mu, delta, h_part
 
 
-@kernel
-def _backward(w, h, alpha, g, y0, y, z, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop):
-    """Without `z` recover it. The carried gradients, of the final state, become those of the initial one."""
-    w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
-    w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
-    for n in range(len(y) - 1, -1, -1):
-        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
-        y_n, y_before = y[n, start:stop], y0[start:stop] if n == 0 else y[n - 1, start:stop]
-        z_n = y_n if z is None else z[n, start:stop]  # decided when compiling
-        for i in range(g_n.size):
-            velocity = (y_n[i] - y_before[i]) / h_[i] if z is None else z_n[i]
-            s = tanh(w_[i] * y_before[i] + g_n[i])
-            lambda_[i], mu[i], delta_n[i], h_part = pull_back(
-                w_[i], h_[i], alpha, s, y_before[i], velocity, lambda_[i] + o_n[i], mu[i]
-            )
-            w_sum[i] += delta_n[i] * y_before[i]
-            h_sum[i] += h_part
-
-
-@kernel
-def _backward_reversing(
-    w, h, alpha, g, y, z, y_end, z_end, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
+@variants("way", len(WAYS))
+def _backward(
+    w, h, alpha, g, y, z, y_now, z_now, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
-    """As `_backward`, from `y` and `z` (kept, chains) after every `every` steps, and copies of the final state."""
-    kept = len(y)
+    """The carried gradients, of the final state, become those of the initial one.
+
+    `y` and `z` (time, chains) hold all states and `y_now` the initial one, or in the reversible way `y` and `z` (kept, chains) those
+    after every `every` steps, and `y_now`, `z_now` copies of the final ones. Recovered velocities need no `z`.
+    """
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
-    y_now, z_now = y_end[start:stop], z_end[start:stop]
+    y_now, z_now, kept = y_now[start:stop], z_now[start:stop], len(y)
     for n in range(len(g) - 1, -1, -1):
-        if n + 1 == kept * every:
+        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
+        y_before, y_n, z_n = y_now, y_now, z_now
+        if way != REVERSIBLE:
+            y_before, y_n = y_now if n == 0 else y[n - 1, start:stop], y[n, start:stop]
+            z_n = z[n, start:stop]
+        elif n + 1 == kept * every:
             kept -= 1
             y_kept, z_kept = y[kept, start:stop], z[kept, start:stop]
             for i in range(y_kept.size):
                 y_now[i], z_now[i] = y_kept[i], z_kept[i]
-        g_n, o_n, delta_n = g[n, start:stop], from_y[n, start:stop], delta[n, start:stop]
         for i in range(g_n.size):
-            y_before = y_now[i] - h_[i] * z_now[i]  # (7)
-            s = tanh(w_[i] * y_before + g_n[i])
+            velocity, before = z_n[i], y_before[i]
+            if way == REVERSIBLE:
+                before = y_now[i] - h_[i] * velocity  # (7)
+            elif way == RECOVERED:
+                velocity = (y_n[i] - before) / h_[i]
+            s = tanh(w_[i] * before + g_n[i])
             lambda_[i], mu[i], delta_n[i], h_part = pull_back(
-                w_[i], h_[i], alpha, s, y_before, z_now[i], lambda_[i] + o_n[i], mu[i]
+                w_[i], h_[i], alpha, s, before, velocity, lambda_[i] + o_n[i], mu[i]
             )
-            w_sum[i] += delta_n[i] * y_before
+            w_sum[i] += delta_n[i] * before
             h_sum[i] += h_part
-            y_now[i] = y_before
-            z_now[i] += h_[i] * (s + alpha * y_before)  # (7)
+            if way == REVERSIBLE:
+                y_now[i] = before
+                z_now[i] = velocity + h_[i] * (s + alpha * before)  # (7)
 
 
 def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
@@ -137,34 +134,29 @@ def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     return y, z, z_end
 
 
-def _neurons(w, c, dt, alpha, y0):
-    # One weight per sequence makes the kernel's inner loop one stretch; autograd sums over them.
-    w, h = (part.expand_as(y0).contiguous() for part in (w, dt * torch.sigmoid(c)))
-    return w, h, alpha
-
-
 def _there(w, h, alpha, g, y0, z0, every):
     w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
     found = states(w, h, alpha, g, y0, z0, every=every)
     return tuple(torch.from_numpy(part) for part in found)
 
 
-def _back(w, h, alpha, g, way, kept, every, arrived, carried):
+def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
     arrived, *carried = (array(part) for part in (arrived, *carried))
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
     ends = chains(arrived, *carried, by_g, by_w, by_h)
-    if way == "reversible":
-        y, z, *end = kept
-        run, middle = _backward_reversing, (*chains(y, z, *(part.copy() for part in end)), every)
+    number = WAYS.index(way)
+    if number == REVERSIBLE:
+        y, z, *now = kept[0], kept[1], kept[2].copy(), kept[3].copy()
     else:
-        run, middle = _backward, (*chains(*kept), None)[:3]
-    arguments = (*chains(w, h), w.dtype.type(alpha), *chains(g), *middle, *ends)
-    over_chains(lambda *stretch: run(*arguments, *stretch), len(g), w.size)
+        y0, y, z = (*kept, kept[1])[:3]
+        now = y0, y0
+    arguments = (*chains(w, h), w.dtype.type(alpha), *chains(g, y, z, *now), every, *ends)
+    over_chains(lambda *stretch: _backward[number](*arguments, *stretch), len(g), w.size)
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_CPU = Device(_neurons, _there, _back)
+_LAYER = recurrence_of(_there, _back)
 
 
 def recurrence(
@@ -183,7 +175,7 @@ def recurrence(
     `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
     (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
     """
-    return Layer.apply(_CPU, w, h, alpha, y0, z0, backward, checkpoint, itself, g)
+    return _LAYER(backward, checkpoint, *of_drive(g.detach()), w, h, alpha, g, y0, z0)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
@@ -193,4 +185,4 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
     its checkpoints.
     """
-    return run_layers(_CPU, weights, state, u, backward=backward, checkpoint=checkpoint)
+    return run_layers(_LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ZERO, locate, products, shared, tanh
-from lib.kernels._cuda_engine import check_hidden, engine, in_one
+from lib.kernels._cuda_device import ZERO, load, locate, products, shared, tanh
+from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, drive, product
 from lib.kernels.cpu_cornn import oscillate, pull_back
 
@@ -29,10 +29,8 @@ def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch):
     here = 0
     memory = cuda.shared.array(0, real)
     both, after, other = 0, 2 * d * tile, d * tile  # the second half of both is the velocity
-    for j in range(row, d, rows):
-        for i in range(tile):
-            own, there = both + j * tile + i, places[i] + j
-            memory[own], memory[own + other] = y0[there], z0[there]
+    load(memory, both, y0, places, row, rows, d)
+    load(memory, both + other, z0, places, row, rows, d)
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
@@ -64,10 +62,8 @@ def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
     memory = cuda.shared.array(0, real)
     deltas, after = 0, d * tile
     lambda_, mu = 2 * d * tile, 3 * d * tile  # each thread's own
-    for j in range(row, d, rows):
-        for i in range(tile):
-            own, there = j * tile + i, places[i] + j
-            memory[lambda_ + own], memory[mu + own] = y_carried[there], z_carried[there]
+    load(memory, lambda_, y_carried, places, row, rows, d)
+    load(memory, mu, z_carried, places, row, rows, d)
     for n in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):  # under way during the products
@@ -99,7 +95,7 @@ def _states(M, scalars, g, y0, z0):
     y, z, f = (torch.empty_like(g) for _ in range(3))
     parts = M.T.contiguous(), scalars, g, y0, z0, y, z, f
     launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
-    return y, [y[-1], z[-1]], [z, f]
+    return y, [y[-1], z[-1]], [y, z, f]
 
 
 def _gradients(M, scalars, y0, z0, y, z, f, arrived, *carried):
@@ -116,7 +112,6 @@ _CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4), arrays=False)
 def cornn(weights, state, u):
     """coRNN, (3) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`."""
     W, W_z, V, b, dt, gamma, epsilon, implicit = weights
-    check_hidden("cornn", state, len(W))
     s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
     scalars = in_one(state[0], dt, gamma, s, r)
     y, *final = _CORNN(torch.cat([W, W_z], dim=1), scalars, drive(u, V, b), *state)

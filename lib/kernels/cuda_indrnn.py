@@ -5,11 +5,11 @@ Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_indrnn`.
 
 import torch
 
-from lib.kernels._cpu import PHI
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
 from lib.kernels._cuda_device import activate, pipelined, times_slope
-from lib.kernels._cuda_engine import check_hidden, engine, per_chain
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._cuda_engine import engine
+from lib.kernels._recurrence import Recurrence
+from lib.kernels.cpu_indrnn import run_layers
 
 
 @device
@@ -75,7 +75,7 @@ def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, chain
 def _states(phi, w, g, h0):
     outputs = torch.empty_like(g)
     launch_chains(_forward, w.numel(), phi, w, g, h0, outputs, len(g))
-    return outputs, [outputs[-1]], []
+    return outputs, [outputs[-1]], [outputs]
 
 
 def _gradients(phi, w, h0, outputs, arrived, carried):
@@ -91,10 +91,4 @@ _INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3), arrays=False)
 @engine("indrnn")
 def indrnn(weights, state, u):
     """IndRNN, section 3 of Li et al.; shapes as in `lib.cells.Cell.forward`."""
-    layers, phi = weights
-    check_hidden("indrnn", state, len(layers[0].w))
-    below, final = u, []
-    for (W, w, b), h0 in zip(layers, state, strict=True):
-        below, h = _INDRNN(PHI[phi], per_chain(w, h0), drive(below, W, b), h0)
-        final.append(h)
-    return below, tuple(final)
+    return run_layers(_INDRNN, weights, state, u)

@@ -13,7 +13,7 @@ import torch
 from lib.kernels._cpu import PHI
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, rank, real, tile
 from lib.kernels._cuda_device import ZERO, activate, locate, products, times_slope
-from lib.kernels._cuda_engine import check_hidden, engine, in_one
+from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, drive
 from lib.kernels.cpu_irnn import step_sizes
 
@@ -52,48 +52,39 @@ def _forward(
                     value = memory[g + own] + sign * memory[h + own]
                     memory[s + own], factors[at * d + j] = value, value
             cuda.syncthreads()
-            if rank > 0:
-                for j in range(row, rank, rows):
-                    products(total, H, j, rank, memory, s, d)
-                    for i in range(tile):
-                        memory[inner + j * tile + i] = total[i]
-                cuda.syncthreads()
-            for j in range(row, d, rows):
-                for i in range(tile):
-                    r_t[i] = r[(here + places[i]) * d + j]  # under way during the product
+            factor = s  # what the matrix multiplies
+            for turn in range(1 + twice):
                 if rank > 0:
-                    products(total, V, j, d, memory, inner, rank)
-                else:
-                    products(total, U, j, d, memory, s, d)
-                for i in range(tile):
-                    own, at = j * tile + i, (here + places[i]) * count + K + round_
-                    value = total[i] + r_t[i]
-                    if rank > 0:
-                        value += alpha * memory[s + own]
-                    memory[a + own] = value
-                    if twice > 0:
-                        factors[at * d + j] = value
-            cuda.syncthreads()
-            if twice * rank > 0:
-                for j in range(row, rank, rows):
-                    products(total, H, j, rank, memory, a, d)
+                    for j in range(row, rank, rows):
+                        products(total, H, j, rank, memory, factor, d)
+                        for i in range(tile):
+                            memory[inner + j * tile + i] = total[i]
+                    cuda.syncthreads()
+                for j in range(row, d, rows):
                     for i in range(tile):
-                        memory[inner + j * tile + i] = total[i]
-                cuda.syncthreads()
-            for j in range(row, d, rows):
-                if twice > 0:
+                        r_t[i] = r[(here + places[i]) * d + j]  # under way during the product
                     if rank > 0:
                         products(total, V, j, d, memory, inner, rank)
                     else:
-                        products(total, U, j, d, memory, a, d)
-                for i in range(tile):
-                    own, at = j * tile + i, (here + places[i]) * K + round_
-                    value = memory[a + own]
-                    if twice > 0:
-                        value = total[i] + (alpha * value if rank > 0 else ZERO)
-                    value = activate(phi, value)
-                    z[at * d + j] = value
-                    memory[g + own] += eta[at] * (value - alpha * memory[s + own])
+                        products(total, U, j, d, memory, factor, d)
+                    for i in range(tile):
+                        own, row_ = j * tile + i, here + places[i]
+                        value = total[i]
+                        if turn == 0:
+                            value += r_t[i]
+                        if rank > 0:
+                            value += alpha * memory[factor + own]
+                        if turn < twice:
+                            memory[a + own] = value
+                            factors[(row_ * count + K + round_) * d + j] = value
+                        else:
+                            at = row_ * K + round_
+                            value = activate(phi, value)
+                            z[at * d + j] = value
+                            memory[g + own] += eta[at] * (value - alpha * memory[s + own])
+                if turn == 0:
+                    cuda.syncthreads()
+                factor = a
         for j in range(row, d, rows):
             for i in range(tile):
                 own = j * tile + i
@@ -133,14 +124,15 @@ def _backward(
                     value, arrived = z[of_K * d + j], memory[gamma + own]
                     shares[of_K * d + j] = arrived * (value - alpha * factors[at * d + j])
                     value = times_slope(phi, eta[of_K] * arrived, value)
-                    memory[delta + own], memory[rho + own] = value, value
+                    memory[delta + own] = value
                     if twice > 0:
                         deltas[(at + K) * d + j] = value
-            cuda.syncthreads()
-            if twice > 0:
+            factor = delta  # what the transposed matrix multiplies
+            for turn in range(1 + twice):
+                cuda.syncthreads()
                 if rank > 0:
                     for j in range(row, rank, rows):
-                        products(total, V, j, rank, memory, delta, d)
+                        products(total, V, j, rank, memory, factor, d)
                         for i in range(tile):
                             memory[inner + j * tile + i] = total[i]
                     cuda.syncthreads()
@@ -148,34 +140,22 @@ def _backward(
                     if rank > 0:
                         products(total, H, j, d, memory, inner, rank)
                     else:
-                        products(total, U, j, d, memory, delta, d)
+                        products(total, U, j, d, memory, factor, d)
                     for i in range(tile):
-                        own = j * tile + i
+                        own, row_ = j * tile + i, here + places[i]
                         value = total[i]
+                        if turn == twice:
+                            step = eta[row_ * K + round_]
+                            deltas[(row_ * count + round_) * d + j] = memory[factor + own]
+                            value -= alpha * step * memory[gamma + own]
                         if rank > 0:
-                            value += alpha * memory[delta + own]
-                        memory[rho + own] = value
-                cuda.syncthreads()
-            if rank > 0:
-                for j in range(row, rank, rows):
-                    products(total, V, j, rank, memory, rho, d)
-                    for i in range(tile):
-                        memory[inner + j * tile + i] = total[i]
-                cuda.syncthreads()
-            for j in range(row, d, rows):
-                if rank > 0:
-                    products(total, H, j, d, memory, inner, rank)
-                else:
-                    products(total, U, j, d, memory, rho, d)
-                for i in range(tile):
-                    own, at = j * tile + i, (here + places[i]) * count + round_
-                    step = eta[(here + places[i]) * K + round_]
-                    deltas[at * d + j] = memory[rho + own]
-                    change = total[i] - alpha * step * memory[gamma + own]
-                    if rank > 0:
-                        change += alpha * memory[rho + own]
-                    memory[gamma + own] += change
-                    memory[back + own] += sign * change
+                            value += alpha * memory[factor + own]
+                        if turn == twice:
+                            memory[gamma + own] += value
+                            memory[back + own] += sign * value
+                        else:
+                            memory[rho + own] = value
+                factor = rho
             cuda.syncthreads()
         for j in range(row, d, rows):
             for i in range(tile):
@@ -197,7 +177,7 @@ def _states(numbers, rank, U, V, H, scalars, eta, r, h0):
     return outputs, [outputs[-1]], [factors, z]
 
 
-def _gradients(numbers, rank, U, V, H, scalars, eta, outputs, factors, z, arrived, carried):
+def _gradients(numbers, rank, U, V, H, scalars, eta, factors, z, arrived, carried):
     deltas, shares = torch.empty_like(factors), torch.empty_like(z)
     parts = U, V, H, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
     launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS, rank=rank)
@@ -220,7 +200,6 @@ _IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 5, 6), arrays=Fals
 def irnn(weights, state, u):
     """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
-    check_hidden("irnn", state, len(W))
     h, *rounds = state
     rank, none = 0 if V is None else V.shape[1], h.new_zeros(1, 1)
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)

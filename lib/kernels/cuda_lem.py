@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from lib.kernels._cuda import cuda, d, device, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, sigmoid, tanh
-from lib.kernels._cuda_engine import check_hidden, engine, in_one
+from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, sigmoid, tanh
+from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, drive, product
 from lib.kernels.cpu_lem import clip
 
@@ -43,10 +43,8 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
     here = 0
     memory = cuda.shared.array(0, real)
     y_, z_ = 0, d * tile
-    for j in range(row, d, rows):
-        for i in range(tile):
-            own, there = j * tile + i, places[i] + j
-            memory[y_ + own], memory[z_ + own] = y0[there], z0[there]
+    load(memory, y_, y0, places, row, rows, d)
+    load(memory, z_, z0, places, row, rows, d)
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
@@ -100,10 +98,8 @@ def _backward(
     delta_12z, delta_y = 0, 3 * d * tile
     # Each thread's own: what lambda and mu leave for the step before, and delta of 2 until all may see it.
     lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
-    for j in range(row, d, rows):
-        for i in range(tile):
-            own, there = j * tile + i, places[i] + j
-            memory[lambda_ + own], memory[mu + own] = y_carried[there], z_carried[there]
+    load(memory, lambda_, y_carried, places, row, rows, d)
+    load(memory, mu, z_carried, places, row, rows, d)
     for n in range(T - 1, -1, -1):
         for j in range(row, d, rows):
             for i in range(tile):  # under way during the product
@@ -157,7 +153,7 @@ def _states(W, W_y, limits, g, y0, z0):
     gates = torch.empty_like(g)
     parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
     launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
-    return y, [y[-1], z[-1]], [z, gates]
+    return y, [y[-1], z[-1]], [y, z, gates]
 
 
 def _gradients(W, W_y, limits, y0, z0, y, z, gates, arrived, *carried):
@@ -180,7 +176,6 @@ _LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 4, 5), arrays=False)
 def lem(weights, state, u):
     """LEM, (3) of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, single_scale = weights
-    check_hidden("lem", state, len(W_y))
     g = drive(u, V, b)
     if single_scale:
         g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)

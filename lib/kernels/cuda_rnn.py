@@ -1,9 +1,9 @@
 r"""Four networks of one dense step on the GPU: one block for some sequences, one thread for each row of the matrices.
 
 The basic RNN, the exponential, the antisymmetric and the Lipschitz RNN share their kernels, which are compiled for each of them
-(`form`). Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`, `lib.kernels.cpu_exponential` and
-`lib.kernels.cpu_residual`. The two matrices of the Lipschitz RNN lie one below the other, and so do its
-:math:`\delta_t` and :math:`\epsilon \lambda_t`: one product serves the way back, and one gives both gradients.
+(`form`). Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_rnn`. The two matrices of the Lipschitz RNN lie one
+below the other, and so do its :math:`\delta_t` and :math:`\epsilon \lambda_t`: one product serves the way back, and one gives both
+gradients.
 
 The states at t and t - 1 take turns in two halves of the shared memory, so that one barrier a step is enough. Neighbouring threads
 read neighbouring weights, of the matrix on the way back and of a transposed copy on the way there; up to some 200 units they stay in
@@ -15,14 +15,13 @@ import torch
 from torch import Tensor
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, locate, products, shared, tanh
-from lib.kernels._cuda_engine import check_hidden, engine, per_chain
-from lib.kernels._recurrence import Recurrence, drive, product
-from lib.kernels.cpu_exponential import modrelu
+from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
+from lib.kernels._cuda_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, per_chain, product
+from lib.kernels.cpu_rnn import BASIC, EULER, LIPSCHITZ, MODRELU, modrelu
 
 _modrelu = shared(modrelu)
 
-BASIC, MODRELU, EULER, LIPSCHITZ = range(4)
 form = BASIC
 """In the text of a kernel: which of the four it is compiled for."""
 _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5}
@@ -44,9 +43,7 @@ def _forward(M_T, numbers, g, x0, outputs, y, T, batch):
     here = 0
     memory = cuda.shared.array(0, real)
     x, after = 0, d * tile
-    for j in range(row, d, rows):
-        for i in range(tile):
-            memory[x + j * tile + i] = x0[places[i] + j]
+    load(memory, x, x0, places, row, rows, d)
     cuda.syncthreads()
     for _ in range(T):
         for j in range(row, d, rows):
@@ -125,7 +122,7 @@ def _states(form, M, numbers, g, x0):
     y = torch.empty_like(g) if form >= EULER else g.new_empty(0)
     parts = M.T.contiguous(), numbers, g, x0, outputs, y
     launch_rows(_forward, x0, *parts, len(g), buffers=_BUFFERS[form], form=form)
-    return outputs, [outputs[-1]], [y] if form >= EULER else []
+    return outputs, [outputs[-1]], [outputs, y] if form >= EULER else [outputs]
 
 
 def _gradients(form, M, numbers, x0, outputs, *more):
@@ -144,7 +141,6 @@ _DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 4), arrays=False)
 
 
 def _run(cell: str, form: int, M, numbers, state, g) -> tuple[Tensor, tuple[Tensor]]:
-    check_hidden(cell, state, M.shape[1])
     outputs, x = _DENSE(form, M, numbers, g, state[0])
     return outputs, (x,)
 

@@ -10,8 +10,8 @@ import torch
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
 from lib.kernels._cuda_device import ONE, pipelined, shared
-from lib.kernels._cuda_engine import check_hidden, engine, per_chain
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._cuda_engine import engine
+from lib.kernels._recurrence import Recurrence, drive, per_chain
 from lib.kernels.cpu_sru import pull_back, step
 
 _gated, _pull_back = shared(step), shared(pull_back)
@@ -94,7 +94,7 @@ def _states(v_f, v_r, g, x, c0):
     return outputs, [c[-1]], [c]
 
 
-def _gradients(v_f, v_r, g, x, c0, _, c, arrived, carried):
+def _gradients(v_f, v_r, g, x, c0, c, arrived, carried):
     deltas = [torch.empty_like(part) for part in (g, x, v_f, v_r)]
     parts = v_f, v_r, g, x, c0, c, arrived, carried, *deltas
     launch_chains(_backward, c0.numel(), *parts, len(x), c0.shape[1])
@@ -109,7 +109,6 @@ _SRU = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4), arrays=False)
 def sru(weights, state, u):
     """SRU, section 3 of Lei et al.; shapes as in `lib.cells.Cell.forward`."""
     layers, alpha = weights
-    check_hidden("sru", state, len(layers[0].v) // 2)
     below, final = u, []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
         (v_f, v_r), (b_f, b_r) = (per_chain(part, c0) for part in v.chunk(2)), b.chunk(2)

@@ -8,8 +8,9 @@ import torch
 
 from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
 from lib.kernels._cuda_device import pipelined, shared, tanh
-from lib.kernels._cuda_engine import check_hidden, engine, per_chain
-from lib.kernels._unicornn import Device, run_layers
+from lib.kernels._cuda_engine import engine
+from lib.kernels._recurrence import per_chain
+from lib.kernels._unicornn import recurrence_of, run_layers
 from lib.kernels.cpu_unicornn import oscillate, pull_back
 
 _oscillate, _pull_back = shared(oscillate), shared(pull_back)
@@ -138,33 +139,29 @@ def _backward_reversing(
         y_carried[i], z_carried[i], w_sum[i], h_sum[i] = state
 
 
-def _neurons(w, c, dt, alpha, y0):
-    return per_chain(w, y0), per_chain(dt * torch.sigmoid(c), y0), per_chain(alpha, y0)
-
-
 def _there(w, h, alpha, g, y0, z0, every):
     y, z_end = torch.empty_like(g), torch.empty_like(z0)
     z = g.new_empty(len(g) // every, *z0.shape)
+    alpha = per_chain(alpha, w)
     launch_chains(_forward, w.numel(), w, h, alpha, g, y0, z0, y, z, z_end, every, len(g))
     return y, z, z_end
 
 
-def _back(w, h, alpha, g, way, kept, every, arrived, carried):
+def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     by_w, by_h, by_g = torch.empty_like(w), torch.empty_like(w), torch.empty_like(g)
     if way == "reversible":
         run, middle = _backward_reversing, (*kept, every)
     else:
         run, middle = _backward, (*(*kept, kept[1])[:3], int(way == "recovered"))
-    ends = arrived.contiguous(), *carried, by_g, by_w, by_h
-    launch_chains(run, w.numel(), w, h, alpha, g, *middle, *ends, len(g))
+    ends = arrived, *carried, by_g, by_w, by_h
+    launch_chains(run, w.numel(), w, h, per_chain(alpha, w), g, *middle, *ends, len(g))
     return by_w, by_h, by_g, *carried
 
 
-_GPU = Device(_neurons, _there, _back)
+_LAYER = recurrence_of(_there, _back)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, as `lib.kernels.cpu_unicornn.unicornn`."""
-    check_hidden("unicornn", state, len(weights.layers[0].w))
-    return run_layers(_GPU, weights, state, u, backward=backward, checkpoint=checkpoint)
+    return run_layers(_LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
