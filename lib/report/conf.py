@@ -40,6 +40,7 @@ html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["report.css"]
 html_copy_source = False
+html_scaled_image_link = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
@@ -78,6 +79,7 @@ def _clean(app, doctree) -> None:
         for piece in doctree.findall(raw):
             piece.children[:] = [Text(clean_html(piece.astext()))]
         for picture in list(doctree.findall(image)):
+            picture["scale"] = 100  # with its size what follows stays in its place while it loads
             if "jupyter_execute" not in picture["uri"]:  # no output: another host's, or a file
                 picture.parent.remove(picture)
 
