@@ -2,14 +2,13 @@
 
 import re
 import shutil
-from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pandas as pd
 import pytest
 import xarray as xr
 from fabricated_report import counts, drawing, error_rates, write_notebook
+from pages import Page
 
 from lib.paths import DATA, ROOT
 from lib.report.__main__ import main
@@ -31,30 +30,6 @@ from lib.results.learned import data_and_length
 from lib.results.published import artefacts
 
 pytestmark = pytest.mark.xdist_group("site")
-
-
-class Page(HTMLParser):
-    """The links, the ids and the text of one page."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.loaded: list[str] = []
-        self.ids: set[str] = set()
-        self.words: list[str] = []
-        self.feed(path.read_text(encoding="utf-8"))
-        self.text = " ".join(" ".join(self.words).split()).replace(" .", ".").replace(" ,", ",")
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.ids |= {found["id"]} if found.get("id") else set()
-        if "href" in found:
-            (self.links if tag == "a" else self.loaded).append(found["href"])
-        if "src" in found:
-            self.loaded.append(found["src"])
-
-    def handle_data(self, data):
-        self.words.append(data)
 
 
 def pages(site):
@@ -105,8 +80,8 @@ def test_every_link_resolves(site, built):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (site / name).parent / unquote(parts.path) if parts.path else site / name
-            target = target.resolve()
+            page = site / name
+            target = (page.parent / unquote(parts.path) if parts.path else page).resolve()
             assert target.is_file(), (name, link)
             inside = found.get(target.relative_to(site).as_posix())
             assert not inside or not parts.fragment or parts.fragment in inside.ids, (name, link)
@@ -163,7 +138,7 @@ def test_the_menu_lists_each_notebook_once_and_files_have_their_links(site):
 def test_pages_run_nothing_read_nothing_of_the_builders_and_ask_no_other_host(site):
     assert (site / "_static" / "mathjax" / "tex-chtml.js").exists()
     assert not list(site.rglob("secret*"))
-    assert "kept" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").words
+    assert "kept" in Page(site / "notebooks" / "rebuilt" / "22_errors.html").text
     for path in site.rglob("*.html"):
         html = path.read_text()
         for part in ("known to the builder alone", "<script>document.title", "<title>taken"):
@@ -174,48 +149,56 @@ def test_pages_run_nothing_read_nothing_of_the_builders_and_ask_no_other_host(si
             assert all(re.search(rf'{side}="\d+"', tag) for side in ("width", "height")), tag
 
 
+def _judged(data, *results):
+    """Return which of several sets of results judges a claim: each has its name, a finding, and what else is true of it."""
+    for result_set, found, evidence in results:
+        made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
+        vars(made).update({"learned": True, **evidence})
+        made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
+    judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-latch"]
+    return judged["judged_by"].result_set, judged["verdict"]
+
+
 def test_the_weightiest_evidence_judges(tmp_path):
     """First what measured anything, then networks that learned, on the text's data, then more sequences."""
-
-    def judge(result_set, found, *, learned, stand_in=False):
-        made = Artefacts(tmp_path, notebook="46_latching", result_set=result_set, profile="real")
-        made.learned, made.stand_in = learned, stand_in
-        made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
-        judged = judge_claims(load_artefacts(tmp_path)).set_index("id").loc["diss-3.6-latch"]
-        return judged["judged_by"].result_set, judged["verdict"]
 
     def of(successes, sequences):
         return share(successes, 100, Scale(sequences=sequences, epochs=1, replicates=100))
 
-    assert judge("none", unable("not trained"), learned=True)[0] == "none"
-    assert judge("chance", of(2, 10**6), learned=False)[0] == "chance"
-    assert judge("toy", of(2, 10**5), learned=True, stand_in=True)[0] == "toy"
-    assert judge("real", of(98, 1000), learned=True) == ("real", "agrees")
-    assert judge("larger", of(2, 2000), learned=True)[0] == "larger"
+    for name, found, evidence, verdict in (
+        ("none", unable("not trained"), {}, "not testable at this scale"),
+        ("chance", of(2, 10**6), {"learned": False}, "differs"),
+        ("toy", of(2, 10**5), {"stand_in": True}, "differs"),
+        ("real", of(98, 1000), {}, "agrees"),
+        ("larger", of(2, 2000), {}, "differs"),
+    ):
+        assert _judged(tmp_path, (name, found, evidence)) == (name, verdict)
 
 
 @pytest.mark.parametrize(
     "small, large",
     [
-        (Scale(sequences=1000, epochs=2, replicates=10), Scale(sequences=1000, epochs=2, replicates=20)),
-        (Scale(sequences=1000, epochs=2), Scale(sequences=2000, epochs=2)),
-        (Scale(sequences=1000, time_steps=196), Scale(sequences=1000, time_steps=784)),
-        (Scale(sequences=1000, epochs=2, width=8), Scale(sequences=1000, epochs=2, width=16)),
-        (Scale(sequences=1000, epochs=1, replicates=1), Scale(sequences=100, epochs=100, replicates=1)),
-        (Scale(sequences=1000, replicates=2), Scale(sequences=1000, epochs=3, replicates=1)),
+        ({"epochs": 2, "replicates": 10}, {"epochs": 2, "replicates": 20}),
+        ({"epochs": 2}, {"epochs": 2, "sequences": 2000}),
+        ({"time_steps": 196}, {"time_steps": 784}),
+        ({"epochs": 2, "width": 8}, {"epochs": 2, "width": 16}),
+        ({"epochs": 1, "replicates": 1}, {"epochs": 100, "replicates": 1, "sequences": 100}),
+        ({"replicates": 2}, {"epochs": 3, "replicates": 1}),
     ],
-)  # fmt: skip
+)
 def test_the_larger_experiment_judges_whatever_it_found(tmp_path, small, large):
     """Its size is the product of all that it was large in; what is not said counts once."""
-    for order in ("12", "21"):  # whichever is read first
-        data = tmp_path / order
-        for result_set, scale in zip(order, (small, large), strict=True):
-            made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
-            made.learned = True
-            found = share(2 if scale is large else 98, 100, scale)
-            made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
-        judged = judge_claims(load_artefacts(data)).set_index("id")["judged_by"]["diss-3.6-latch"]
-        assert judged.result_set == order[1]
+    sizes = {"small": (small, 98), "large": (large, 2)}
+    for order in (("small", "large"), ("large", "small")):  # whichever is read first
+        results = [
+            (
+                f"{place}-{name}",
+                share(sizes[name][1], 100, Scale(**{"sequences": 1000, **sizes[name][0]})),
+                {},
+            )
+            for place, name in enumerate(order)
+        ]
+        assert _judged(tmp_path / order[0], *results)[0].endswith("large")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 # What pages with formulas ask for; the rest of MathJax (other input and output formats, speech) stays behind.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
 # Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
-_RECORDS = (".buildinfo", ".doctrees", "objects.inv", "_sources")
+_RECORDS = (".buildinfo", "objects.inv")
 
 
 def build(data: Path, out: Path) -> Path:
@@ -70,15 +70,10 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
 def _prune(site: Path) -> None:
     """Remove what no page asks for and what would differ between two equal builds."""
     for name in _RECORDS:
-        shutil.rmtree(site / name, ignore_errors=True)
-        if (site / name).is_file():
-            (site / name).unlink()
+        (site / name).unlink(missing_ok=True)
     mathjax = site / "_static" / "mathjax"
-    for path in sorted(mathjax.rglob("*"), reverse=True):
-        if path.is_dir():
-            if not any(path.iterdir()):
-                path.rmdir()
-        elif not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
+    for path in list(mathjax.rglob("*.*")):
+        if not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
             path.unlink()
 
 
