@@ -72,7 +72,7 @@ def _prune(site: Path) -> None:
     for name in _RECORDS:
         (site / name).unlink(missing_ok=True)
     mathjax = site / "_static" / "mathjax"
-    for path in list(mathjax.rglob("*.*")):
+    for path in [path for path in mathjax.rglob("*") if path.is_file()]:
         if not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
             path.unlink()
 
