@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lib.report.coverage import count_coverage, save_coverage
+from lib.report.coverage import count_coverage, save_coverage, summarise
 from lib.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
 from lib.report.pages import write_pages
 from lib.report.verdicts import judge_claims
@@ -31,13 +31,18 @@ def build(data: Path, out: Path) -> Path:
     shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
     try:
         site = work / "site"
-        write_pages(inputs, work / "source")
+        judged, listed = judge_claims(inputs.artefacts), artefacts()
+        coverage = count_coverage(inputs.artefacts, listed)
+        write_pages(inputs, judged, summarise(coverage, listed), work / "source")
         pages = sum(1 for page in (work / "source").rglob("*.*"))
         said = f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables"
         print(f"report: {said}; Sphinx makes {pages} pages of them", file=sys.stderr, flush=True)
         _run_sphinx(work / "source", site, work / "doctrees")
         _prune(site)
         _copy_files(inputs, site)
+        save_coverage(coverage, site / "files" / "coverage.csv")
+        claims = judged.drop(columns="judged_by")
+        claims.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
         _swap(site, out, work / "old")
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -84,10 +89,6 @@ def _copy_files(inputs: Inputs, site: Path) -> None:
             copy = site / (item.files + suffix)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(item.path(suffix), copy)
-    listed = artefacts()
-    save_coverage(count_coverage(inputs.artefacts, listed), site / "files" / "coverage.csv")
-    judged = judge_claims(inputs.artefacts).drop(columns="judged_by")
-    judged.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
 
 
 def _swap(site: Path, out: Path, old: Path) -> None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sphinx.util.images import get_image_size
 
 from lib.report import notebooks, tables, verdicts
-from lib.report.coverage import STATES, count_coverage, main_files, state, summarise, weight
+from lib.report.coverage import STATES, main_files, state, weight
 from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
@@ -85,20 +85,22 @@ class Question:
     """How many of its claims came to each verdict, in words."""
 
 
-def write_pages(inputs: Inputs, source: Path) -> None:
-    """Write every page of the site as a source file for Sphinx below the folder `source`."""
+def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, source: Path) -> None:
+    """Write every page of the site as a source file for Sphinx below the folder `source`.
+
+    `judged` are the claims with their verdicts, `summary` the count of what was rebuilt.
+    """
     listed = published.artefacts()
     groups = group_artefacts(inputs.artefacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     table_groups = [group for group in groups if group.kind == "table"]
-    judged = verdicts.judge_claims(inputs.artefacts)
     asked = questions(inputs, groups, verdicts.verdicts_by_notebook(judged, inputs.describe))
     common = {
         "inputs": inputs,
         "listed": listed,
         "main": main_files(inputs.artefacts),
         "judged": judged,
-        "summary": summarise(count_coverage(inputs.artefacts, listed), listed),
+        "summary": summary,
         "name_of": {row.id: f"{text_name(row.text)}, {row.label}" for row in listed.itertuples()},
         "page_of": {group.id: group.page for group in groups},
         "pages": {(one.name, one.result_set): one.page for one in inputs.notebooks},
@@ -134,8 +136,8 @@ def write_pages(inputs: Inputs, source: Path) -> None:
     for group in table_groups:
         write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))
     write("explore", explorers=list(_explorers(table_groups)))
-    total = common["summary"].sum().rename("all texts").to_frame().T
-    counts = pd.concat([common["summary"].rename(index=text_name), total])
+    total = summary.sum().rename("all texts").to_frame().T
+    counts = pd.concat([summary.rename(index=text_name), total])
     write("coverage", states=STATES, counts=counts.rename_axis("text").reset_index())
     write("claims")
     write("reference")
