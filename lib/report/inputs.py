@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 from pydantic import ValidationError
 
 from lib.paths import REFERENCE
@@ -153,6 +154,11 @@ def _load_artefact(path: Path) -> Artefact:
                 f"{path} promises {found.path(suffix).name}, which is not there; run its notebook again"
             )
     return found
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table of the pipeline; levels such as the noise ``none`` stay text."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def load_notebooks(data: Path) -> tuple[Notebook, ...]:

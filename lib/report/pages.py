@@ -9,9 +9,9 @@ import pandas as pd
 from markupsafe import Markup
 from sphinx.util.images import get_image_size
 
-from lib.report import notebooks, tables, verdicts
-from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook
+from lib.report import coverage, notebooks, tables, verdicts
+from lib.report.coverage import main_files, weight
+from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, read_table
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
 from lib.results import published
@@ -138,7 +138,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     write("explore", explorers=list(_explorers(table_groups)))
     total = summary.sum().rename("all texts").to_frame().T
     counts = pd.concat([summary.rename(index=text_name), total])
-    write("coverage", states=STATES, counts=counts.rename_axis("text").reset_index())
+    write("coverage", counts=counts.rename_axis("text").reset_index())
     write("claims")
     write("reference")
     for name, record in inputs.provenance.items():
@@ -167,7 +167,7 @@ def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Gro
     ]
 
 
-def questions(inputs: Inputs, groups: list[Group], verdicts: dict[str, str]) -> list[Question]:
+def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> list[Question]:
     """Return each notebook's question, in the order of the notebooks' numbers."""
     by_name: dict[str, list[Notebook]] = {}
     for notebook in inputs.notebooks:
@@ -192,7 +192,7 @@ def questions(inputs: Inputs, groups: list[Group], verdicts: dict[str, str]) -> 
         ordered = tuple(sorted(copies, key=evidence, reverse=True))
         first = ordered[0]
         runs = max((item.runs for item in made_by.get((name, first.result_set), [])), default=0)
-        answer, counts = notebooks.answer(first), verdicts.get(name, "")
+        answer, counts = notebooks.answer(first), judged.get(name, "")
         found.append(Question(first.title, ordered, answer, makes(name), runs, counts))
     return found
 
@@ -206,7 +206,7 @@ def _explorers(groups: Iterable[Group]) -> Iterable[tuple[str, list[Artefact], M
         for part in dict.fromkeys(item.part for item in group.items if item.explore):
             items = [item for item in group.items if item.explore and item.part == part]
             title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
-            frames = {item.whose: tables.read_table(item.path(".csv")) for item in items}
+            frames = {item.whose: read_table(item.path(".csv")) for item in items}
             whole = pd.concat(frames, names=["results", None]).reset_index("results")
             yield title, items, tables.to_html(whole, explore=title)
 
@@ -242,20 +242,14 @@ _WORDS = {
     "caption": caption_html,
     "chapter_name": chapter_name,
     "counted": counted,
-    "found": verdicts.found_text,
+    "coverage": coverage,
     "markdown": Markup,
     "needs": _needs,
-    "note": verdicts.note_text,
     "pixels": lambda item: get_image_size(item.path(".png")),
-    "published_value": verdicts.published_text,
-    "region": lambda row: verdicts.region_text(row["region"]),
     "short_name": notebooks.short_name,
-    "size": verdicts.scale_text,
     "slug": _slug,
-    "state": state,
-    "table": tables.show,
+    "tables": tables,
     "text_name": text_name,
-    "to_html": tables.to_html,
     "verdicts": verdicts,
 }
 """What templates call to say things in words."""

@@ -11,6 +11,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from lib.report.inputs import read_table
 from lib.report.numbers import DASH, formatter, percent
 
 PAGES = jinja2.Environment(
@@ -27,11 +28,6 @@ _HALF = 0.5
 _VERDICTS = ("verdict", "agree", "agrees", "holds_ours", "answer")
 """Columns that readers look for: they follow the first one, so that no screen is too narrow for them."""
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
-
-
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a table of the pipeline; levels such as the noise ``none`` stay text."""
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def to_html(table: pd.DataFrame, *, explore: str = "") -> Markup:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from lib.report.coverage import weight
-from lib.report.inputs import SIMULATED, Artefact
+from lib.report.inputs import SIMULATED, Artefact, read_table
 from lib.report.numbers import counted, significant
-from lib.report.tables import read_table
 from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, WITHIN, Region, called, claims, holm
 
 NOT_JUDGED = "not judged yet"
