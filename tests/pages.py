@@ -1,4 +1,4 @@
-"""The pages of the report as the tests read them."""
+"""The pages of the report as the tests read them, and what a browser has to say of them."""
 
 from pathlib import Path
 
@@ -21,3 +21,13 @@ class Page:
             [cell.get_text(strip=True) for cell in row.select("th, td")]
             for row in self.soup.select("tr")
         ]
+
+
+def watched(page) -> dict[str, list[str]]:
+    """Return what a page of a browser will ask for, and what goes wrong on it: lists that fill."""
+    seen = {"requests": [], "faults": []}
+    page.on("request", lambda request: seen["requests"].append(request.url))
+    page.on("requestfailed", lambda request: seen["faults"].append(f"failed {request.url}"))
+    page.on("pageerror", lambda error: seen["faults"].append(str(error)))
+    page.on("console", lambda said: seen["faults"].append(said.text))
+    return seen

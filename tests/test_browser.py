@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from pages import watched
 
 from lib.paths import DATA
 
@@ -63,16 +64,7 @@ class Site:
     def visit(self, browser, name):
         """Return what happened while a page was open, and what it shows."""
         page = browser.new_page()
-        seen = {"requests": [], "faults": [], "cut": []}
-        page.on("request", lambda request: seen["requests"].append(request.url))
-        page.on("requestfailed", lambda request: seen["faults"].append(f"failed {request.url}"))
-        page.on("pageerror", lambda error: seen["faults"].append(str(error)))
-        page.on(
-            "console",
-            lambda said: (
-                seen["faults"].append(said.text) if said.type in ("error", "warning") else None
-            ),
-        )
+        seen = watched(page) | {"cut": []}
         page.goto(self.root + name)
         seen |= page.evaluate(SEEN)
         for width in WIDTHS:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fabricated_report import counts
-from pages import Page
+from pages import Page, watched
 
 from lib.report.tables import to_html
 
@@ -23,16 +23,12 @@ def page(site):
 def opened(browser, page):
     """The page, opened from the disk; whatever is done there, it asks for nothing and complains of nothing."""
     tab = browser.new_page()
-    asked, faults = [], []
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.on("requestfailed", lambda request: faults.append(request.url))
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    tab.on("console", lambda said: faults.append(said.text))
+    seen = watched(tab)
     tab.goto(page.as_uri())
     yield tab
     tab.close()
-    assert faults == []
-    assert all(request.startswith(("file:", "data:", "blob:")) for request in asked)
+    assert seen["faults"] == []
+    assert all(asked.startswith(("file:", "data:", "blob:")) for asked in seen["requests"])
 
 
 def test_without_a_script_every_row_of_every_set_is_there(page):
