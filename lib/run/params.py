@@ -183,15 +183,13 @@ def _check_outline(name: str, content: object) -> None:
         _Outline.model_validate(content)
     except ValidationError as error:
         raise ParameterError(_explain("", error).partition("\n")[0]) from None
-    if not _is_profile(content["profile"], content):
-        known = ", ".join(content["profiles"])
-        raise ParameterError(
-            f"{name}: profile is {shown(content['profile'])}; choose one of {known}"
-        )
+    _check_profile(f"{name}: profile is", content["profile"], content)
 
 
-def _is_profile(profile: object, content: dict) -> bool:
-    return isinstance(profile, str) and profile in content["profiles"]
+def _check_profile(said: str, profile: object, content: dict) -> None:
+    known = content["profiles"]
+    if not isinstance(profile, str) or profile not in known:
+        raise ParameterError(f"{said} {shown(profile)}; choose one of {', '.join(known)}")
 
 
 def _check_plain(where: str, value: object, depth: int = 0) -> None:
@@ -231,10 +229,7 @@ def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, A
     """
     content = read_params(path)
     profile = content["profile"] if profile is None else profile
-    if not _is_profile(profile, content):
-        raise ParameterError(
-            f"unknown profile {shown(profile)}; choose one of {', '.join(content['profiles'])}"
-        )
+    _check_profile("unknown profile", profile, content)
     return overlaid(content["base"], content["profiles"][profile] or {})
 
 
