@@ -91,6 +91,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     `judged` are the claims with their verdicts, `summary` the count of what was rebuilt.
     """
     listed = published.artefacts()
+    listed["name"] = listed["text"].map(text_name) + ", " + listed["label"]
     groups = group_artefacts(inputs.artefacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     table_groups = [group for group in groups if group.kind == "table"]
@@ -101,7 +102,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
         "main": main_files(inputs.artefacts),
         "judged": judged,
         "summary": summary,
-        "name_of": {row.id: f"{text_name(row.text)}, {row.label}" for row in listed.itertuples()},
+        "name_of": dict(zip(listed["id"], listed["name"], strict=True)),
         "page_of": {group.id: group.page for group in groups},
         "pages": {(one.name, one.result_set): one.page for one in inputs.notebooks},
     }
@@ -151,15 +152,12 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
 
 
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
-    """Return the figures and tables by kind and id, in the order of the texts; those no text publishes go last."""
+    """Return the figures and tables by kind and id, in the order of those `listed`; those that no text publishes go last."""
     by_id: dict[tuple[str, str], list[Artefact]] = {}
     for item in found:
         if item.kind != "claims":
             by_id.setdefault((item.artefact, item.kind), []).append(item)
-    known = {
-        row.id: (row.text, f"{text_name(row.text)}, {row.label}", row.what)
-        for row in listed.itertuples()
-    }
+    known = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     order = [*known, *sorted({name for name, _ in by_id}.difference(known))]
     return [
         Group(name, kind, *known.get(name, ("", _own_name(name), "")), tuple(items))
