@@ -9,8 +9,8 @@ import pandas as pd
 from markupsafe import Markup
 from sphinx.util.images import get_image_size
 
-from lib.report import coverage, notebooks, tables, verdicts
-from lib.report.coverage import main_files, weight
+from lib.report import notebooks, tables, verdicts
+from lib.report.coverage import STATES, main_files, state, weight
 from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, read_table
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
@@ -236,18 +236,30 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-_WORDS = {
-    "caption": caption_html,
-    "chapter_name": chapter_name,
-    "counted": counted,
-    "coverage": coverage,
-    "markdown": Markup,
-    "needs": _needs,
-    "pixels": lambda item: get_image_size(item.path(".png")),
-    "short_name": notebooks.short_name,
-    "slug": _slug,
-    "tables": tables,
-    "text_name": text_name,
-    "verdicts": verdicts,
-}
-"""What templates call to say things in words."""
+def _pixels(item: Artefact) -> tuple[int, int] | None:
+    return get_image_size(item.path(".png"))
+
+
+_CALLED = (
+    caption_html,
+    chapter_name,
+    counted,
+    _needs,
+    _pixels,
+    _slug,
+    notebooks.short_name,
+    state,
+    tables.show,
+    tables.to_html,
+    text_name,
+    verdicts.count_verdicts,
+    verdicts.found_text,
+    verdicts.in_words,
+    verdicts.note_text,
+    verdicts.published_text,
+    verdicts.region_text,
+    verdicts.scale_text,
+)
+"""What templates call, by its name."""
+_WORDS = {function.__name__.lstrip("_"): function for function in _CALLED}
+_WORDS |= {"markdown": Markup, "states": STATES, "verdicts": verdicts.COLUMNS}
