@@ -11,11 +11,8 @@ from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from lib.report.build import build
-from lib.report.coverage import count_coverage, save_coverage
-from lib.report.inputs import load_artefacts
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Scale, judged_row, share
-from lib.results.published import artefacts
 
 TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
 HOSTILE = (
@@ -60,13 +57,7 @@ def fabricate(data: Path) -> Path:
     record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}
     (reference / "factorial.nc").touch()
     (reference / "factorial.json").write_text(json.dumps(record))
-    count(data)
     return data
-
-
-def count(data: Path) -> None:
-    """Write the coverage table of `data`, as notebook 90 does."""
-    save_coverage(count_coverage(load_artefacts(data), artefacts()), data / "coverage.csv")
 
 
 def error_rates() -> pd.DataFrame:

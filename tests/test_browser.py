@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from pages import watched
 
 from lib.paths import DATA
 
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("site")]
 BUILT = DATA / "report"
 SITES = ["fabricated", *(["built"] if (BUILT / "index.html").exists() else [])]
 """The report of fabricated results and, where the pipeline has run, the real one."""
-WIDTHS = (1400, 1200, 390)
+WIDTHS = (1400, 1200, 420)
 """Of windows, in pixels: a screen, a smaller one, a telephone."""
 
 # Once formulas are drawn, and pictures that load when they come into view have been told to load now.
@@ -39,6 +40,11 @@ SEEN = """async () => {
   };
 }"""
 
+# Tables of numbers scroll in their box; those of words are to be read whole.
+CUT = """[...document.querySelectorAll("table.words, table.verdicts")]
+  .filter((table) => table.offsetWidth > table.parentElement.clientWidth)
+  .map((table) => `${innerWidth}: ${table.className} ${table.offsetWidth}`)"""
+
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
@@ -58,21 +64,13 @@ class Site:
     def visit(self, browser, name):
         """Return what happened while a page was open, and what it shows."""
         page = browser.new_page()
-        seen = {"requests": [], "faults": []}
-        page.on("request", lambda request: seen["requests"].append(request.url))
-        page.on("requestfailed", lambda request: seen["faults"].append(f"failed {request.url}"))
-        page.on("pageerror", lambda error: seen["faults"].append(str(error)))
-        page.on(
-            "console",
-            lambda said: (
-                seen["faults"].append(said.text) if said.type in ("error", "warning") else None
-            ),
-        )
+        seen = watched(page) | {"cut": []}
         page.goto(self.root + name)
         seen |= page.evaluate(SEEN)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             seen[width] = page.evaluate("document.documentElement.scrollWidth")
+            seen["cut"] += page.evaluate(CUT)
         page.close()
         return seen
 
@@ -115,6 +113,7 @@ FAULTS = {
     "script of others that was run": lambda site, _, seen: (
         [seen["title"]] * (seen["title"] == "taken")
     ),
+    "table of words that is cut": lambda site, _, seen: seen["cut"],
     "width beyond the window's": lambda site, _, seen: [w for w in WIDTHS if seen[w] > w],
 }
 
@@ -156,6 +155,7 @@ def test_each_fault_of_a_page_is_seen(browser, tmp_path):
     """The checks above can fail: a page that has every fault is noticed for each."""
     (tmp_path / "index.html").write_text(
         "<!doctype html><link rel=icon href=data:,><title>taken</title><div style='width: 1500px'>wide</div>"
+        "<div style='width: 9px'><table class=words><td>wide</table></div>"
         "<article><img src=none.png><p class=math>x</p></article>"
         "<script>console.error('told'); undefinedName</script><script src=//example.org/x.js></script>"
     )

@@ -15,8 +15,8 @@ from ruamel.yaml import YAML
 
 from lib.paths import NOTEBOOKS, ROOT
 
-# Imported through the package in brackets, which pins it: Dask (distributed) and packaging (pytest).
-_BROUGHT_ALONG = {"cuda-pathfinder", "dask", "packaging"}
+# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest) and Beautiful Soup (furo).
+_BROUGHT_ALONG = {"beautifulsoup4", "cuda-pathfinder", "dask", "packaging"}
 
 
 def _lines(name):

@@ -1,11 +1,10 @@
 """The page on which tables are sorted and filtered: whole without a script, and right with one, without a server."""
 
-from html.parser import HTMLParser
-
 import numpy as np
 import pandas as pd
 import pytest
 from fabricated_report import counts
+from pages import Page, watched
 
 from lib.report.tables import to_html
 
@@ -13,26 +12,6 @@ pytestmark = pytest.mark.xdist_group("site")
 
 VISIBLE = "[...document.querySelectorAll('table.explore tbody tr')].filter((row) => !row.hidden)"
 CELLS = f"{VISIBLE}.map((row) => [...row.cells].map((cell) => cell.textContent.trim()))"
-
-
-class Table(HTMLParser):
-    """Rows of text of every table in a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.rows, self.kinds = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-            self.kinds += [value for name, value in attrs if name == "data-kind"]
-
-    def handle_data(self, data):
-        if self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data.strip()
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +23,19 @@ def page(site):
 def opened(browser, page):
     """The page, opened from the disk; whatever is done there, it asks for nothing and complains of nothing."""
     tab = browser.new_page()
-    asked, faults = [], []
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.on("requestfailed", lambda request: faults.append(request.url))
-    tab.on("pageerror", lambda error: faults.append(str(error)))
-    tab.on("console", lambda said: faults.append(said.text))
+    seen = watched(tab)
     tab.goto(page.as_uri())
     yield tab
     tab.close()
-    assert faults == []
-    assert all(request.startswith(("file:", "data:", "blob:")) for request in asked)
+    assert seen["faults"] == []
+    assert all(asked.startswith(("file:", "data:", "blob:")) for asked in seen["requests"])
 
 
 def test_without_a_script_every_row_of_every_set_is_there(page):
-    table = Table(page.read_text("utf-8"))
-    assert table.rows[0] == ["results", "noise", "architecture", "quartile", "ours", "published"]
-    assert table.kinds == ["text", "text", "text", "number", "number", "number"]
-    body = table.rows[1:]
+    table = Page(page)
+    head, *body = table.rows
+    assert head == ["results", "noise", "architecture", "quartile", "ours", "published"]
+    assert [cell.get("class") for cell in table.soup.select("th")] == [None] * 3 + [["number"]] * 3
     assert len(body) == 2 * len(counts())
     assert {row[0] for row in body} == {"this run (quick)", "stored reference (real)"}
     assert body[0][1:] == ["none", "Basic RNN", "1", "1,000", "2,000"]

@@ -1,15 +1,10 @@
 """The code's fingerprint: prose costs nothing, a formula costs what reaches it, and what cannot be followed is refused."""
 
-import shutil
-
 import nbformat
 import pytest
 
-from lib.paths import ROOT
 from lib.run import fingerprint as module
 from lib.run.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
-
-LSTM, GRU = "lib/cells/lstm.py", "lib/cells/gru.py"
 
 
 @pytest.fixture
@@ -50,22 +45,26 @@ def test_every_change_of_meaning_counts(tree, source):
     assert _one(tree, "f'{x:.2f}'") != _one(tree, source)
 
 
-def test_a_changed_constant_changes_exactly_what_reaches_it_and_a_docstring_nothing(tmp_path):
-    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=shutil.ignore_patterns("__pycache__"))
-    names = [f"lib.cells.{path.stem}" for path in (ROOT / "lib/cells").glob("[a-z]*.py")]
-    model = ["lib.cells.lstm", "lib.training.model"]
-    before = {name: fingerprint([name]) for name in names}
-    few, all_of_them = fingerprint(model), fingerprint(model, whole=True)
-    for name, old, new in ((LSTM, '"""', '"""Said anew. '), (GRU, "return ", "return 0.999 * ")):
-        text = (tmp_path / name).read_text("utf-8")
-        assert old in text
-        (tmp_path / name).write_text(text.replace(old, new, 1), "utf-8")
-    module._read.cache_clear()
-    changed = {name for name in names if before[name] != fingerprint([name], root=tmp_path)}
-    assert changed == {"lib.cells.gru"}
-    # A cell that is not named counts only where all count.
-    assert few == fingerprint(model, root=tmp_path)
-    assert all_of_them != fingerprint(model, whole=True, root=tmp_path)
+def test_a_member_counts_where_it_is_named_and_where_all_count(tree):
+    sources = {
+        "lib/a": "import lib.cells.gru",
+        "lib/cells/__init__": "from lib.registry import import_files\nimport_files(__path__)",
+        "lib/cells/gru": "rate = 1",
+        "lib/cells/_private": "rate = 1",
+        "lib/registry": "",
+    }
+
+    def names(**changed):
+        root = tree(**{**sources, **changed})
+        return [fingerprint([name], root=root) for name in ("lib.a", "lib.cells")], fingerprint(
+            ["lib.cells"], whole=True, root=root
+        )
+
+    (a, cells), whole = names()
+    assert names(**{"lib/cells/gru": '"""Prose."""\nrate = 1'}) == ([a, cells], whole)
+    assert names(**{"lib/cells/_private": "rate = 2"}) == ([a, cells], whole)
+    (changed, same), more = names(**{"lib/cells/gru": "rate = 2"})
+    assert same == cells and changed != a and more != whole
 
 
 def test_imports_are_followed_wherever_they_stand(tree):

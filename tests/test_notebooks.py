@@ -1,15 +1,16 @@
 """Every notebook runs with smoke parameters through `python -m lib.run`, in the order of the pipeline."""
 
-import json
-from pathlib import Path
-
 import nbformat
+import pandas as pd
 import pytest
 import xarray as xr
 from house import ALL
 
 from lib.paths import NOTEBOOKS, ROOT
+from lib.report.coverage import COLUMNS
+from lib.report.inputs import SUFFIXES, load_artefacts
 from lib.results import schema
+from lib.results.published import artefacts
 from lib.run.notebooks import check_notebook
 from lib.tasks import load_prepared
 from lib.training.profile import load_profile
@@ -64,29 +65,23 @@ def _validate_results(house, name):
 
 
 def _validate_artefacts(house, name):
-    manifests = list((house.data / "made").glob(f"{name}*/rebuilt/*/*.json"))
-    assert manifests, f"{name} made neither a figure nor a table"
-    for path in manifests:
-        content = json.loads(path.read_text("utf-8"))
-        suffixes = [".csv", ".png", ".svg"] if content["kind"] == "figure" else [".csv"]
-        for suffix in suffixes:
-            assert (path.parent / f"{path.stem}{suffix}").stat().st_size > 0
-        assert Path(ROOT / content["file"]).exists()
-        assert content["caption"]
+    made = [item for item in load_artefacts(house.data) if item.notebook == name]
+    assert made, f"{name} made neither a figure nor a table"
+    for item in made:
+        assert item.caption and (ROOT / item.file).exists()
+        assert all(item.path(suffix).stat().st_size for suffix in SUFFIXES[item.kind])
 
 
 def _validate_bench(house, name):
-    lines = (house.data / "tables" / f"{name}.csv").read_text("utf-8").splitlines()
-    assert {"what", "size", "baseline", "ratio", "machine"} <= set(lines[0].split(","))
-    assert len(lines) > 1
+    table = pd.read_csv(house.data / "tables" / f"{name}.csv")
+    assert {"what", "size", "baseline", "ratio", "machine"} <= set(table)
+    assert len(table)
 
 
 def _validate_coverage(house, name):
-    lines = (house.data / "coverage.csv").read_text("utf-8").splitlines()
-    assert lines[0].split(",")[:4] == ["id", "profile", "file", "runs"]
-    published = (ROOT / "data" / "published" / "artefacts.csv").read_text("utf-8").splitlines()
-    listed = {line.split(",")[0] for line in published[1:]}
-    assert {line.split(",")[0] for line in lines[1:]} == listed
+    table = pd.read_csv(house.data / "coverage.csv")
+    assert tuple(table) == COLUMNS
+    assert set(table["id"]) == set(artefacts()["id"])
 
 
 _VALIDATE = {

@@ -75,7 +75,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
         ("a", "out.ipynb", "-p flag yes", "flag is 'yes'; "),
         ("a", "out.ipynb", "-p count 1 -p count 2", "count is given twice"),
-        ("a", "out.ipynb", f"-p count {'9' * 5000}", "has 5,000 characters"),
+        ("a", "out.ipynb", f"-p count {'9' * 5000}", "count is '9999"),
         ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
         ("code", "out.ipynb", "", "expected only lines such as"),
         ("missing", "out.ipynb", "", "no notebook at"),

@@ -3,13 +3,13 @@
 ``inputs``
     reads manifests, executed notebooks and the provenance of stored results.
 ``coverage``
-    counts which of the published artefacts were rebuilt (notebook 90 writes the table).
+    counts which of the published artefacts were rebuilt.
 ``verdicts``
     collects the judged claims; the largest experiment decides.
 ``safe``
     makes text of what others wrote: nothing of it is run.
 ``numbers``, ``tables``
-    data frames as HTML, ours beside theirs.
+    data frames as HTML, ours beside theirs; all tables have one form.
 ``notebooks``
     puts an executed notebook into the site under a title that says whose results it shows.
 ``pages``

@@ -3,10 +3,12 @@
 import argparse
 import sys
 
+import pandas as pd
+
 from lib.paths import DATA, ROOT, resolve
 from lib.report.build import build
-from lib.report.inputs import ReportError, load_artefacts
-from lib.report.verdicts import in_words, judge_claims
+from lib.report.inputs import ReportError
+from lib.report.verdicts import in_words
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (ReportError, OSError) as error:  # of which a full disk is one
         print(f"report: {error}", file=sys.stderr)
         return 1
-    score = judge_claims(load_artefacts(resolve(options.data)))["counted"].value_counts()
+    score = pd.read_csv(page.with_name("files") / "claims.csv")["counted"].value_counts()
     print(f"report: of {score.sum()} claims of the texts {in_words(score)}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0

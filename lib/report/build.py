@@ -1,25 +1,22 @@
 """Run Sphinx in a temporary folder and put the finished site in place of the old one."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import unquote
 
-from PIL import Image
-
+from lib.report.coverage import count_coverage, save_coverage, summarise
 from lib.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
 from lib.report.pages import write_pages
 from lib.report.verdicts import judge_claims
+from lib.results.published import artefacts
 
 HERE = Path(__file__).parent
 # What pages with formulas ask for; the rest of MathJax (other input and output formats, speech) stays behind.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
 # Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
-_RECORDS = (".buildinfo", ".doctrees", "objects.inv", "_sources")
-_IMAGE = re.compile(r'<img\b[^>]*?\bsrc="(?P<source>[^"]+)"[^>]*>')
+_RECORDS = (".buildinfo", "objects.inv")
 
 
 def build(data: Path, out: Path) -> Path:
@@ -34,14 +31,18 @@ def build(data: Path, out: Path) -> Path:
     shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
     try:
         site = work / "site"
-        write_pages(inputs, work / "source")
+        judged, listed = judge_claims(inputs.artefacts), artefacts()
+        coverage = count_coverage(inputs.artefacts, listed)
+        write_pages(inputs, judged, summarise(coverage, listed), work / "source")
         pages = sum(1 for page in (work / "source").rglob("*.*"))
         said = f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables"
         print(f"report: {said}; Sphinx makes {pages} pages of them", file=sys.stderr, flush=True)
         _run_sphinx(work / "source", site, work / "doctrees")
         _prune(site)
         _copy_files(inputs, site)
-        _size_images(site)
+        save_coverage(coverage, site / "files" / "coverage.csv")
+        claims = judged.drop(columns="judged_by")
+        claims.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
         _swap(site, out, work / "old")
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -74,44 +75,20 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
 def _prune(site: Path) -> None:
     """Remove what no page asks for and what would differ between two equal builds."""
     for name in _RECORDS:
-        shutil.rmtree(site / name, ignore_errors=True)
-        if (site / name).is_file():
-            (site / name).unlink()
+        (site / name).unlink(missing_ok=True)
     mathjax = site / "_static" / "mathjax"
-    for path in sorted(mathjax.rglob("*"), reverse=True):
-        if path.is_dir():
-            if not any(path.iterdir()):
-                path.rmdir()
-        elif not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
+    for path in [path for path in mathjax.rglob("*") if path.is_file()]:
+        if not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
             path.unlink()
 
 
 def _copy_files(inputs: Inputs, site: Path) -> None:
     """Copy the files of every artefact under their own names, so that links to them stay the same."""
     for item in inputs.artefacts:
-        folder = site / item.folder
-        folder.mkdir(parents=True, exist_ok=True)
         for suffix in SUFFIXES[item.kind]:
-            shutil.copyfile(item.path(suffix), folder / (item.name + suffix))
-    shutil.copyfile(inputs.coverage_file, site / "files" / "coverage.csv")
-    judged = judge_claims(inputs.artefacts).drop(columns="judged_by")
-    judged.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
-
-
-def _size_images(site: Path) -> None:
-    """Give every picture its width and height, so that what follows stays in its place while it loads."""
-
-    def sized(page: Path, tag: re.Match) -> str:
-        picture = page.parent / unquote(tag["source"])
-        if " width=" in tag[0] or picture.suffix != ".png" or not picture.exists():
-            return tag[0]
-        with Image.open(picture) as opened:
-            size = f' width="{opened.width}" height="{opened.height}"'
-        return f"<img{size}{tag[0].removeprefix('<img')}"
-
-    for page in site.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        page.write_text(_IMAGE.sub(lambda tag, at=page: sized(at, tag), text), encoding="utf-8")
+            copy = site / (item.files + suffix)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(item.path(suffix), copy)
 
 
 def _swap(site: Path, out: Path, old: Path) -> None:

@@ -40,32 +40,19 @@ html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["report.css"]
 html_copy_source = False
+html_scaled_image_link = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
 html_last_updated_fmt = None
 html_use_index = False
-html_theme_options = {
-    "sidebar_hide_name": False,
-    "navigation_with_keys": True,
-    "light_css_variables": {
-        "color-brand-primary": "#00568f",
-        "color-brand-content": "#00568f",
-        "color-brand-visited": "#00568f",
-    },
-    "dark_css_variables": {
-        "color-brand-primary": "#6cb8ea",
-        "color-brand-content": "#6cb8ea",
-        "color-brand-visited": "#6cb8ea",
-    },
-}
+html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app) -> None:
     """Connect what the settings above cannot say."""
-    app.extensions[
-        "sphinx-mathjax-offline"
-    ].parallel_read_safe = True  # it says nothing, and names one file
+    # The extension says nothing of it, and names one file.
+    app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _keep_tags)
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
@@ -78,6 +65,7 @@ def _clean(app, doctree) -> None:
         for piece in doctree.findall(raw):
             piece.children[:] = [Text(clean_html(piece.astext()))]
         for picture in list(doctree.findall(image)):
+            picture["scale"] = 100  # with its size what follows stays in its place while it loads
             if "jupyter_execute" not in picture["uri"]:  # no output: another host's, or a file
                 picture.parent.remove(picture)
 

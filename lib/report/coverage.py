@@ -1,11 +1,11 @@
 """Count which of the published figures and tables were rebuilt, how much weight each has, and which are missing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, ReportError
+from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact
 from lib.run.files import write_whole
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
@@ -33,25 +33,30 @@ def weight(item: Artefact) -> int:
     return STATES.index(found) if found in STATES else -1
 
 
-def count_coverage(found: Sequence[Artefact], published: pd.DataFrame) -> pd.DataFrame:
+def main_files(found: Iterable[Artefact]) -> dict[str, list[Artefact]]:
+    """Return for each id what stands for it, one for each set of results: its main file, a companion where it has parts alone."""
+    main: dict[tuple[str, str], Artefact] = {}
+    for item in sorted(found, key=lambda item: item.part != ""):
+        main.setdefault((item.artefact, item.result_set), item)
+    by_id: dict[str, list[Artefact]] = {}
+    for (name, _), item in main.items():
+        by_id.setdefault(name, []).append(item)
+    return by_id
+
+
+def count_coverage(found: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:
     """Return one row (`COLUMNS`) per artefact of `published` and set of results it was rebuilt from, in its order.
 
-    Companions (``part``) do not count beside their main file. An artefact that was not rebuilt has one row with empty text
-    and no runs.
+    An artefact that was not rebuilt has one row with empty text and no runs.
     """
-    rows = []
-    for name in published["id"]:
-        results: dict[str, Artefact] = {}
-        # The main file first: a companion stands for its artefact only where that was made of parts alone.
-        for item in sorted(found, key=lambda item: item.part != ""):
-            if item.artefact == name:
-                results.setdefault(item.result_set, item)
-        rows += [
-            (name, item.profile, item.file, item.runs, item.result_set, state(item))
-            for item in results.values()
-        ]
-        if not results:
-            rows.append((name, "", "", 0, "", ""))
+    main = main_files(found)
+    rows = [
+        (name, item.profile, item.file, item.runs, item.result_set, state(item))
+        if item
+        else (name, "", "", 0, "", "")
+        for name in published["id"]
+        for item in main.get(name, [None])
+    ]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -59,28 +64,22 @@ def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Return per ``text`` of `published` the ``total`` of its artefacts and how many reached each of `STATES`.
 
     What was drawn from simulated data alone is not rebuilt, and a picture of data that another artefact shows (column
-    ``same_data`` of `published`) counts with that one. A coverage table of another list is refused with a ReportError.
+    ``same_data`` of `published`) counts with that one.
     """
-    if missing := set(published["id"]) ^ set(coverage["id"]):
-        raise ReportError(
-            f"the coverage table and the list of artefacts differ in {min(missing)!r}; "
-            "run notebook 90 again"
-        )
     rank = coverage["state"].map({name: place for place, name in enumerate(STATES, start=1)})
     best = rank.fillna(0).groupby(coverage["id"]).max()
     listed = published.assign(rank=published["id"].map(best), data=own_data(published))
-    counted = listed.groupby(["text", "data"], sort=False)["rank"].max().groupby("text", sort=False)
-    columns = {"total": counted.size()}
-    columns |= {
-        name: counted.agg(lambda ranks, least=place: int((ranks >= least).sum()))
-        for place, name in enumerate(STATES, start=1)
+    counted = listed.groupby(["text", "data"], sort=False)["rank"].max()
+    columns = {
+        name: (counted >= least).groupby("text", sort=False).sum()
+        for least, name in enumerate(("total", *STATES))
     }
-    return pd.DataFrame(columns).rename_axis("text")
+    return pd.DataFrame(columns)
 
 
 def own_data(published: pd.DataFrame) -> pd.Series:
     """Return for each artefact the one whose data it shows: itself, mostly."""
-    return published["same_data"].where(published["same_data"].notna(), published["id"])
+    return published["same_data"].fillna(published["id"])
 
 
 def save_coverage(coverage: pd.DataFrame, path: Path) -> Path:

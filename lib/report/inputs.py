@@ -8,6 +8,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from lib.paths import REFERENCE
+from lib.report.numbers import counted
 from lib.results.manifest import Manifest, Name
 from lib.run.notebooks import NotebookError, read_cells, read_parameters
 
@@ -50,9 +51,20 @@ class Artefact(Manifest):
         return self.profile in TOYS
 
     @property
-    def folder(self) -> str:
-        """Folder of its files inside the site."""
-        return f"files/{self.kind}s/{self.result_set}/{self.notebook}"
+    def files(self) -> str:
+        """Address of its files inside the site, without suffix."""
+        return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.name}"
+
+    @property
+    def whose(self) -> str:
+        """A reader's name for its results, such as ``this run (quick)``."""
+        return described(self.result_set, self.profile)
+
+    @property
+    def scale(self) -> str:
+        """The number of runs, the data and the length of the sequences in words."""
+        runs = counted(self.runs, "run") if self.runs else "no training needed"
+        return f"{runs}, {self.trained_on}" if self.trained_on else runs
 
     def path(self, suffix: str) -> Path:
         """Return the file of this artefact that ends in `suffix`."""
@@ -61,7 +73,7 @@ class Artefact(Manifest):
 
 @dataclass(frozen=True)
 class Notebook:
-    """An executed notebook; `result_set` is empty where it belongs to the pipeline's own run."""
+    """An executed notebook."""
 
     path: Path
     result_set: str
@@ -74,9 +86,9 @@ class Notebook:
         return self.path.stem
 
     @property
-    def belongs_to(self) -> str:
-        """The set of results under which readers find it."""
-        return self.result_set or next(iter(RESULT_SETS))
+    def page(self) -> str:
+        """Address of its page inside the site, without suffix."""
+        return f"notebooks/{self.result_set}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -85,24 +97,18 @@ class Inputs:
 
     artefacts: tuple[Artefact, ...]
     notebooks: tuple[Notebook, ...]
-    coverage: pd.DataFrame
-    coverage_file: Path
     provenance: dict[str, dict]
-
-    def result_sets(self) -> list[str]:
-        """Return the labels of the sets of results, this run first."""
-        return sorted({item.result_set for item in self.artefacts}, key=_place)
-
-    def profiles(self, result_set: str) -> str:
-        """Return the profile of a set of results, or of several joined by commas."""
-        found = {item.profile for item in self.artefacts if item.result_set == result_set}
-        return ", ".join(sorted(found - {NO_PROFILE})) or NO_PROFILE
 
     def describe(self, result_set: str) -> str:
         """Return a reader's name for a set of results, such as ``this run (quick)``."""
-        name = RESULT_SETS.get(result_set, result_set)
-        profile = self.profiles(result_set)
-        return name if profile in (NO_PROFILE, result_set) else f"{name} ({profile})"
+        found = {item.profile for item in self.artefacts if item.result_set == result_set}
+        return described(result_set, ", ".join(sorted(found - {NO_PROFILE})))
+
+
+def described(result_set: str, profile: str) -> str:
+    """Return a reader's name for a set of results at a profile, which is left out where it says nothing."""
+    name = RESULT_SETS.get(result_set, result_set)
+    return name if profile in ("", NO_PROFILE, result_set) else f"{name} ({profile})"
 
 
 def load_inputs(data: Path) -> Inputs:
@@ -112,17 +118,12 @@ def load_inputs(data: Path) -> Inputs:
         raise ReportError(
             f"no executed notebook in {data}; run `make repro` first, the report shows what it produced"
         )
-    table = data / "coverage.csv"
-    if not table.exists():
-        raise ReportError(f"no coverage table {table}; run `make repro`, its notebook 90 writes it")
     reference = data / "reference"
-    return Inputs(
-        artefacts=load_artefacts(data),
-        notebooks=notebooks,
-        coverage=pd.read_csv(table, keep_default_na=False, dtype={"runs": int}),
-        coverage_file=table,
-        provenance=load_provenance(reference if reference.is_dir() else REFERENCE),
-    )
+    stored = sorted((reference if reference.is_dir() else REFERENCE).glob("*/*.nc"))
+    provenance = {
+        f"{path.stem}, {path.parent.name}": _read_json(path.with_suffix(".json")) for path in stored
+    }
+    return Inputs(load_artefacts(data), notebooks, provenance)
 
 
 def load_artefacts(data: Path) -> tuple[Artefact, ...]:
@@ -155,45 +156,38 @@ def _load_artefact(path: Path) -> Artefact:
     return found
 
 
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table of the pipeline; levels such as the noise ``none`` stay text."""
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
 def load_notebooks(data: Path) -> tuple[Notebook, ...]:
     """Return the executed notebooks in ``executed/`` and ``made/`` of the folder `data`, by name and set of results.
 
-    The set of results is the notebook's parameter ``result_set``; where it has none, the notebook belongs to the
-    run itself.
+    The set of results is the notebook's parameter ``result_set``; one without it belongs to the pipeline's own run.
     """
     found: dict[tuple[str, str], Notebook] = {}
     for path in sorted([*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]):
-        hidden = any(part.startswith(".") for part in path.relative_to(data).parts)
-        # What a failed run leaves for its author (see lib.run) is no result.
-        if hidden or path.name.endswith(".failed.ipynb"):
+        # Hidden files are half-written, and what a failed run leaves for its author (see lib.run) is no result.
+        parts = path.relative_to(data).parts
+        if path.name.endswith(".failed.ipynb") or any(part.startswith(".") for part in parts):
             continue
         try:
-            given, title = read_parameters(path), _title(path)
+            result_set = str(read_parameters(path).get("result_set", next(iter(RESULT_SETS))))
+            prose = [cell.source for cell in read_cells(path) if cell.kind == "markdown"]
         except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        one = Notebook(path, str(given.get("result_set", "")), title or path.stem)
-        first = found.setdefault((one.name, one.result_set), one)
+        lines = "\n".join(prose).splitlines()
+        title = next((line[2:].strip() for line in lines if line.startswith("# ")), path.stem)
+        one = Notebook(path, result_set, title)
+        first = found.setdefault((one.name, result_set), one)
         if first is not one:
             raise ReportError(
                 f"{first.path} and {path} show the same notebook and the same results; delete one of them"
             )
     return tuple(sorted(found.values(), key=lambda one: (one.name, _place(one.result_set))))
-
-
-def load_provenance(reference: Path) -> dict[str, dict]:
-    """Return the provenance of each stored dataset ``<profile>/<name>.nc``, by name and profile."""
-    stored = sorted(reference.glob("*/*.nc"))
-    return {
-        f"{path.stem}, {path.parent.name}": _read_json(path.with_suffix(".json")) for path in stored
-    }
-
-
-def _title(notebook: Path) -> str:
-    written = (cell.source for cell in read_cells(notebook) if cell.kind == "markdown")
-    lines = (line for source in written for line in source.splitlines())
-    return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
 
 
 def _read_json(path: Path) -> dict:
@@ -207,5 +201,5 @@ def _read_json(path: Path) -> dict:
 
 
 def _place(result_set: str) -> tuple[int, str]:
-    known = ["", *RESULT_SETS]
+    known = list(RESULT_SETS)
     return (known.index(result_set) if result_set in known else len(known), result_set)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -11,18 +10,13 @@ from lib.report.inputs import Notebook
 from lib.report.safe import choose_outputs
 from lib.results.names import label
 
-_IN_SIGHT = ("parameters", "injected-parameters")
+_IN_SIGHT = {"parameters", "injected-parameters"}
 """Cells that stay unfolded: what this page was made with."""
-_ARCHITECTURES = r"(?<![a-z])(lu_rnn|unicornn|irnn|lem)(?![a-z])"
+_ARCHITECTURES = re.compile(r"(?<![a-z])(lu_rnn|unicornn|irnn|lem)(?![a-z])", re.IGNORECASE)
 """Words of file names."""
-_ANSWER = re.compile(r"^#+ .*\banswer", re.IGNORECASE)
+_ANSWER = re.compile(r"#+ .*\banswer", re.IGNORECASE)
 _LONGEST = 300
 """Characters of an answer on the front page."""
-
-
-def page_name(notebook: Notebook) -> str:
-    """Return the path of the notebook's page inside the site, without suffix."""
-    return f"notebooks/{notebook.result_set or 'run'}/{notebook.name}"
 
 
 def short_name(name: str) -> str:
@@ -30,11 +24,8 @@ def short_name(name: str) -> str:
     number, _, words = name.partition("_")
     if not number.isdigit() or not words:
         return name.replace("_", " ").capitalize()
-    words = words[0].upper() + words[1:]
     # An architecture keeps the name that the texts give it.
-    named = re.sub(
-        _ARCHITECTURES, lambda found: label(found[0].lower()), words, flags=re.IGNORECASE
-    )
+    named = _ARCHITECTURES.sub(lambda found: label(found[0].lower()), words[0].upper() + words[1:])
     return f"{number} · {named.replace('_', ' ')}"
 
 
@@ -44,18 +35,19 @@ def answer(notebook: Notebook) -> str:
     What the cells below the heading display comes before its own prose, which often only leads there; lists, such as that of
     judged claims, are no paragraph.
     """
-    cells = nbformat.read(notebook.path, as_version=4).cells
-    for place, cell in reversed(list(enumerate(cells))):
-        lines = cell.source.splitlines()
-        if cell.cell_type != "markdown" or not any(map(_ANSWER.match, lines)):
+    below: list[nbformat.NotebookNode] = []
+    for cell in reversed(nbformat.read(notebook.path, as_version=4).cells):
+        if cell.cell_type != "markdown":
+            below = [cell, *below]
             continue
-        start = max(number for number, line in enumerate(lines) if _ANSWER.match(line))
-        below = takewhile(lambda later: later.cell_type != "markdown", cells[place + 1 :])
-        outputs = [output for later in below for output in later.get("outputs", [])]
-        texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-        texts.append("\n".join(lines[start + 1 :]))
-        paragraphs = [part.strip() for text in texts for part in text.split("\n\n")]
-        return _shortened(next((part for part in paragraphs if part[:2] not in ("", "- ")), ""))
+        lines = cell.source.splitlines()
+        if starts := [number for number, line in enumerate(lines) if _ANSWER.match(line)]:
+            outputs = [output for code in below for output in code.get("outputs", [])]
+            texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
+            texts.append("\n".join(lines[starts[-1] + 1 :]))
+            paragraphs = [part.strip() for text in texts for part in text.split("\n\n")]
+            return _shortened(next((part for part in paragraphs if part[:2] not in ("", "- ")), ""))
+        below = []
     return ""
 
 
@@ -69,9 +61,9 @@ def _shortened(text: str) -> str:
 
 
 def write_notebook(
-    notebook: Notebook, source: Path, *, described: str, others: Sequence[tuple[str, str]] = ()
+    notebook: Notebook, path: Path, *, described: str, others: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """Copy `notebook` below the folder `source` as a page whose code is folded.
+    """Write `notebook` to `path` as a page whose code is folded.
 
     `described` is a reader's name for its results and joins the title; `others` are names and addresses of the same
     notebook with other results, linked below it.
@@ -79,24 +71,22 @@ def write_notebook(
     content = nbformat.read(notebook.path, as_version=4)
     choose_outputs(content)
     new, title = nbformat.v4.new_markdown_cell, f"# {notebook.title} — {described}"
-    written = (cell for cell in content.cells if cell.cell_type == "markdown")
     heading = f"# {notebook.title}"
+    written = [cell for cell in content.cells if cell.cell_type == "markdown"]
     first = next((cell for cell in written if heading in cell.source.splitlines()), None)
     if first is None:
-        first = new(title, id="report-title")
+        first = new("", id="report-title")
         content.cells.insert(0, first)
-    else:
-        first.source = first.source.replace(heading, title, 1)
+    first.source = first.source.replace(heading, title, 1) or title
     if others:
         links = ", ".join(f"[{name}]({address})" for name, address in others)
         also = new(f"The same with other results: {links}.", id="report-others")
         content.cells.insert(content.cells.index(first) + 1, also)
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
-        if cell.cell_type == "code" and not set(tags) & set(_IN_SIGHT):
+        if cell.cell_type == "code" and not _IN_SIGHT.intersection(tags):
             cell.metadata["tags"] = [*tags, "hide-input"]
     # What a stripped notebook does not say: how to colour its code.
     content.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-    path = source / f"{page_name(notebook)}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(content, path)

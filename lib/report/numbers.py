@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 import pandas as pd
-from markupsafe import escape
 
 from lib.results.names import label
 
@@ -26,7 +25,7 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         return lambda value: "yes" if value else "no"
     if not pd.api.types.is_numeric_dtype(column):
         name = label if column.name in _NAMES else str
-        return lambda value: DASH if pd.isna(value) else str(escape(" ".join(name(value).split())))
+        return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
     if (finite % 1 == 0).all():
         return lambda value: _special(value) or f"{value:,.0f}"

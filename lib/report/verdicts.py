@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from lib.report.coverage import weight
-from lib.report.inputs import SIMULATED, Artefact
+from lib.report.inputs import SIMULATED, Artefact, read_table
 from lib.report.numbers import counted, significant
-from lib.report.tables import read_table
 from lib.results.claims import AGREES, NO_EFFECT, VERDICTS, WITHIN, Region, called, claims, holm
 
 NOT_JUDGED = "not judged yet"
@@ -51,14 +50,10 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
     table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
-    named = {
-        name: [
-            called(*row)
-            for row in zip(found, table["no_effect"], table["null_inside"], strict=True)
-        ]
-        for name, found in (("counted", table["verdict"]), ("corrected", holm(table)))
-    }
-    return table.assign(**named)
+    for name, verdicts in (("counted", table["verdict"]), ("corrected", holm(table))):
+        rows = zip(verdicts, table["no_effect"], table["null_inside"], strict=True)
+        table[name] = [called(*row) for row in rows]
+    return table
 
 
 def count_verdicts(table: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
@@ -70,13 +65,11 @@ def count_verdicts(table: pd.DataFrame, column: str = "counted") -> pd.DataFrame
 def verdicts_by_notebook(table: pd.DataFrame, describe: Callable[[str], str]) -> dict[str, str]:
     """Return for each notebook how many claims it judged came to each verdict, and on which results, which `describe` names."""
     judged = table[table["verdict"] != NOT_JUDGED]
-    names = judged["judged_by"].map(lambda item: item.notebook)
     found = {}
-    for name, rows in judged.groupby(names, sort=False):
-        counts = rows["counted"].value_counts()
+    for name, rows in judged.groupby(judged["judged_by"].map(lambda item: item.notebook)):
         sets = dict.fromkeys(item.result_set for item in rows["judged_by"])
-        ends = in_words(counts)
-        found[name] = f"{ends}; judged on {' and '.join(map(describe, sets))}"
+        on = " and ".join(map(describe, sets))
+        found[name] = f"{in_words(rows['counted'].value_counts())}; judged on {on}"
     return found
 
 
@@ -92,8 +85,7 @@ def found_text(row: pd.Series) -> str:
         return ""
     if math.isnan(row["low"]):
         return row["note"]
-    interval = f"{significant(row['low'])} to {significant(row['high'])}"
-    return f"{significant(row['estimate'])} ({interval})"
+    return "{} ({} to {})".format(*map(significant, row[["estimate", "low", "high"]]))
 
 
 def note_text(row: pd.Series) -> str:
@@ -104,10 +96,9 @@ def note_text(row: pd.Series) -> str:
 
 def region_text(region: str) -> str:
     """Return the region of a claim in words."""
-    if region.startswith(">"):
-        return f"above {region[1:].strip()}"
-    if region.startswith("<"):
-        return f"below {region[1:].strip()}"
+    sign, number = region[0], region[1:].strip()
+    if sign in "<>":
+        return f"{'above' if sign == '>' else 'below'} {number}"
     return "between {} and {}".format(*(part.strip() for part in region.split("..")))
 
 

@@ -13,15 +13,14 @@ _NEEDED = ("papermill", "psutil", "pydantic", "ruamel")
 def _main(arguments):
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing or sys.version_info < (3, 11):
+        fault = f"lacks {missing[0]}" if missing else "is older than Python 3.11"
         advice = (
             "this project's packages are in the environment .venv: activate it with `. .venv/bin/activate`, "
             "or type `make repro`, which makes it and uses it"
         )
         if sys.prefix.endswith(".venv"):
             advice = "the environment is damaged: remove its folder, and type `make repro`, which makes it anew"
-        sys.exit(
-            f"lib.run: {sys.executable} {'lacks ' + missing[0] if missing else 'is older than Python 3.11'}; {advice}"
-        )
+        sys.exit(f"lib.run: {sys.executable} {fault}; {advice}")
     # Imported late: nothing of the project's can be before the check.
     if arguments == ["code"]:
         from lib.run import code

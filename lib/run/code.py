@@ -70,14 +70,14 @@ def _datasets(sections: dict) -> set[str]:
 
 def _below(key: str, content: object) -> set[str]:
     """Return every text that stands under a key, wherever that is; keys too, but for those of nothing."""
-    parts = [part for name, part in _pairs(content) if name == key]
-    return {text for pair in _pairs(parts) for text in pair if isinstance(text, str)}
+    under = [part for name, part in _pairs(content) if name == key]
+    return {text for pair in _pairs(under) for text in pair if isinstance(text, str)}
 
 
 def _pairs(content: object) -> Iterator[tuple[object, object]]:
     """Yield every key of a mapping and place in a list with what stands there, at any depth."""
-    pairs = content.items() if isinstance(content, dict) else ()
-    for key, part in enumerate(content) if isinstance(content, list) else pairs:
+    places = dict(enumerate(content)) if isinstance(content, list) else content
+    for key, part in places.items() if isinstance(places, dict) else ():
         if part is not None:
             yield key, part
             yield from _pairs(part)
@@ -99,10 +99,7 @@ def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
     known, labels = [path.stem for path in notebooks(root)], set(sets)
     removed = []
     for path in (root / "data" / "made").glob("*/*"):
-        # A notebook that is run for several families of models adds their numbers to its name.
-        name = path.parent.name
-        stays = any(name == stem or name.startswith(f"{stem}_") for stem in known)
-        if not (stays and path.name in labels):
+        if path.parent.name not in known or path.name not in labels:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
             removed.append(path.relative_to(root))
     return removed

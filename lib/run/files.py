@@ -16,10 +16,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     The file beside is hidden and bears the process's number and a random one, so that two processes never write into one, and nothing
     that lies there, such as a link, is followed.
 
-    Raises
-    ------
-    OSError
-        As `write` raised it; one of a full disk names the file and says what to do.
+    An OSError is as `write` raised it; one of a full disk names the file and says what to do.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

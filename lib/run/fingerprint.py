@@ -10,7 +10,7 @@ Python that reads the same tree from the code.
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -73,15 +73,11 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
 
 def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
     """Return the same for a notebook, of whole packages; its own cells do not count. A damaged one is a NotebookError."""
+    path = Path(path)
+    code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
     # Magics are no Python; what they import is none of ours.
-    source = "\n".join(
-        line
-        for cell in read_cells(path)
-        if cell.kind == "code"
-        for line in cell.source.splitlines()
-        if not line.startswith(("%", "!"))
-    )
-    return _follow(_targets(_parse(source, Path(path)), Path(path), root), True, root)
+    module = _parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE), path)
+    return _follow(_targets(module, path, root), True, root)
 
 
 def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
@@ -90,14 +86,14 @@ def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
     while todo:
         file = todo.pop()
         path = file.relative_to(root).as_posix()
-        if path in found:
-            continue
-        module = _read(file, root)
-        found[path] = module.digest
-        todo += _packages(file, root)
-        todo += _targets(module, file, root)
-        if whole and module.fills:
-            todo += _members(file.parent)
+        if path not in found:
+            module = _read(file, root)
+            found[path] = module.digest
+            # The packages that it lies in are imported before it.
+            above = [folder / "__init__.py" for folder in file.parents]
+            todo += [one for one in above if one.is_relative_to(root / "lib") and one.is_file()]
+            todo += _targets(module, file, root)
+            todo += _members(file.parent) if whole and module.fills else []
     return dict(sorted(found.items()))
 
 
@@ -119,31 +115,19 @@ def as_lines(digests: dict[str, str]) -> str:
 
 @cache
 def _resolve(name: str, root: Path) -> Path | None:
-    """Return the file of a module or of a package, or None."""
-    parts = name.split(".")
-    if parts[0] != "lib":
-        return None
-    base = root.joinpath(*parts)
-    for file in (base.with_suffix(".py"), base / "__init__.py"):
-        if file.is_file():
-            return file
-    return None
+    """Return the file of a module or of a package in `lib`, or None."""
+    base = root.joinpath(*name.split("."))
+    files = (base.with_suffix(".py"), base / "__init__.py")
+    return next(
+        (file for file in files if file.is_relative_to(root / "lib") and file.is_file()), None
+    )
 
 
-def _packages(file: Path, root: Path) -> list[Path]:
-    """Return the packages that a module lies in, which are imported before it."""
-    folders = [folder for folder in file.parents if folder.is_relative_to(root / "lib")]
-    return [folder / "__init__.py" for folder in folders if (folder / "__init__.py").is_file()]
-
-
-def _members(package: Path) -> Iterator[Path]:
-    for path in sorted(package.iterdir()):
-        if path.name.startswith(("_", ".")):
-            continue
-        if path.suffix == ".py":
-            yield path
-        elif (path / "__init__.py").is_file():
-            yield path / "__init__.py"
+def _members(package: Path) -> list[Path]:
+    """Return the modules and packages in a package's folder, without private ones."""
+    shown = [path for path in sorted(package.iterdir()) if path.name[0] not in "_."]
+    files = [path / "__init__.py" if path.is_dir() else path for path in shown]
+    return [file for file in files if file.suffix == ".py" and file.is_file()]
 
 
 @cache  # a process has imported a file once; what is written into it later is not what runs
@@ -175,7 +159,7 @@ def _parse(
         parts += [item.read_bytes() for item in files if item.is_file()]
     return _Module(
         digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
-        imported=tuple(sorted(writer.imported)),
+        imported=tuple(sorted(name for name in writer.imported if name.split(".")[0] == "lib")),
         mentioned=tuple(sorted(text for text in writer.texts if _DOTTED.fullmatch(text))),
         fills=writer.fills,
     )
@@ -229,11 +213,11 @@ class _Writer:
             case ast.Constant(value=str(text)):
                 self.texts.add(text)
             case ast.Import(names=aliases):
-                self._import(alias.name for alias in aliases)
+                self.imported.update(alias.name for alias in aliases)
             case ast.ImportFrom(module=module, level=level, names=aliases):
                 above = self.package[: len(self.package) - level + 1] if level else ()
                 base = ".".join([*above, *([module] if module else [])])
-                self._import([base])
+                self.imported.add(base)
                 self.texts.update(f"{base}.{alias.name}" for alias in aliases)
                 if base == "importlib" and any(alias.name in _DYNAMIC for alias in aliases):
                     self.dynamic = node.lineno
@@ -241,9 +225,6 @@ class _Writer:
                 self.dynamic = node.lineno
             case ast.Call(func=ast.Name(id="import_files")):
                 self.fills = True
-
-    def _import(self, names: Iterable[str]) -> None:
-        self.imported.update(name for name in names if name.partition(".")[0] == "lib")
 
 
 def _is_prose(node: ast.AST) -> bool:

@@ -18,12 +18,13 @@ PARAMETERS = "parameters"
 INJECTED = "injected-parameters"
 """Tag of the cell that papermill adds to an executed copy: the values that it was given."""
 
-# What YAML 1.2 reads as an integer or a number, so that dvc.yaml and the command line agree.
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_TRUTH = {"true": True, "false": False}
-_DIGITS = 100
-"""No number that a notebook is given is longer."""
+# What YAML 1.2 reads as each kind, so that dvc.yaml and the command line agree; no number that a notebook is given is longer.
+_WRITTEN = {
+    bool: re.compile("true|false"),
+    int: re.compile(r"[-+]?[0-9]{1,100}"),
+    float: re.compile(r"[-+]?(\.[0-9]{1,99}|[0-9]{1,99}(\.[0-9]{0,99})?)([eE][-+]?[0-9]{1,9})?"),
+    str: re.compile(r".*", re.DOTALL),
+}
 _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
 
 
@@ -109,20 +110,12 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
     0.001
     """
     kind = type(default)
-    if kind is str:
-        return text
-    if kind is bool and text in _TRUTH:
-        return _TRUTH[text]
-    if len(text) > _DIGITS:
-        raise NotebookError(
-            f"parameter {name} has {len(text):,} characters; expected {_EXPECTED[kind]}, as its default {default!r}"
-        )
-    if kind is int and _INTEGER.fullmatch(text):
-        return int(text)
-    if kind is float and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
-        return float(text)
+    if _WRITTEN[kind].fullmatch(text):
+        value = text == "true" if kind is bool else kind(text)
+        if kind is str or math.isfinite(value):
+            return value
     raise NotebookError(
-        f"parameter {name} is {text!r}; expected {_EXPECTED[kind]}, as its default {default!r}"
+        f"parameter {name} is {text!r:.80}; expected {_EXPECTED[kind]}, as its default {default!r}"
     )
 
 
@@ -137,25 +130,23 @@ def check_notebook(path: str | Path) -> list[str]:
         read_parameters(path)
     except NotebookError as error:
         return [str(error)]
-    problems = []
-    if not re.fullmatch(r"[\w-]+\.ipynb", Path(path).name):
-        problems.append(
-            "its name holds other than letters, digits, '_' and '-', which a shell may read"
-        )
-    if cells[0].kind != "markdown" or not re.match(r"# .+\?\s*(\n|$)", cells[0].source):
-        problems.append("the first cell is not a title that asks a question, '# ...?'")
-    if not any(PARAMETERS in cell.tags for cell in cells[1:2]):
-        problems.append(f"the second cell is not the one tagged {PARAMETERS!r}")
-    if [cell.id for cell in cells if cell.kind == "code"][-2:] != ["checks", "versions"]:
-        problems.append(
-            "the last two code cells are not those with the ids 'checks' and 'versions'"
-        )
-    if _read(Path(path)).get("metadata", {}).get("kernelspec", {}).get("name") != "python3":
-        problems.append("its kernel is not python3")
-    counts = [cell.execution_count for cell in cells if cell.kind == "code" and cell.source.strip()]
-    if any(counts) and counts != list(range(1, len(counts) + 1)):
-        problems.append("its cells were run out of order; restart the kernel and run all of them")
-    return [f"{path}: {problem}" for problem in problems]
+    code = [cell for cell in cells if cell.kind == "code"]
+    named = re.fullmatch(r"[\w-]+\.ipynb", Path(path).name)
+    asks = cells[0].kind == "markdown" and re.match(r"# .+\?\s*(\n|$)", cells[0].source)
+    ends = [cell.id for cell in code[-2:]] == ["checks", "versions"]
+    kernel = _read(Path(path)).get("metadata", {}).get("kernelspec", {}).get("name")
+    counts = [cell.execution_count for cell in code if cell.source.strip()]
+    ordered = not any(counts) or counts == list(range(1, len(counts) + 1))
+    second = [tag for cell in cells[1:2] for tag in cell.tags]
+    rules = (
+        (named, "its name holds other than letters, digits, '_' and '-', which a shell may read"),
+        (asks, "the first cell is not a title that asks a question, '# ...?'"),
+        (PARAMETERS in second, f"the second cell is not the one tagged {PARAMETERS!r}"),
+        (ends, "the last two code cells are not those with the ids 'checks' and 'versions'"),
+        (kernel == "python3", "its kernel is not python3"),
+        (ordered, "its cells were run out of order; restart the kernel and run all of them"),
+    )
+    return [f"{path}: {problem}" for kept, problem in rules if not kept]
 
 
 def _statements(path: str | Path, cell: Cell) -> list[ast.stmt]:

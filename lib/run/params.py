@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
@@ -21,6 +21,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    StringConstraints,
     ValidationError,
 )
 from ruamel.yaml import YAML
@@ -31,7 +32,6 @@ from lib.paths import ROOT
 PARAMS = ROOT / "params.yaml"
 
 _FACTOR = "factor"
-_NAME = re.compile(r"[A-Za-z0-9_][\w-]*")
 _DEPTH = 12
 _LONGEST = 500
 """Characters of a text in the file, and of what a check says that a sentence holds."""
@@ -120,18 +120,9 @@ class Design(Section):
 
     def values(self) -> dict[str, Any]:
         """Return all that a job says, as JSON values; the number of replicates is not part of it."""
-        said = {name: _plain(value) for name, value in self if name != "replicates"}
+        # A job has one level where a design has a tuple of them: what pydantic would warn of.
+        said = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
         return said | {"replicate": self.replicate}
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, BaseModel):
-        return {name: _plain(part) for name, part in value}
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value
 
 
 def _address(scheduler: str) -> str:
@@ -167,76 +158,67 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
         content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ParameterError(f"no parameters at {path}; restore the file from Git") from None
-    except UnicodeDecodeError as error:
-        raise ParameterError(
-            f"{path.name}: byte {error.start} is no UTF-8; save the file as text"
-        ) from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ParameterError(f"{path.name}{where}: {error.problem or error.context}") from None
-    except Exception as error:  # among them KeyError, IndexError and RecursionError of the parser
+    except Exception as error:  # among them those of the parser, and what is no UTF-8
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ParameterError(f"{path.name} cannot be read: {first}") from None
     _check_outline(path.name, content)
     return content
 
 
+class _Outline(Section):
+    """What `params.yaml` holds."""
+
+    profile: str
+    base: dict[str, Any]
+    profiles: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict | None]
+
+
 def _check_outline(name: str, content: object) -> None:
-    keys = {"profile", "base", "profiles"}
-    if not isinstance(content, dict) or set(content) != keys:
-        got = ", ".join(map(repr, content)) if isinstance(content, dict) else type(content).__name__
-        raise ParameterError(f"{name}: expected the keys profile, base and profiles, got {got}")
-    _check_plain(name, content, ())
-    for key in ("base", "profiles"):
-        if not isinstance(content[key], dict):
-            raise ParameterError(f"{name}: {key} is {content[key]!r}; expected sections by name")
-    for profile, sections in content["profiles"].items():
-        if not _NAME.fullmatch(profile):
-            raise ParameterError(
-                f"{name}: a profile is called {profile!r}; expected letters, digits, '_' and '-'"
-            )
-        if sections is not None and not isinstance(sections, dict):
-            raise ParameterError(
-                f"{name}: profile {profile} is {sections!r}; expected sections by name"
-            )
-    if not _is_profile(content["profile"], content):
-        known = ", ".join(content["profiles"])
-        raise ParameterError(
-            f"{name}: profile is {shown(content['profile'])}; choose one of {known}"
-        )
+    _check_plain(name, content)
+    try:
+        _Outline.model_validate(content)
+    except ValidationError as error:
+        raise ParameterError(_explain("", error).partition("\n")[0]) from None
+    _check_profile(f"{name}: profile is", content["profile"], content)
 
 
-def _is_profile(profile: object, content: dict) -> bool:
-    return isinstance(profile, str) and profile in content["profiles"]
+def _check_profile(said: str, profile: object, content: dict) -> None:
+    known = content["profiles"]
+    if not isinstance(profile, str) or profile not in known:
+        raise ParameterError(f"{said} {shown(profile)}; choose one of {', '.join(known)}")
 
 
-def _check_plain(name: str, value: object, at: tuple[str, ...]) -> None:
+def _check_plain(where: str, value: object, depth: int = 0) -> None:
     """Refuse what JSON cannot hold: dates, sets, infinities, keys that are no text, endless depth."""
-    where = ".".join(at) or "(top level)"
-    if len(at) > _DEPTH:
-        raise ParameterError(f"{name}: {where} lies too deep; expected at most {_DEPTH} levels")
-    if isinstance(value, dict):
-        for key, part in value.items():
-            if not isinstance(key, str):
-                raise ParameterError(f"{name}: {where} has the key {shown(key)}; expected text")
-            _check_plain(name, key, (*at, "(key)"))
-            _check_plain(name, part, (*at, key))
-    elif isinstance(value, list):
-        for part in value:
-            _check_plain(name, part, (*at, "-"))
-    elif isinstance(value, str) and not value.isprintable():
-        raise ParameterError(f"{name}: {where} is {shown(value)}; expected printable text")
-    elif isinstance(value, str) and len(value) > _LONGEST:
-        raise ParameterError(
-            f"{name}: {where} has {len(value):,} characters; expected at most {_LONGEST}"
-        )
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError(f"{name}: {where} is {value}; expected a finite number")
-    elif value is not None and not isinstance(value, str | int | float | bool):
-        raise ParameterError(
-            f"{name}: {where} is a {type(value).__name__}; expected text or a number"
-        )
+    expected = ""
+    match value:
+        case _ if depth > _DEPTH:
+            expected = f"at most {_DEPTH} levels"
+        case dict():
+            for key, part in value.items():
+                if not isinstance(key, str):
+                    raise ParameterError(f"{where} has the key {shown(key)}; expected text")
+                _check_plain(f"{where}, a key", key)
+                _check_plain(f"{where}.{key}", part, depth + 1)
+        case list():
+            for place, part in enumerate(value):
+                _check_plain(f"{where}.{place}", part, depth + 1)
+        case str() if not value.isprintable():
+            expected = "printable text"
+        case str() if len(value) > _LONGEST:
+            expected = f"at most {_LONGEST} characters"
+        case float() if not math.isfinite(value):
+            expected = "a finite number"
+        case None | str() | int() | float():
+            pass
+        case _:
+            expected = "text or a number"
+    if expected:
+        raise ParameterError(f"{where} is {shown(value)}; expected {expected}")
 
 
 def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, Any]:
@@ -247,10 +229,7 @@ def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, A
     """
     content = read_params(path)
     profile = content["profile"] if profile is None else profile
-    if not _is_profile(profile, content):
-        raise ParameterError(
-            f"unknown profile {shown(profile)}; choose one of {', '.join(content['profiles'])}"
-        )
+    _check_profile("unknown profile", profile, content)
     return overlaid(content["base"], content["profiles"][profile] or {})
 
 
@@ -296,7 +275,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
 def _explain(where: str, error: ValidationError) -> str:
     lines = []
     for problem in error.errors():
-        key = ".".join([where, *(str(part) for part in problem["loc"])])
+        key = ".".join(filter(None, [where, *map(str, problem["loc"])])) or "the file"
         if problem["type"] == "extra_forbidden":
             lines.append(f"params.yaml: unknown parameter {key}; remove it or correct its spelling")
         elif problem["type"] == "missing":

@@ -60,9 +60,7 @@ def tell(
             if started is None and found[2] == "is cached":
                 ran = True
                 yield f"stage {len(seen)} of {len(stages)}, {found[1]}: taken from the cache"
-        elif line.startswith("> ") and seen[-1] == _EVERY_TIME:
-            continue
-        elif line.startswith("> "):
+        elif line.startswith("> ") and seen[-1] != _EVERY_TIME:
             ran = True
             at = _clock(time.monotonic() - begin)
             left = _left(set(stages).difference(seen[:-1]), seconds)
@@ -93,13 +91,10 @@ def _question(command: str, stage: str) -> str:
     The command itself where it runs neither.
     """
     if notebook := _NOTEBOOK.match(command):
-        title = (
-            read_cells(ROOT / notebook[1])[0].source.partition("\n")[0].removeprefix("#").strip()
-        )
+        title = read_cells(ROOT / notebook[1])[0].source.partition("\n")[0].removeprefix("# ")
         one = stage.partition("@")[2]
-        return (
-            title if one in ("", Path(notebook[1]).stem) else f"{title} ({one.replace('_', ' ')})"
-        )
+        several = one not in ("", Path(notebook[1]).stem)
+        return f"{title} ({one.replace('_', ' ')})" if several else title
     if package := _PACKAGE.match(command):
         source = ROOT.joinpath(*package[1].split("."), "__init__.py").read_text("utf-8")
         return (ast.get_docstring(ast.parse(source)) or package[1]).partition("\n")[0]
@@ -108,16 +103,17 @@ def _question(command: str, stage: str) -> str:
 
 def stages(path: Path = ROOT / "dvc.yaml") -> dict[str, str]:
     """Return the command of every stage that `dvc.yaml` describes, of each of a ``foreach``, by DVC's name of it."""
+    described = YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"]
     found = {}
-    for name, stage in YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"].items():
+    for name, stage in described.items():
         items = stage.get("foreach", {"": ""})
-        for key, item in (
-            items if isinstance(items, dict) else {one: one for one in items}
-        ).items():
-            parts = item if isinstance(item, dict) else {}
-            filled = {"key": key, "item": item, **{f"item.{part}": parts[part] for part in parts}}
+        items = items if isinstance(items, dict) else dict(zip(items, items, strict=True))
+        for key, item in items.items():
+            values = {"key": key, "item": item}
+            if isinstance(item, dict):
+                values |= {f"item.{part}": text for part, text in item.items()}
             command = stage.get("do", stage)["cmd"]
-            for part, text in filled.items():
+            for part, text in values.items():
                 command = command.replace(f"${{{part}}}", str(text))
             found[f"{name}@{key}" if key else name] = command
     return found

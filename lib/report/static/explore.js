@@ -1,4 +1,4 @@
-// Sorting and filtering for tables of class "explore" (lib/report/explore.py writes them).
+// Sorting and filtering for tables of class "explore" (`lib.report.tables` writes them).
 // The table is read once from the page; rows are reordered and hidden, never rewritten.
 "use strict";
 
@@ -18,7 +18,7 @@
 
   // One column: its heading, its kind, and the value of each row (a number, a text, or null where empty).
   const readColumn = (heading, place, rows) => {
-    const number = heading.dataset.kind === "number";
+    const number = heading.classList.contains("number");
     const values = rows.map((row) => {
       const cell = row.cells[place];
       if (!number) return cell.textContent.trim();
