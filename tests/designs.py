@@ -7,7 +7,8 @@ import numpy as np
 from lib.run.params import merged
 from lib.training import grammar
 from lib.training.jobs import run_jobs
-from lib.training.profile import DESIGNS, ROWS, load_profile
+from lib.training.profile import DESIGNS, load_profile
+from lib.training.rows import Row
 
 
 def one_job(name, *, replicate=0, **changes):
@@ -38,10 +39,10 @@ def in_turn(groups, cache, where):
 
 def train(name, designs, prepared=None):
     """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
-    experiment = DESIGNS.get(name, ROWS)
+    experiment = DESIGNS.get(name, Row)
     jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
     results = in_turn({name: jobs}, None, None)[name].results
-    ds = experiment.dataset("smoke", designs, results)
+    ds = experiment.joined("smoke", designs, results)
     return experiment.schema(designs).validate(ds)
 
 
@@ -50,4 +51,4 @@ def train_on(where, name, designs, *, cache, prepared):
     experiment = DESIGNS[name]
     jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
     results = run_jobs({name: jobs}, cache, where)[name].results
-    return experiment.dataset("smoke", designs, results)
+    return experiment.joined("smoke", designs, results)

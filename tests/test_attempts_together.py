@@ -17,14 +17,14 @@ from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED
 from lib.run.params import Jobs
-from lib.training import experiment, factorial
+from lib.training import factorial
+from lib.training import job as job_module
 from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
-from lib.training.profile import DESIGNS, load_profile
+from lib.training.profile import load_profile
 
-EXPERIMENT = DESIGNS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]
 CELLS = ["lstm", "exponential", "unicornn"]
 LEVELS = {
@@ -123,7 +123,7 @@ def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
 
 def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     def made(**changes):
-        return EXPERIMENT.work(next(design(**changes).jobs()), prepared)
+        return next(design(**changes).jobs()).work(prepared)
 
     one = made()
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
@@ -135,7 +135,11 @@ def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     levels = one.name()["job"]["levels"]
     assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
     alone = made(together=1)
-    assert alone.batch_key == "" and alone.run is factorial.run and alone.name() != one.name()
+    assert (
+        alone.batch_key == ""
+        and alone.run is factorial.Factorial.compute
+        and alone.name() != one.name()
+    )
     said = [work.identity["engines"] for work in (one, alone)]
     assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
 
@@ -144,11 +148,11 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
     prepared, monkeypatch
 ):
     job, alone = (next(design(together=k).jobs()) for k in (0, 1))
-    assert EXPERIMENT.work(job, prepared).name() == EXPERIMENT.work(alone, prepared).name()
-    for module in (experiment, factorial):
+    assert job.work(prepared).name() == alone.work(prepared).name()
+    for module in (job_module, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
-    made = EXPERIMENT.work(job, prepared)
-    assert made.batch_size == PLACES and made.run is factorial.run_together
+    made = job.work(prepared)
+    assert made.batch_size == PLACES and made.run is factorial.Factorial.compute_together
     engine = f"reference-cuda, {PLACES} places; probes library-cuda"
     assert made.identity["engines"] == {"gru": engine}
 
@@ -156,7 +160,7 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
 def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepared):
     (wide,) = design(width=(20,), replicates=1, learning_rate=(0.1,)).jobs()
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
-        EXPERIMENT.work(wide, prepared)
+        wide.work(prepared)
 
 
 def test_data_that_do_not_fit_the_memory_are_told_before_any_is_varied(monkeypatch):
@@ -206,7 +210,7 @@ def _plain(title, size=1.0, key=""):
 def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3)]
     asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
-    jobs = [run._Job(_plain(*job), group, {}, None, None) for group, job in asked]
+    jobs = [run._Job(_plain(*job), group, {}, None) for group, job in asked]
     order = ["aa", "e", "b", "c", "g", "d", "f"]
     assert ["".join(j.work.title for j in call) for call in run._calls(jobs)] == order
 

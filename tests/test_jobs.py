@@ -28,11 +28,9 @@ from lib.run.params import Jobs
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, write_shard
-from lib.training.outcome import Fit
-from lib.training.profile import DESIGNS, load_profile
-from lib.training.resume import Resume
+from lib.training.profile import load_profile
+from lib.training.resume import Fit, Resume
 
-EXPERIMENT = DESIGNS["factorial"]
 (SMOKE,) = load_profile("smoke").designs["factorial"]
 
 
@@ -142,7 +140,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     def name(folder=prepared, **changes):
-        return EXPERIMENT.work(next(_design(**changes).jobs()), folder).name()
+        return next(_design(**changes).jobs()).work(folder).name()
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(start="author") != name()
@@ -296,7 +294,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
-    job = EXPERIMENT.work(next(_design().jobs()), prepared)
+    job = next(_design().jobs()).work(prepared)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
         run.work([job], [job.name() | {"code": "0123"}], tmp_path)
 
@@ -320,7 +318,7 @@ def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsy
             ended.set()
         return {"one": 1} if not looks or looks.pop(0) == "1" else {}
 
-    cluster._watch(SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1", ended)
+    cluster._watch(ended, SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1")
     told = capsys.readouterr().err
     assert told.count("no worker has been there") == 2, "once for each six looks without a worker"
     assert told.count("`dask worker tcp://a:1`") == 2

@@ -12,7 +12,7 @@ from lib.run.code import _datasets
 from lib.run.params import ParameterError, checked, merged, read_params
 from lib.tasks import task_settings
 from lib.training.profile import DESIGNS, load_profile
-from lib.training.row import Row
+from lib.training.rows import Row
 
 PROFILES = ("smoke", "quick", "real", "paper")
 loaded = functools.cache(load_profile)
@@ -283,7 +283,7 @@ def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_pa
 
 def test_a_job_has_one_level_of_every_factor():
     section = {**merged("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
-    design = checked(DESIGNS["linear_gaps"].design, section, "linear_gaps")
+    design = checked(DESIGNS["linear_gaps"], section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]

@@ -12,11 +12,11 @@ from lib.results.rows import load, schema_of
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.tasks import Part, Task
 from lib.tasks.sources import prepare
-from lib.training import rows as module
-from lib.training.__main__ import main
-from lib.training.hours import hours
+from lib.training import objectives
+from lib.training.__main__ import hours, main
 from lib.training.model import Network, build, evaluate
 from lib.training.profile import load_profile
+from lib.training.rows import sequence_scores
 from lib.training.seeds import torch_seed
 
 FOUR = {
@@ -144,7 +144,7 @@ def test_a_sequence_s_score_is_whether_its_class_was_likeliest(outputs):
         one = (logits - logits.mean(0)).numpy()
     answers = one[:, 0] > 0 if outputs == 1 else one[:, 1] > one[:, 0]
     assert 0 < answers.sum() < 30
-    found = module.sequence_scores(model, task, part, batch_size=7)
+    found = sequence_scores(model, task, part, batch_size=7)
     np.testing.assert_array_equal(found, answers == part.targets)
     assert found.mean() == pytest.approx(evaluate(model, task, part)[1], abs=1e-3)
 
@@ -186,7 +186,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
         "validation_draws": 200,
     }  # fmt: skip
     plain, bound = (
-        module.run(one_job("coadjoint_gaps", **changes, **weight), None, None)
+        one_job("coadjoint_gaps", **changes, **weight).compute(None, None)
         for weight in ({"kappa": 0.0}, {"kappa": 3.0, "objective": "coadjoint"})
     )
     for found in (plain, bound):
@@ -197,7 +197,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
 
 
 def test_records_begin_before_training_and_both_ends_are_measured():
-    found = module.run(one_job("adding"), None, None)
+    found = one_job("adding").compute(None, None)
     assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
     assert found["adjoint_curve"].shape == (2, 51) and np.isfinite(found["adjoint_curve"]).all()
     assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
@@ -207,14 +207,14 @@ def test_records_begin_before_training_and_both_ends_are_measured():
 
 def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
     calls = iter(range(1000))
-    plain = module.task_loss
+    plain = objectives.task_loss
 
     def failing(task):
         loss = plain(task)
         return lambda *given: loss(*given) * (float("nan") if next(calls) >= 2 else 1)
 
-    monkeypatch.setattr("lib.training.objectives.task_loss", failing)
-    found = module.run(one_job("adding").at(measures=()), None, None)
+    monkeypatch.setattr(objectives, "task_loss", failing)
+    found = one_job("adding").at(measures=()).compute(None, None)
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2
 

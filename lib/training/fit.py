@@ -17,8 +17,7 @@ from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
 from lib.training.batches import Batch, Batches
 from lib.training.model import matched
-from lib.training.outcome import Fit
-from lib.training.resume import Resume
+from lib.training.resume import Fit, Resume
 from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -86,11 +85,10 @@ class Recipe(Section):
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
         known = _OPTIONS[self.optimiser]
-        if unknown := sorted(set(self.options) - set(known)):
-            raise ValueError(
-                f"{self.optimiser} has no option {unknown[0]!r}; expected {', '.join(known)}"
-            )
         for name, value in self.options.items():
+            if name not in known:
+                expected = ", ".join(known)
+                raise ValueError(f"{self.optimiser} has no option {name!r}; expected {expected}")
             if isinstance(value, bool) != (name in _FLAGS):
                 kind = "true or false" if name in _FLAGS else "a number, betas two"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
@@ -223,11 +221,11 @@ def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit
     for run in runs:
         with run.ending():
             run.begin()
-    while any(run.going for run in runs):
-        for run in _going(runs):
+    while going := _going(runs):
+        for run in going:
             with run.ending():
                 run.next_batch()
-        if not (going := _going(runs)):
+        if not (going := _going(going)):
             break
         try:
             batch_losses = losses([run.model for run in going], [run.batch for run in going])
@@ -253,8 +251,8 @@ class _Run:
     """A training on its way."""
 
     def __init__(self, training: Training, finite: str) -> None:
-        self.model, self._batches = training.model, training.batches
-        self._recipe, self._record, self._resume = training.recipe, training.record, training.resume
+        self.model, self._batches, self._recipe = training.model, training.batches, training.recipe
+        self._record, self._resume = training.record, training.resume
         self._finite, self._at = finite, set(training.record.steps)
         epoch = self._batches.epoch
         self._total = self._recipe.total(epoch)

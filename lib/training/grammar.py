@@ -1,6 +1,6 @@
 """The grammar of the tables in `params.yaml`: networks and tasks by name, what varies as levels, and rows as what comes of it.
 
-A table (group) is tasks x networks, and ``settings`` for all of them. A key is a field of `lib.training.row.Row`, a keyword of the cell, a setting of its
+A table (group) is tasks x networks, and ``settings`` for all of them. A key is a field of `lib.training.rows.Row`, a keyword of the cell, a setting of its
 start or of the task, and no name is two of these. Its value is
 
 =============================== ============================================================================================
@@ -19,13 +19,13 @@ know it. A network is trained on all tasks of its table, or on its own ``tasks``
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, nearest, overlaid, shown
 from lib.tasks import task_settings
-from lib.training.row import LISTS, NAMED, WEIGHTS, Row
+from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
 """A table that plans more trainings than this was mistyped."""
@@ -41,11 +41,11 @@ _KNOWN = {
 
 
 class Level(NamedTuple):
-    """One level of a factor: its value, what people call it, and whether the file names it."""
+    """One level of a factor: its value, what people call it, and what it adds to a label that says nothing itself."""
 
     value: Any
     text: str
-    named: bool = False
+    part: str = ""
 
 
 class Said(NamedTuple):
@@ -110,8 +110,11 @@ class _Table:
             chosen = {str(name): {} for name in chosen}
         self.tasks = self._chosen("tasks", chosen, tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
+        self._planned = 0
         makers = {name: said.get("task") for name, said in tasks.items()}
-        self._of_tasks = {k for name, of in makers.items() for k in _settings(of, f"tasks.{name}")}
+        self._of_tasks = {
+            key for name, of in makers.items() for key in _known(task_settings, of, f"tasks.{name}")
+        }
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
 
@@ -130,23 +133,13 @@ class _Table:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows; no two of them are one training."""
-        planned, seen = 0, {}
+        seen: dict[str, Row] = {}
         for name, readings in self.networks.items():
             where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
-                reading = mapping(reading, where)
-                for task in _several(reading.get("tasks", list(self.tasks))):
+                for task in _several(mapping(reading, where).get("tasks", list(self.tasks))):
                     self._check_known("tasks", task, self.tasks)
-                    said = self._said(name, reading, task, where)
-                    levels = [_levels(key, one) for key, one in said.items()]
-                    planned += math.prod(map(len, levels))
-                    if planned > MOST:
-                        raise ParameterError(
-                            f"params.yaml: {self.where} plans {planned:,} rows; expected at most {MOST:,}"
-                        )
-                    for chosen in itertools.product(*levels):
-                        picked = dict(zip(said, chosen, strict=True))
-                        row = self._row(name, reading, task, where, said, picked)
+                    for row in self._expanded(name, reading, task, where):
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
                         if same is not row:
                             raise ParameterError(
@@ -155,21 +148,21 @@ class _Table:
                             )
                         yield row
 
-    def _said(self, name: str, reading: Mapping, task: str, where: str) -> dict[str, Said]:
-        """Return what is said of every key, the later over the earlier."""
+    def _expanded(self, name: str, reading: Mapping, task: str, where: str) -> Iterator[Row]:
+        """Yield a row for each meeting of the levels of a network on a task, the later saying over the earlier."""
+        network, maker = self.known_networks[name], self.known_tasks[task]
         layers = (
-            (f"tasks.{task}", self.known_tasks[task], False),
+            (f"tasks.{task}", maker, False),
             (self.where, self.shared, False),
             (f"{self.where}.tasks.{task}", mapping(self.tasks[task], self.where), False),
-            (f"networks.{name}", self.known_networks[name], True),
+            (f"networks.{name}", network, True),
             (where, reading, True),
         )
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
-        keywords = _keywords(cell, where)
-        settings = _settings(both.get("task"), f"tasks.{task}")
-        starts = _several(both.get("start", "text"))
-        known = {*Row.fields(), *keywords, *settings, *_of_starts(cell, starts)}
+        keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
+        settings = _known(task_settings, both.get("task"), f"tasks.{task}")
+        starts = _of_starts(cell, _several(both.get("start", "text")))
         said: dict[str, Said] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
@@ -179,7 +172,7 @@ class _Table:
                     if task not in value:
                         continue
                     value = value[task]
-                if key not in known:
+                if key not in {*Row.fields(), *keywords, *settings, *starts}:
                     if layer is self.shared and key in _KNOWN | self._of_tasks:
                         continue  # for another cell, or another task
                     raise ParameterError(
@@ -189,48 +182,55 @@ class _Table:
                 self.unused.discard(key)
                 said.pop(key, None)
                 said[key] = Said(value, f"{at}.{key}", of_network)
-        return said
-
-    def _row(
-        self, name: str, reading: Mapping, task: str, where: str, said: Mapping, picked: Mapping
-    ) -> Row:
-        given = {key: level.value for key, level in picked.items() if level.value is not None}
-        keywords = _keywords(given.get("cell"), where)
-        of_start = _of_starts(given["cell"], [given.get("start", "text")])
-        fields = {key: given.pop(key) for key in list(given) if key in Row.fields()}
-        for key in {"kappa", "orthogonality"} - {WEIGHTS.get(fields.get("objective", "plain"))}:
-            fields.pop(key, None)
-        if fields.get("kappa") == 0:
-            fields["objective"] = "plain"  # backpropagation
-        texts = {key: level.text for key, level in picked.items()}
-        template = reading.get("label", self.known_networks[name].get("label"))
-        if template is None:
-            varied = [
-                level.text if level.named else f"{key}={level.text}"
+        levels = [_levels(key, one) for key, one in said.items()]
+        self._planned += math.prod(map(len, levels))
+        if self._planned > MOST:
+            raise ParameterError(
+                f"params.yaml: {self.where} plans {self._planned:,} rows; expected at most {MOST:,}"
+            )
+        label = reading.get("label", network.get("label"))
+        for chosen in itertools.product(*levels):
+            picked = dict(zip(said, chosen, strict=True))
+            texts = {key: level.text for key, level in picked.items()}
+            parts = [
+                level.part
                 for key, level in picked.items()
-                if level.text and said[key].of_network and key not in _COLUMNS
-                if _varies(key, said[key].value)
+                if level.text and level.part and said[key].of_network and key not in _COLUMNS
             ]
-            template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
-        maker = self.known_tasks[task]
-        row = {
-            "network": name,
-            "label": _filled(template, texts, where),
-            "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
-            "task": {k: v for k, v in given.items() if k not in (*keywords, *of_start)}
-            | {"task": maker.get("task")},
-            "start_settings": {key: value for key, value in given.items() if key in of_start},
-            "hyper_parameters": {key: value for key, value in given.items() if key in keywords},
-        }
-        return checked(Row, row | fields, where)
+            given = {key: level.value for key, level in picked.items() if level.value is not None}
+            of_start = _of_starts(cell, [given.get("start", "text")])
+            row = {
+                "network": name,
+                "label": ", ".join([name, *parts])
+                if label is None
+                else _filled(label, texts, where),
+                "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
+                "task": {"task": maker.get("task")},
+                "start_settings": {},
+                "hyper_parameters": {},
+            }
+            of = dict.fromkeys(keywords, "hyper_parameters") | dict.fromkeys(
+                of_start, "start_settings"
+            )
+            for key, value in given.items():
+                if key in Row.fields():
+                    row[key] = value
+                else:
+                    row[of.get(key, "task")][key] = value
+            for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
+                row.pop(key, None)
+            if row.get("kappa") == 0:
+                row["objective"] = "plain"  # backpropagation
+            yield checked(Row, row, where)
 
 
 def _levels(key: str, said: Said) -> list[Level]:
     value = said.value
     if isinstance(value, Mapping) and key not in NAMED:
-        levels = [Level(v, str(n), True) for n, v in value.items()]
+        levels = [Level(v, str(n), str(n)) for n, v in value.items()]
     elif isinstance(value, list) and key not in LISTS:
-        levels = [Level(v, text(v)) for v in value]
+        fixed = len(value) == 1 and isinstance(value[0], list)
+        levels = [Level(v, text(v), "" if fixed else f"{key}={text(v)}") for v in value]
     else:
         return [Level(value, text(value))]
     if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
@@ -238,13 +238,6 @@ def _levels(key: str, said: Said) -> list[Level]:
             f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
         )
     return levels
-
-
-def _varies(key: str, value: object) -> bool:
-    """Return whether a value is written as levels, be it one."""
-    if isinstance(value, list):
-        return key not in LISTS and not (len(value) == 1 and isinstance(value[0], list))
-    return isinstance(value, Mapping) and key not in NAMED
 
 
 def text(value: object) -> str:
@@ -269,32 +262,22 @@ def mapping(content: object, where: str) -> Mapping:
 
 def _several(value: object) -> list:
     """Return the levels in a value."""
-    return (
-        list(value.values())
-        if isinstance(value, Mapping)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else [value]
 
 
-def _keywords(cell: object, where: str) -> tuple[str, ...]:
+def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tuple[str, ...]:
+    """Return the keys that a cell or a task knows; raises `ParameterError` where there is none of that name."""
     try:
-        return tuple(cell_class(cell).hyper_parameters)
+        return tuple(ask(name))
     except (ValueError, TypeError) as error:
-        raise ParameterError(f"params.yaml: {where}.cell is {shown(cell)}; {error}") from None
+        raise ParameterError(f"params.yaml: {where} is {shown(name)}; {error}") from None
 
 
-def _of_starts(cell: str, starts: Sequence[str]) -> tuple[str, ...]:
+def _of_starts(cell: str, starts: Iterable[str]) -> tuple[str, ...]:
     known = cell_class(cell).starts
     return tuple(key for name in starts if name in known for key in known[name].settings)
-
-
-def _settings(task: object, where: str) -> tuple[str, ...]:
-    try:
-        return task_settings(task)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(f"params.yaml: {where}: {error}") from None
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
