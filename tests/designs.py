@@ -39,16 +39,21 @@ def in_turn(groups, cache, where):
 
 def train(name, designs, prepared=None):
     """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
-    experiment = DESIGNS.get(name, Row)
-    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
+    kind = DESIGNS.get(name, Row)
+    jobs = [job.work(prepared) for design in designs for job in design.jobs()]
     results = in_turn({name: jobs}, None, None)[name].results
-    ds = experiment.joined("smoke", designs, results)
-    return experiment.schema(designs).validate(ds)
+    return kind.schema(designs).validate(kind.joined("smoke", designs, results))
 
 
-def train_on(where, name, designs, *, cache, prepared):
-    """Return the dataset of an experiment's designs, trained on a cluster."""
-    experiment = DESIGNS[name]
-    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
-    results = run_jobs({name: jobs}, cache, where)[name].results
-    return experiment.joined("smoke", designs, results)
+def factorial(**changes):
+    """Return the smoke profile's factorial design, with what a test changes."""
+    (design,) = load_profile("smoke").designs["factorial"]
+    return design.at(**changes)
+
+
+def study(where, prepared, cache, **changes):
+    """Return the dataset of a factorial design, trained on a cluster."""
+    design = factorial(**changes)
+    jobs = [job.work(prepared) for job in design.jobs()]
+    results = run_jobs({"factorial": jobs}, cache, where)["factorial"].results
+    return design.joined("smoke", (design,), results)

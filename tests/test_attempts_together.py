@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from designs import one_job, train_on
+from designs import factorial as smoke
+from designs import one_job, study
 from toys import toy_task
 
 from lib.paths import ROOT
@@ -23,19 +24,9 @@ from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
-from lib.training.profile import load_profile
 
-(SMOKE,) = load_profile("smoke").designs["factorial"]
 CELLS = ["lstm", "exponential", "unicornn"]
-LEVELS = {
-    "width": 16,
-    "learning_rate": 0.01,
-    "training_length": 2,
-    "dataset": "toy",
-    "start": "author",
-    "batch_size": 8,
-    "together": 4,
-}
+LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}
 OTHERS = [
     {"order": "permuted", "noise": "post"},
     {"order": "sequential", "noise": "uniform", "training_length": 1},
@@ -72,25 +63,22 @@ def where(scheduler):
     return Jobs(scheduler=scheduler, workers=0)
 
 
+SMALL = {"architecture": ("gru",), "width": (16,), "learning_rate": (0.01, 0.1), "batch_size": 8}
+SMALL |= {
+    "order": ("permuted",),
+    "noise": ("none",),
+    "replicates": 2,
+    "train_size": 16,
+    "together": 3,
+}
+
+
 def design(**changes):
-    small = {
-        "architecture": ("gru",),
-        "width": (16,),
-        "learning_rate": (0.01, 0.1),
-        "training_length": (2,),
-        "order": ("permuted",),
-        "noise": ("none",),
-        "replicates": 2,
-        "train_size": 16,
-        "batch_size": 8,
-        "together": 3,
-    }
-    return SMOKE.at(**small | changes)
+    return smoke(**SMALL | changes)
 
 
 def trained(where, prepared, cache, **changes):
-    designs = (design(**changes),)
-    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
+    return study(where, prepared, cache, **SMALL | changes)
 
 
 def shards(cache):

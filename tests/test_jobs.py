@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import Client, LocalCluster, Security
-from designs import train_on
+from designs import factorial, study
 
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -28,29 +28,19 @@ from lib.run.params import Jobs
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, write_shard
-from lib.training.profile import load_profile
 from lib.training.resume import Fit, Resume
 
-(SMOKE,) = load_profile("smoke").designs["factorial"]
+SMALL = {
+    "architecture": ("rnn", "unicornn"),
+    "width": (3,),
+    "learning_rate": (0.01,),
+    "start": "text",
+}
+SMALL |= {"order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
 
 
-def _design(**changes):
-    small = {
-        "architecture": ("rnn", "unicornn"),
-        "width": (3,),
-        "learning_rate": (0.01,),
-        "order": ("sequential",),
-        "noise": ("none", "post"),
-        "replicates": 2,
-        "start": "text",
-    }
-    return SMOKE.at(**small | changes)
-
-
-def run_study(scheduler, prepared, cache, **changes):
-    where = Jobs(scheduler=scheduler, workers=1)
-    designs = (_design(**changes),)
-    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
+def run_study(scheduler, prepared, cache):
+    return study(Jobs(scheduler=scheduler, workers=1), prepared, cache, **SMALL)
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +130,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     def name(folder=prepared, **changes):
-        return next(_design(**changes).jobs()).work(folder).name()
+        return next(factorial(**SMALL | changes).jobs()).work(folder).name()
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(start="author") != name()
@@ -294,7 +284,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
-    job = next(_design().jobs()).work(prepared)
+    job = next(factorial(**SMALL).jobs()).work(prepared)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
         run.work([job], [job.name() | {"code": "0123"}], tmp_path)
 

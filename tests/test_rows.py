@@ -11,7 +11,6 @@ from designs import one_job, rows_of, train
 from lib.results.rows import load, schema_of
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.tasks import Part, Task
-from lib.tasks.sources import prepare
 from lib.training import objectives
 from lib.training.__main__ import hours, main
 from lib.training.model import Network, build, evaluate
@@ -33,13 +32,6 @@ TASKS = {
     "a class at every step": {"task": "copying", "delay": 5},
     "a value at the end": {"task": "adding", "time_steps": 6},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prepared")
-    prepare("digits", folder)
-    return folder
 
 
 def _table(task, networks, **more):
@@ -79,12 +71,8 @@ def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepa
 
 
 def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
-    task = {
-        "digits": {"task": "pixels", "dataset": "digits", "train_size": 64, "validation_size": 16}
-    }
-    shared = {"width": 8, "learning_rate": 0.02, "batch_size": 8, "records": 3, "epochs": 3}
-    table = shared | {"tasks": ["digits"], "networks": {"GRU": {}}}
-    ds = train("rows", rows_of(table, tasks=task), prepared).squeeze()
+    more = {"width": 8, "learning_rate": 0.02, "records": 3, "epochs": 3, "validation_size": 16}
+    ds = _train(prepared, "a class at the end", {"GRU": {}}, **more).squeeze()
     best = int(ds["validation_metric"].argmax("record"))
     assert float(ds["sequence_score"].mean()) == pytest.approx(float(ds["test_metric"][best]))
     values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
@@ -106,25 +94,15 @@ def test_networks_of_one_task_see_the_same(prepared):
 def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     """Dropout draws from the same generator."""
     lem = {"dt": 0.3, "input_dropout": 0.3}
-    losses = [
-        _train(prepared, "a class at the end", {"LEM": lem | more})["test_loss"]
-        for more in ({}, {"measures": measures})
-    ]
-    assert np.array_equal(*losses)
+    networks = {"LEM": [lem, lem | {"measures": measures}]}
+    with_and_without = _train(prepared, "a class at the end", networks)["test_loss"]
+    assert np.array_equal(*with_and_without)
 
 
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
-    more = {
-        "steps": 600,
-        "records": 12,
-        "batch_size": 64,
-        "test_draws": 200,
-        "validation_draws": 200,
-    }
-    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}}
-    table = _table("a value at the end", networks, **more)
-    short = {"a value at the end": {"task": "adding", "time_steps": 3}}
-    ds = train("rows", rows_of(table, tasks=short), prepared).squeeze()
+    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
+    more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
+    ds = _train(prepared, "a value at the end", networks, **more, validation_draws=200).squeeze()
     last = int(ds["records"]) - 1
     assert int(ds["status"]) == COMPLETED and int(ds["steps"]) < 600 and last < 11
     assert float(ds["validation_loss"][last]) < 0.03 < float(ds["validation_loss"][last - 1])

@@ -232,15 +232,7 @@ def start(job: Latching) -> Model:
 
 
 def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
-    """Return the logistic regression of the labels on last states, the output layer of a longer task.
-
-    Parameters
-    ----------
-    states : (n, d)
-        States x_T; the fit is in float64.
-    labels : (n,)
-        0 or 1.
-    """
+    """Return the logistic regression, in float64, of labels (n,), 0 or 1, on last states x_T, (n, d): the output layer of a longer task."""
     states, labels = states.double(), labels.double()
     layer = nn.Linear(states.shape[1], 1).double()
     with torch.no_grad():

@@ -123,19 +123,9 @@ class Networks(nn.Module):
         return (rows[:, :time_steps] @ self.R).squeeze(2).flip(1)
 
     def losses(self, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean logistic loss and the predictions on sequences.
+        """Return the mean logistic loss, (runs,), and the predictions, (runs, batch), on inputs (runs, batch, time) and labels, 0 or 1, (runs, batch).
 
-        Parameters
-        ----------
-        u : (runs, batch, time) or (1, batch, time)
-            Inputs.
-        labels : (runs, batch) or (1, batch)
-            0 or 1.
-
-        Returns
-        -------
-        loss : (runs,)
-        predictions : (runs, batch)
+        Where all networks see the same, (1, batch, time) and (1, batch) do.
         """
         weights = self.emphasis(u.shape[2])
         predictions = (u @ weights[:, :, None]).squeeze(2) + self.b

@@ -89,18 +89,8 @@ class Network(Dropout):
 class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
-    Parameters
-    ----------
-    cell
-        Any cell; its input size is the number of features, or the width of the embedding.
-    outputs
-        Numbers the head returns: classes K, or values.
-    read, head
-        One of `READS`, and one of `HEADS`.
-    vocabulary_size
-        Number of tokens; 0 where the inputs are numbers and need no embedding.
-    dropout
-        Applied in training alone.
+    The input size of the cell is the number of features, or with a `vocabulary_size` the width of the embedding; `outputs` are the classes
+    K, or values, `read` and `head` one of `READS` and of `HEADS`.
     """
 
     def __init__(

@@ -25,21 +25,12 @@ DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latc
 
 @dataclass(frozen=True)
 class Profile:
-    """All settings of one profile.
-
-    Attributes
-    ----------
-    name
-        Of the profile.
-    jobs
-        Where jobs run.
-    designs
-        What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own.
-    """
+    """All settings of one profile."""
 
     name: str
     jobs: Jobs
     designs: Mapping[str, tuple[Job, ...]]
+    """What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own."""
 
     def experiment(self, name: str) -> type[Job]:
         """Return the kind of jobs that make the dataset `name`; raises `ParameterError` where nothing does."""
@@ -67,19 +58,9 @@ class Profile:
         cache: str | Path,
         prepared: str | Path | None = None,
     ) -> dict[str, Trained]:
-        """Train what has no shard yet, all groups in one queue, and write a dataset for each to the folder `out`.
+        """Train what has no shard yet of all groups, or those named, in one queue; write a dataset for each to the folder `out`.
 
-        Parameters
-        ----------
-        names
-            Groups, all by default.
-        out, cache, prepared
-            Folders of the datasets, of the shards, and of the prepared data sets.
-
-        Returns
-        -------
-        dict
-            What came of each group, see `lib.training.jobs.Trained`.
+        `cache` is the folder of the shards, `prepared` that of the prepared data sets.
 
         Raises
         ------

@@ -239,17 +239,10 @@ class Row(Job, Network, Recipe):
         cls, ds: xr.Dataset, designs: Sequence["Row"], results: Sequence[Mapping]
     ) -> xr.Dataset:
         """Add what the rows say of themselves, their factors as coordinates."""
-        said = {
-            "network": [row.network for row in designs],
-            "label": [row.label for row in designs],
-            "task": [row.task_label for row in designs],
-            "task_settings": [json.dumps(row.task, sort_keys=True) for row in designs],
-            "architecture": [row.cell for row in designs],
-            "width": [row.width for row in designs],
-            "learning_rate": [row.learning_rate for row in designs],
-        }
-        for name, values in said.items():
-            ds[name].values[:] = values
+        names = {"task": "task_label", "architecture": "cell"}
+        for name in ("network", "label", "task", "architecture", "width", "learning_rate"):
+            ds[name].values[:] = [getattr(row, names.get(name, name)) for row in designs]
+        ds["task_settings"].values[:] = [json.dumps(row.task, sort_keys=True) for row in designs]
         return ds.assign_coords(factors(coordinates(designs)))
 
 

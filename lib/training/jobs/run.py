@@ -142,15 +142,8 @@ def run_jobs(
 ) -> dict[str, Trained]:
     """Run the jobs of all groups that have no shard as one queue, and return what came of each group.
 
-    Parameters
-    ----------
-    groups
-        Jobs by the name of their group. Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and
-        each group has its result and its cost.
-    cache
-        Folder of the shards, of the states of unfinished jobs, and of what each group cost (`cost_path`); created if needed.
-    where
-        The scheduler and the number of workers.
+    Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and each group has its result and its cost.
+    The folder `cache` holds shards, states of unfinished jobs, and what each group cost (`cost_path`).
 
     Raises
     ------
