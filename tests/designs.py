@@ -1,8 +1,10 @@
 """Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
+import contextlib
 from types import SimpleNamespace
 
 import numpy as np
+from dask.distributed import Client
 
 from lib.run.params import merged
 from lib.training import grammar
@@ -43,6 +45,14 @@ def train(name, designs, prepared=None):
     jobs = [job.work(prepared) for design in designs for job in design.jobs()]
     results = in_turn({name: jobs}, None, None)[name].results
     return kind.schema(designs).validate(kind.joined("smoke", designs, results))
+
+
+@contextlib.contextmanager
+def connect_here(scheduler, workers):
+    """Give a client whose only worker is a thread of this process."""
+    quiet = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(processes=False, **quiet) as client:
+        yield client
 
 
 def factorial(**changes):

@@ -204,18 +204,13 @@ def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
 
 
 _KILLED = """
-import contextlib, os, signal, sys
+import os, signal, sys
 from pathlib import Path
-from dask.distributed import Client
 from lib.training.jobs import run
 from lib.training.resume import Resume
 sys.path.insert(0, "tests")
+from designs import connect_here
 from test_attempts_together import Jobs, trained
-
-@contextlib.contextmanager
-def here(scheduler, workers):
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        yield client
 
 saved, save = [], Resume.save
 
@@ -225,7 +220,7 @@ def dying(self, *state):
         os.kill(os.getpid(), signal.SIGKILL)
     saved.append(save(self, *state))
 
-run.connect, Resume.save = here, dying
+run.connect, Resume.save = connect_here, dying
 run._resume = lambda cache, name, title, beside=1: Resume(
     run.shard_path(cache, name).with_suffix(".state"), title, every=0.0, beside=beside
 )

@@ -1,6 +1,5 @@
 """The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -18,8 +17,8 @@ import dask
 import numpy as np
 import pytest
 import torch
-from dask.distributed import Client, LocalCluster, Security
-from designs import factorial, study
+from dask.distributed import LocalCluster, Security
+from designs import connect_here, factorial, study
 
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -147,38 +146,32 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    study = progress.Progress()
-    for group, size in [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]:
-        study.add(group, size, None)
-    study.add("b", 7, 0.0)  # a shard that says no cost
+    groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
+    jobs = [run._Job(_job(None, size=size), group, {}, None) for group, size in groups]
+    without_cost = run._Job(_job(None, size=7), "b", {}, {})  # as a shard may be
+    study = progress.Progress([*jobs, without_cost])
     study.begin()
     expected = [  # of the second, too soon after the first, there is no line
-        (("a", 9, 18.0, 1), "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
-        (("a", 5, 10.0, 1), None),
-        (("b", 1, 3.0, 0), "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left"),
-        (("b", 1000, 3.0, 0), "about 0:00:01 left"),
-        (("a", 1, 1.0, 0), "0:00:29 gone; x"),
+        (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
+        (2, 10.0, 1, None),
+        (4, 3.0, 0, "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left"),
+        (3, 3.0, 0, "about 0:00:01 left"),
+        (0, 1.0, 0, "0:00:29 gone; x"),
     ]
-    for job, _ in expected:
-        study.done(*job)
+    for k, seconds, diverged, _ in expected:
+        jobs[k].result = {run.SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
+        jobs[k].trained = True
         study.report("x", 2)
     first, *told = capsys.readouterr().err.splitlines()
     assert first == "5 of 6 jobs to run"
-    for line, said in zip(told, filter(None, (said for _, said in expected)), strict=True):
+    for line, said in zip(told, filter(None, (said for *_, said in expected)), strict=True):
         assert said in line
 
 
 @pytest.fixture
 def here(monkeypatch):
     """Run jobs in this process; return where, as `run_jobs` is told."""
-
-    @contextlib.contextmanager
-    def connect(scheduler, workers):
-        quiet = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-        with Client(processes=False, **quiet) as client:
-            yield client
-
-    monkeypatch.setattr(run, "connect", connect)
+    monkeypatch.setattr(run, "connect", connect_here)
     return Jobs(scheduler="local", workers=1)
 
 

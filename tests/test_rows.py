@@ -13,9 +13,8 @@ from lib.results.schema import COMPLETED, DIVERGED, ResultsError
 from lib.tasks import Part, Task
 from lib.training import objectives
 from lib.training.__main__ import hours, main
-from lib.training.model import Network, build, evaluate
+from lib.training.model import Network, build, evaluate, sequence_scores
 from lib.training.profile import load_profile
-from lib.training.rows import sequence_scores
 from lib.training.seeds import torch_seed
 
 FOUR = {

@@ -31,7 +31,7 @@ from lib.tasks.variations import (
 )
 from lib.training.batches import Epochs
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.limits import check_copies
 from lib.training.measure import measure
 from lib.training.model import Architecture, Model, Network, build, pick_device
@@ -141,9 +141,7 @@ class Factorial(Job):
         return train_together([job for job, _ in asked], _data(*asked[0]), resumes)
 
     @classmethod
-    def dimensions(
-        cls, designs: Sequence["Factorial"], results: Sequence[Mapping]
-    ) -> dict[str, list]:
+    def dimensions(cls, designs: Sequence["Factorial"], results: Results) -> dict[str, list]:
         longest = max(max(design.training_length) for design in designs)
         return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
 

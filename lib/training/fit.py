@@ -55,8 +55,8 @@ class Recipe(Section):
 
     Attributes
     ----------
-    learning_rate, optimiser, options
-        Step of the optimiser, its name among `OPTIMISERS`, and further keywords of it.
+    optimiser, options
+        Its name among `OPTIMISERS`, and further keywords of it.
     epochs, steps
         How long; one of the two.
     drops, drop_factor
@@ -187,28 +187,21 @@ def fit_together(
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
     Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
-    the others go on.
+    the others go on. An error of a network's own batches, measurements, optimiser or state ends that network alone, and is returned
+    in the place of what came of it; one of a pass ends all that share it.
 
     Parameters
     ----------
-    trainings
-        Their models are built alike and without dropout, see `lib.training.together`.
-    objective, finite
-        As of `fit`, for all of them. The objective calls the model and looks at no value.
+    objective
+        As of `fit`, for all of them. It calls the model and looks at no value.
     pass_size
         Networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as long
         as this number stays; those of `fit` differ by rounding.
 
-    Returns
-    -------
-    list of Fit or Exception
-        In the order of `trainings`: what came of each, or the error that ended it. An error of a network's own batches, measurements,
-        optimiser or state ends that network alone; one of a pass ends all that share it.
-
     Raises
     ------
     ValueError
-        The networks cannot share a pass.
+        The networks cannot share a pass, see `lib.training.together.Together`.
     """
     models = [training.model for training in trainings]
     return _fit(trainings, Together(models, objective, pass_size or len(models)).losses, finite)

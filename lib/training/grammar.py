@@ -149,20 +149,58 @@ class _Table:
                         yield row
 
     def _expanded(self, name: str, reading: Mapping, task: str, where: str) -> Iterator[Row]:
-        """Yield a row for each meeting of the levels of a network on a task, the later saying over the earlier."""
-        network, maker = self.known_networks[name], self.known_tasks[task]
+        """Yield a row for each meeting of the levels of a network on a task."""
+        said, places = self._said(name, reading, task, where)
+        levels = [_levels(key, one) for key, one in said.items()]
+        self._planned += math.prod(map(len, levels))
+        if self._planned > MOST:
+            raise ParameterError(
+                f"params.yaml: {self.where} plans {self._planned:,} rows; expected at most {MOST:,}"
+            )
+        maker = self.known_tasks[task]
+        label = reading.get("label", self.known_networks[name].get("label"))
+        for chosen in itertools.product(*levels):
+            texts = {key: level.text for key, level in zip(said, chosen, strict=True)}
+            parts = ", ".join([name, *(level.part for level in chosen if level.part)])
+            row: dict[str, Any] = {
+                "network": name,
+                "label": parts if label is None else _filled(label, texts, where),
+                "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
+                "task": {"task": maker.get("task")},
+                "start_settings": {},
+                "hyper_parameters": {},
+            }
+            for key, level in zip(said, chosen, strict=True):
+                if level.value is not None:
+                    (row[places[key]] if places[key] else row)[key] = level.value
+            for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
+                row.pop(key, None)
+            if row.get("kappa") == 0:
+                row["objective"] = "plain"  # backpropagation
+            yield checked(Row, row, where)
+
+    def _said(
+        self, name: str, reading: Mapping, task: str, where: str
+    ) -> tuple[dict[str, Said], dict[str, str]]:
+        """Return what is said of every key, the later over the earlier; and in which part of a row a key belongs, ``""`` its fields."""
         layers = (
-            (f"tasks.{task}", maker, False),
+            (f"tasks.{task}", self.known_tasks[task], False),
             (self.where, self.shared, False),
             (f"{self.where}.tasks.{task}", mapping(self.tasks[task], self.where), False),
-            (f"networks.{name}", network, True),
+            (f"networks.{name}", self.known_networks[name], True),
             (where, reading, True),
         )
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
         settings = _known(task_settings, both.get("task"), f"tasks.{task}")
-        starts = _of_starts(cell, _several(both.get("start", "text")))
+        starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
+        places = {
+            **dict.fromkeys(settings, "task"),
+            **{key: "start_settings" for start in starts if start for key in start.settings},
+            **dict.fromkeys(keywords, "hyper_parameters"),
+            **dict.fromkeys(Row.fields(), ""),
+        }
         said: dict[str, Said] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
@@ -172,7 +210,7 @@ class _Table:
                     if task not in value:
                         continue
                     value = value[task]
-                if key not in {*Row.fields(), *keywords, *settings, *starts}:
+                if key not in places:
                     if layer is self.shared and key in _KNOWN | self._of_tasks:
                         continue  # for another cell, or another task
                     raise ParameterError(
@@ -182,46 +220,7 @@ class _Table:
                 self.unused.discard(key)
                 said.pop(key, None)
                 said[key] = Said(value, f"{at}.{key}", of_network)
-        levels = [_levels(key, one) for key, one in said.items()]
-        self._planned += math.prod(map(len, levels))
-        if self._planned > MOST:
-            raise ParameterError(
-                f"params.yaml: {self.where} plans {self._planned:,} rows; expected at most {MOST:,}"
-            )
-        label = reading.get("label", network.get("label"))
-        for chosen in itertools.product(*levels):
-            picked = dict(zip(said, chosen, strict=True))
-            texts = {key: level.text for key, level in picked.items()}
-            parts = [
-                level.part
-                for key, level in picked.items()
-                if level.text and level.part and said[key].of_network and key not in _COLUMNS
-            ]
-            given = {key: level.value for key, level in picked.items() if level.value is not None}
-            of_start = _of_starts(cell, [given.get("start", "text")])
-            row = {
-                "network": name,
-                "label": ", ".join([name, *parts])
-                if label is None
-                else _filled(label, texts, where),
-                "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
-                "task": {"task": maker.get("task")},
-                "start_settings": {},
-                "hyper_parameters": {},
-            }
-            of = dict.fromkeys(keywords, "hyper_parameters") | dict.fromkeys(
-                of_start, "start_settings"
-            )
-            for key, value in given.items():
-                if key in Row.fields():
-                    row[key] = value
-                else:
-                    row[of.get(key, "task")][key] = value
-            for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
-                row.pop(key, None)
-            if row.get("kappa") == 0:
-                row["objective"] = "plain"  # backpropagation
-            yield checked(Row, row, where)
+        return said, places
 
 
 def _levels(key: str, said: Said) -> list[Level]:
@@ -237,7 +236,8 @@ def _levels(key: str, said: Said) -> list[Level]:
         raise ParameterError(
             f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
         )
-    return levels
+    in_labels = said.of_network and key not in _COLUMNS
+    return [level if in_labels and level.text else level._replace(part="") for level in levels]
 
 
 def text(value: object) -> str:
@@ -273,11 +273,6 @@ def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tup
         return tuple(ask(name))
     except (ValueError, TypeError) as error:
         raise ParameterError(f"params.yaml: {where} is {shown(name)}; {error}") from None
-
-
-def _of_starts(cell: str, starts: Iterable[str]) -> tuple[str, ...]:
-    known = cell_class(cell).starts
-    return tuple(key for name in starts if name in known for key in known[name].settings)
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:

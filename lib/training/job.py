@@ -20,6 +20,8 @@ from lib.training.model import pick_device
 from lib.training.resume import Resume
 
 Arrays = Mapping[str, Any]
+Results = Sequence[Arrays]
+"""What came of jobs, in their order: variables of the dataset by name."""
 
 
 class Job(Design):
@@ -67,9 +69,7 @@ class Job(Design):
         return cls.held
 
     @classmethod
-    def dimensions(
-        cls, designs: Sequence["Job"], results: Sequence[Arrays]
-    ) -> Mapping[str, Sequence]:
+    def dimensions(cls, designs: Sequence["Job"], results: Results) -> Mapping[str, Sequence]:
         """Return the levels of every dimension along which one job returns several values.
 
         Along all other dimensions a job has a place, by its field of that name.
@@ -77,9 +77,7 @@ class Job(Design):
         raise NotImplementedError
 
     @classmethod
-    def finish(
-        cls, ds: xr.Dataset, designs: Sequence["Job"], results: Sequence[Arrays]
-    ) -> xr.Dataset:
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Job"], results: Results) -> xr.Dataset:
         """Fill in what follows from all results."""
         return ds
 
@@ -134,9 +132,7 @@ class Job(Design):
         )
 
     @classmethod
-    def joined(
-        cls, profile: str, designs: Sequence["Job"], results: Sequence[Arrays]
-    ) -> xr.Dataset:
+    def joined(cls, profile: str, designs: Sequence["Job"], results: Results) -> xr.Dataset:
         """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels.
 
         Raises

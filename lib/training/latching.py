@@ -13,7 +13,7 @@ number of networks  the text shows one; here several are trained, and all are ke
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, ClassVar, Self
 
@@ -31,7 +31,7 @@ from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Record, fit
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.model import Model, cross_entropy, likeliest, tensors
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
@@ -190,9 +190,7 @@ class Latching(Job):
         return found
 
     @classmethod
-    def dimensions(
-        cls, designs: Sequence["Latching"], results: Sequence[Mapping]
-    ) -> dict[str, list]:
+    def dimensions(cls, designs: Sequence["Latching"], results: Results) -> dict[str, list]:
         (design,) = designs
         return {
             "horizon": list(design.horizons),
@@ -201,9 +199,7 @@ class Latching(Job):
         }
 
     @classmethod
-    def finish(
-        cls, ds: xr.Dataset, designs: Sequence["Latching"], results: Sequence[Mapping]
-    ) -> xr.Dataset:
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Latching"], results: Results) -> xr.Dataset:
         """Add the medians over sequences, and all sequences of one example."""
         ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
         chosen = example(ds)

@@ -13,7 +13,7 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, fit
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
 
@@ -98,9 +98,7 @@ class LinearGaps(Job):
         return _measure(self, networks)
 
     @classmethod
-    def dimensions(
-        cls, designs: Sequence["LinearGaps"], results: Sequence[Mapping]
-    ) -> dict[str, list]:
+    def dimensions(cls, designs: Sequence["LinearGaps"], results: Results) -> dict[str, list]:
         (design,) = designs
         return {
             "replicate": list(range(design.networks)),

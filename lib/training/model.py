@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import torch
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
@@ -249,6 +250,21 @@ def evaluate(
             right += (likeliest(predicted) == targets).sum().item()
     loss /= len(part)
     return loss, right / part.targets.size if task.classifies else math.sqrt(loss)
+
+
+def sequence_scores(
+    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
+) -> np.ndarray:
+    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
+    scores = []
+    for predicted, targets in predictions(model, part, batch_size):
+        if task.classifies:
+            each = (likeliest(predicted) == targets).double()
+        else:
+            each = (predicted - targets).double().square()
+        scores.append(each.reshape(len(each), -1).mean(1))
+    found = torch.cat(scores).cpu().numpy()
+    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
 
 
 @torch.no_grad()

@@ -19,16 +19,15 @@ from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, make_task, task_draws, task_module
 from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.limits import check_memory
 from lib.training.model import (
     Model,
     Network,
     build,
     evaluate,
-    likeliest,
     pick_device,
-    predictions,
+    sequence_scores,
     tensors,
 )
 from lib.training.objectives import WEIGHTS, last_states, objective
@@ -217,7 +216,7 @@ class Row(Job, Network, Recipe):
         return schema([m for m in MEASURED if any(m in row.measures for row in designs)])
 
     @classmethod
-    def dimensions(cls, designs: Sequence["Row"], results: Sequence[Mapping]) -> dict[str, list]:
+    def dimensions(cls, designs: Sequence["Row"], results: Results) -> dict[str, list]:
         def longest(name: str, axis: int = 0) -> list[int]:
             sizes = [one[name].shape[axis] for one in results if name in one]
             return list(range(max(sizes, default=1)))
@@ -235,9 +234,7 @@ class Row(Job, Network, Recipe):
         }
 
     @classmethod
-    def finish(
-        cls, ds: xr.Dataset, designs: Sequence["Row"], results: Sequence[Mapping]
-    ) -> xr.Dataset:
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Row"], results: Results) -> xr.Dataset:
         """Add what the rows say of themselves, their factors as coordinates."""
         names = {"task": "task_label", "architecture": "cell"}
         for name in ("network", "label", "task", "architecture", "width", "learning_rate"):
@@ -318,21 +315,6 @@ def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping]
     sign = 1 if task.classifies and not row.metric else -1
     latest = 1 if "trajectories" in row.measures else -1  # the text's figure shows the latest
     return lambda one: (sign * one["validation_metric"], latest * one["step"])
-
-
-def sequence_scores(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
-) -> np.ndarray:
-    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
-    scores = []
-    for predicted, targets in predictions(model, part, batch_size):
-        if task.classifies:
-            each = (likeliest(predicted) == targets).double()
-        else:
-            each = (predicted - targets).double().square()
-        scores.append(each.reshape(len(each), -1).mean(1))
-    found = torch.cat(scores).cpu().numpy()
-    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
 
 
 def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import multiprocessing
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -71,7 +70,7 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     if scheduler == "local":
         with dask.config.set(_LOCAL):
             cluster = LocalCluster(
-                n_workers=workers or _cores(),
+                n_workers=workers or None,  # the cores that this process may use
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",
@@ -155,8 +154,3 @@ def _close(cluster: LocalCluster) -> None:
         for process in multiprocessing.active_children():
             if "Dask" in process.name:
                 process.kill()
-
-
-def _cores() -> int:
-    """Return the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

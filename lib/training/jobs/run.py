@@ -128,13 +128,12 @@ class _Job:
     def seconds(self) -> float:
         return float(self.result.get(SECONDS, 0.0))
 
-    def keep(self, result: Arrays, cache: Path, progress: Progress) -> None:
+    def keep(self, result: Arrays, cache: Path) -> None:
         """Write the shard, after which the state is not needed any more."""
         self.result = {key: np.asarray(value) for key, value in result.items()}
         self.trained = True
         write_shard(cache, self.name, self.result)
         _resume(cache, self.name, "").forget()
-        progress.done(self.group, self.work.size, self.seconds, self.diverged)
 
 
 def run_jobs(
@@ -165,16 +164,15 @@ def run_jobs(
     cache.mkdir(parents=True, exist_ok=True)
     jobs: dict[Path, _Job] = {}
     asked: dict[str, list[_Job]] = {name: [] for name in groups}
-    progress = Progress()
     for group, works in groups.items():
         for one in works:
             name = one.name()
             shard = shard_path(cache, name)
             if shard not in jobs:
-                job = jobs[shard] = _Job(one, group, name, read_shard(cache, name))
-                progress.add(group, one.size, None if job.result is None else job.seconds)
+                jobs[shard] = _Job(one, group, name, read_shard(cache, name))
             asked[group].append(jobs[shard])
     missing = [job for job in jobs.values() if job.result is None]
+    progress = Progress(list(jobs.values()))
     progress.begin()
     if missing:
         _train(missing, cache, where, progress)
@@ -232,7 +230,7 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
                 continue
             for job, result in zip(call, results, strict=True):
                 if result is not None:
-                    job.keep(result, cache, progress)
+                    job.keep(result, cache)
             if done := [job for job in call if job.result is not None]:
                 progress.report(_title(done), _workers(client))
             if left := [job for job in call if job.result is None]:
