@@ -1,13 +1,16 @@
 """Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
+import contextlib
 from types import SimpleNamespace
 
 import numpy as np
+from dask.distributed import Client
 
 from lib.run.params import merged
 from lib.training import grammar
 from lib.training.jobs import run_jobs
-from lib.training.profile import DESIGNS, ROWS, load_profile
+from lib.training.profile import DESIGNS, load_profile
+from lib.training.rows import Row
 
 
 def one_job(name, *, replicate=0, **changes):
@@ -38,16 +41,29 @@ def in_turn(groups, cache, where):
 
 def train(name, designs, prepared=None):
     """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
-    experiment = DESIGNS.get(name, ROWS)
-    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
+    kind = DESIGNS.get(name, Row)
+    jobs = [job.work(prepared) for design in designs for job in design.jobs()]
     results = in_turn({name: jobs}, None, None)[name].results
-    ds = experiment.dataset("smoke", designs, results)
-    return experiment.schema(designs).validate(ds)
+    return kind.schema(designs).validate(kind.joined("smoke", designs, results))
 
 
-def train_on(where, name, designs, *, cache, prepared):
-    """Return the dataset of an experiment's designs, trained on a cluster."""
-    experiment = DESIGNS[name]
-    jobs = [experiment.work(job, prepared) for design in designs for job in design.jobs()]
-    results = run_jobs({name: jobs}, cache, where)[name].results
-    return experiment.dataset("smoke", designs, results)
+@contextlib.contextmanager
+def connect_here(scheduler, workers):
+    """Give a client whose only worker is a thread of this process."""
+    quiet = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with Client(processes=False, **quiet) as client:
+        yield client
+
+
+def factorial(**changes):
+    """Return the smoke profile's factorial design, with what a test changes."""
+    (design,) = load_profile("smoke").designs["factorial"]
+    return design.at(**changes)
+
+
+def study(where, prepared, cache, **changes):
+    """Return the dataset of a factorial design, trained on a cluster."""
+    design = factorial(**changes)
+    jobs = [job.work(prepared) for job in design.jobs()]
+    results = run_jobs({"factorial": jobs}, cache, where)["factorial"].results
+    return design.joined("smoke", (design,), results)

@@ -10,32 +10,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from designs import one_job, train_on
+from designs import factorial as smoke
+from designs import one_job, study
 from toys import toy_task
 
 from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED
 from lib.run.params import Jobs
-from lib.training import experiment, factorial
+from lib.training import factorial
+from lib.training import job as job_module
 from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import Work, run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
-from lib.training.profile import DESIGNS, load_profile
 
-EXPERIMENT = DESIGNS["factorial"]
-(SMOKE,) = load_profile("smoke").designs["factorial"]
 CELLS = ["lstm", "exponential", "unicornn"]
-LEVELS = {
-    "width": 16,
-    "learning_rate": 0.01,
-    "training_length": 2,
-    "dataset": "toy",
-    "start": "author",
-    "batch_size": 8,
-    "together": 4,
-}
+LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}
 OTHERS = [
     {"order": "permuted", "noise": "post"},
     {"order": "sequential", "noise": "uniform", "training_length": 1},
@@ -72,25 +63,22 @@ def where(scheduler):
     return Jobs(scheduler=scheduler, workers=0)
 
 
+SMALL = {"architecture": ("gru",), "width": (16,), "learning_rate": (0.01, 0.1), "batch_size": 8}
+SMALL |= {
+    "order": ("permuted",),
+    "noise": ("none",),
+    "replicates": 2,
+    "train_size": 16,
+    "together": 3,
+}
+
+
 def design(**changes):
-    small = {
-        "architecture": ("gru",),
-        "width": (16,),
-        "learning_rate": (0.01, 0.1),
-        "training_length": (2,),
-        "order": ("permuted",),
-        "noise": ("none",),
-        "replicates": 2,
-        "train_size": 16,
-        "batch_size": 8,
-        "together": 3,
-    }
-    return SMOKE.at(**small | changes)
+    return smoke(**SMALL | changes)
 
 
 def trained(where, prepared, cache, **changes):
-    designs = (design(**changes),)
-    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
+    return study(where, prepared, cache, **SMALL | changes)
 
 
 def shards(cache):
@@ -123,7 +111,7 @@ def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
 
 def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     def made(**changes):
-        return EXPERIMENT.work(next(design(**changes).jobs()), prepared)
+        return next(design(**changes).jobs()).work(prepared)
 
     one = made()
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
@@ -135,7 +123,11 @@ def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     levels = one.name()["job"]["levels"]
     assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
     alone = made(together=1)
-    assert alone.batch_key == "" and alone.run is factorial.run and alone.name() != one.name()
+    assert (
+        alone.batch_key == ""
+        and alone.run is factorial.Factorial.compute
+        and alone.name() != one.name()
+    )
     said = [work.identity["engines"] for work in (one, alone)]
     assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
 
@@ -144,11 +136,11 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
     prepared, monkeypatch
 ):
     job, alone = (next(design(together=k).jobs()) for k in (0, 1))
-    assert EXPERIMENT.work(job, prepared).name() == EXPERIMENT.work(alone, prepared).name()
-    for module in (experiment, factorial):
+    assert job.work(prepared).name() == alone.work(prepared).name()
+    for module in (job_module, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
-    made = EXPERIMENT.work(job, prepared)
-    assert made.batch_size == PLACES and made.run is factorial.run_together
+    made = job.work(prepared)
+    assert made.batch_size == PLACES and made.run is factorial.Factorial.compute_together
     engine = f"reference-cuda, {PLACES} places; probes library-cuda"
     assert made.identity["engines"] == {"gru": engine}
 
@@ -156,7 +148,7 @@ def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
 def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepared):
     (wide,) = design(width=(20,), replicates=1, learning_rate=(0.1,)).jobs()
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
-        EXPERIMENT.work(wide, prepared)
+        wide.work(prepared)
 
 
 def test_data_that_do_not_fit_the_memory_are_told_before_any_is_varied(monkeypatch):
@@ -206,24 +198,19 @@ def _plain(title, size=1.0, key=""):
 def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3)]
     asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
-    jobs = [run._Job(_plain(*job), group, {}, None, None) for group, job in asked]
+    jobs = [run._Job(_plain(*job), group, {}, None) for group, job in asked]
     order = ["aa", "e", "b", "c", "g", "d", "f"]
     assert ["".join(j.work.title for j in call) for call in run._calls(jobs)] == order
 
 
 _KILLED = """
-import contextlib, os, signal, sys
+import os, signal, sys
 from pathlib import Path
-from dask.distributed import Client
 from lib.training.jobs import run
 from lib.training.resume import Resume
 sys.path.insert(0, "tests")
+from designs import connect_here
 from test_attempts_together import Jobs, trained
-
-@contextlib.contextmanager
-def here(scheduler, workers):
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        yield client
 
 saved, save = [], Resume.save
 
@@ -233,7 +220,7 @@ def dying(self, *state):
         os.kill(os.getpid(), signal.SIGKILL)
     saved.append(save(self, *state))
 
-run.connect, Resume.save = here, dying
+run.connect, Resume.save = connect_here, dying
 run._resume = lambda cache, name, title, beside=1: Resume(
     run.shard_path(cache, name).with_suffix(".state"), title, every=0.0, beside=beside
 )

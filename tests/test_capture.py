@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from lib import kernels
 from lib.cells import cell_class, cell_names, make_cell
 from lib.kernels import _cuda, _registry
-from lib.training import experiment, together
+from lib.training import job as job_module
+from lib.training import together
 from lib.training.model import Model
-from lib.training.profile import ROWS
 
 WAITS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim"}
 WAITS |= {"linalg_matrix_exp"}
@@ -171,8 +171,8 @@ def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, job, monkeypatch
     job = job.at(cell=name)
     works = {}
     for device in ("cpu", "cuda"):
-        monkeypatch.setattr(experiment, "pick_device", lambda _, on=device: torch.device(on))
-        works[device] = ROWS.work(job, None)
+        monkeypatch.setattr(job_module, "pick_device", lambda _, on=device: torch.device(on))
+        works[device] = job.work(None)
     on_cpu, on_gpu = (work.identity for work in works.values())
     assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
     assert on_cpu["engines"][name] != on_gpu["engines"][name]

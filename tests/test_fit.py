@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
+from toys import norm, toy_task, weights
 
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED
@@ -39,22 +40,10 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs), labels)
 
 
-def _norm(model):
-    return {"norm": sum(p.square().sum().item() for p in model.parameters())}
-
-
-def _fit(model, recipe, *, part=None, measure=_norm, record=None, objective=_objective, **more):
+def _fit(model, recipe, *, part=None, record=None, objective=_objective, keep=None, **more):
     batches = Epochs(part or _part(), 3, np.random.default_rng(1))
-    keep = more.pop("keep", None)
-    record = record or Record(measure, every_epoch(recipe, batches), keep=keep)
+    record = record or Record(norm, every_epoch(recipe, batches), keep=keep)
     return fit(model, batches, recipe, objective, record, **more)
-
-
-def _weights(model):
-    return torch.cat([p.detach().flatten() for p in model.parameters()])
-
-
-# ------------------------------------------------------------------------------- what is recorded
 
 
 def test_an_epoch_is_every_sequence_once_in_a_new_order():
@@ -83,20 +72,16 @@ def test_a_step_is_that_of_the_optimiser():
     _fit(model, Recipe(learning_rate=0.1, steps=1, optimiser="sgd"), part=part)
     inputs, labels = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
     order = np.random.default_rng(1).permutation(3)
-    gradients = torch.autograd.grad(
-        _objective(other, inputs[order], labels[order]), other.parameters()
-    )
-    for parameter, before, gradient in zip(
-        model.parameters(), other.parameters(), gradients, strict=True
-    ):
-        torch.testing.assert_close(parameter, before - 0.1 * gradient)
+    _objective(other, inputs[order], labels[order]).backward()
+    for parameter, before in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(parameter, before - 0.1 * before.grad)
 
 
 def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named():
-    model, start = _model(), _weights(_model())
+    model, start = _model(), weights(_model())
     group = Group(names="cell.*", factor=1e-30, optimiser="sgd")
     _fit(model, Recipe(learning_rate=0.1, steps=2, groups=(group,)))
-    moved = _weights(model) != start
+    moved = weights(model) != start
     sizes = sum(p.numel() for p in model.cell.parameters())
     assert not moved[:sizes].any() and moved[sizes:].any()
     recipe = Recipe(learning_rate=0.1, steps=1, groups=(Group(names="sell.*"),))
@@ -109,33 +94,31 @@ def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named
 def test_the_learning_rate_drops_after_the_epochs_named():
     model, seen = _model(), []
     recipe = Recipe(learning_rate=0.5, epochs=3, drops=(1,), drop_factor=1e-30, optimiser="sgd")
-    _fit(model, recipe, measure=lambda model: seen.append(_weights(model)) or {})
-    assert not torch.equal(seen[0], _weights(_model()))
+    record = Record(lambda model: seen.append(weights(model)) or {}, (4, 8, 12))
+    _fit(model, recipe, record=record)
+    assert not torch.equal(seen[0], weights(_model()))
     assert torch.equal(seen[0], seen[2])
 
 
 def test_a_long_gradient_is_clipped():
-    model, start = _model(), _weights(_model())
+    model, start = _model(), weights(_model())
     _fit(model, Recipe(learning_rate=1.0, steps=1, optimiser="sgd", gradient_clip=1e-3))
-    assert (_weights(model) - start).norm().item() == pytest.approx(1e-3, rel=1e-3)
+    assert (weights(model) - start).norm().item() == pytest.approx(1e-3, rel=1e-3)
 
 
 def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
     merits = iter([1.0, 3.0, 3.0, 2.0])
     model, seen = _model(), []
     record = Record(
-        lambda model: seen.append(_weights(model)) or {"merit": next(merits)},
+        lambda model: seen.append(weights(model)) or {"merit": next(merits)},
         range(4),
         keep=lambda row: row["merit"],
     )
     done = _fit(model, Recipe(learning_rate=0.1, steps=3), record=record)
-    row, weights = done.kept
+    row, kept = done.kept
     assert row["step"] == 2
-    model.load_state_dict(weights)
-    assert torch.equal(_weights(model), seen[2])
-
-
-# ------------------------------------------------------------------------------- what ends it
+    model.load_state_dict(kept)
+    assert torch.equal(weights(model), seen[2])
 
 
 @pytest.mark.parametrize("finite", ["loss", "gradients"])
@@ -149,11 +132,11 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     done = _fit(model, recipe, objective=failing, finite=finite)
     assert done.status == DIVERGED and done.steps == 5
     assert [row["step"] for row in done.rows] == [4]
-    assert torch.isfinite(_weights(model)).all()
+    assert torch.isfinite(weights(model)).all()
 
 
 def test_a_row_may_end_the_training():
-    record = Record(_norm, range(100), stop=lambda row: row["step"] == 5)
+    record = Record(norm, range(100), stop=lambda row: row["step"] == 5)
     done = _fit(_model(), Recipe(learning_rate=0.1, steps=50), record=record)
     assert done.status == COMPLETED and done.steps == 5
 
@@ -190,35 +173,17 @@ def test_epochs_of_drawn_sequences_and_tokens_without_an_embedding_are_refused()
     with pytest.raises(ValueError, match="has no epochs, its sequences are drawn; give steps"):
         fit(_model(), fresh, Recipe(learning_rate=0.1, epochs=1), _objective)
     with pytest.raises(ValueError, match="toy: tokens need an embedding; give embedding_width"):
-        build(_task("tokens", "class"), RNN)
-
-
-# ------------------------------------------------------------------------------- models
+        build(toy_task("tokens"), RNN)
 
 
 RNN = Network(cell="rnn", width=4)
-
-
-def _task(kind, target):
-    rng = np.random.default_rng(0)
-    inputs = rng.integers(0, 9, (6, 5)) if kind == "tokens" else rng.random((6, 5, 2), np.float32)
-    targets = {
-        "class": rng.integers(0, 3, 6),
-        "value": rng.random((6, 3), np.float32),
-        "steps": rng.integers(0, 3, (6, 5)),
-    }[target]
-    part = Part(inputs, targets)
-    size = 9 if kind == "tokens" else 0
-    return Task(
-        name="toy", kind=kind, target=target, outputs=3, vocabulary_size=size, train=part, test=part
-    )
 
 
 @pytest.mark.parametrize("kind", ["pixels", "tokens", "series"])
 @pytest.mark.parametrize("target", ["class", "value", "steps"])
 @pytest.mark.parametrize("read", ["", "all"])
 def test_every_head_on_every_task(kind, target, read):
-    task = _task(kind, target)
+    task = toy_task(kind, 6, 5, target)
     make = partial(build, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
         with pytest.raises(ValueError, match="reads 'all' does not fit toy, .* a steps; use every"):
@@ -258,7 +223,7 @@ def test_guessing_costs_what_it_costs():
 
 def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     torch.manual_seed(0)
-    task = _task("tokens", "steps")
+    task = toy_task("tokens", 6, 5, "steps")
     shares = {"embedding_dropout": 0.5, "output_dropout": 0.5}
     model = build(task, Network(cell="rnn", width=50, embedding_width=40, **shares))
     inputs = torch.from_numpy(task.test.inputs)
@@ -270,16 +235,13 @@ def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     assert torch.equal(model(inputs), model(inputs))
 
 
-# ------------------------------------------------------------------------------- objectives
-
-
 def _batch(task):
     return torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
 
 
 def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
     torch.manual_seed(0)
-    task = _task("series", "class")
+    task = toy_task("series", 6, 5)
     model, batch = build(task, RNN), _batch(task)
     plain = objective("plain", task)(model, *batch)
     torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
@@ -294,22 +256,15 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
 
 
 def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
-    task = _task("series", "class")
+    task = toy_task("series", 6, 5)
     model = build(task, RNN)
     freeze(model, ["cell.*"])
-    assert [n for n, p in model.named_parameters() if p.requires_grad] == [
-        "output.weight",
-        "output.bias",
-    ]
-    states = last_states(model, task.train, batch_size=4)
-    torch.testing.assert_close(
-        model.output(torch.from_numpy(states.inputs)), model(_batch(task)[0])
-    )
+    left = [name for name, p in model.named_parameters() if p.requires_grad]
+    assert left == ["output.weight", "output.bias"]
+    states = torch.from_numpy(last_states(model, task.train, batch_size=4).inputs)
+    torch.testing.assert_close(model.output(states), model(_batch(task)[0]))
     with pytest.raises(ValueError, match="no parameter is called 'cell.Q'; the model has cell.W"):
         freeze(model, ["cell.W", "cell.Q"])
-
-
-# ------------------------------------------------------------------------------- going on
 
 
 @pytest.fixture(scope="module")
@@ -328,7 +283,7 @@ def going_on():
         more = {"keep": lambda row: -row["norm"], "resume": resume}
         with torch_seed(np.random.SeedSequence(5)):  # dropout draws from torch's generator
             done = _fit(model, recipe, objective=objective, **more)
-        return _weights(model), done.rows, done.steps, done.kept[0]
+        return weights(model), done.rows, done.steps, done.kept[0]
 
     return run, run()
 

@@ -1,6 +1,5 @@
 """The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -18,8 +17,8 @@ import dask
 import numpy as np
 import pytest
 import torch
-from dask.distributed import Client, LocalCluster, Security
-from designs import train_on
+from dask.distributed import LocalCluster, Security
+from designs import connect_here, factorial, study
 
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -28,31 +27,19 @@ from lib.run.params import Jobs
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, write_shard
-from lib.training.outcome import Fit
-from lib.training.profile import DESIGNS, load_profile
-from lib.training.resume import Resume
+from lib.training.resume import Fit, Resume
 
-EXPERIMENT = DESIGNS["factorial"]
-(SMOKE,) = load_profile("smoke").designs["factorial"]
-
-
-def _design(**changes):
-    small = {
-        "architecture": ("rnn", "unicornn"),
-        "width": (3,),
-        "learning_rate": (0.01,),
-        "order": ("sequential",),
-        "noise": ("none", "post"),
-        "replicates": 2,
-        "start": "text",
-    }
-    return SMOKE.at(**small | changes)
+SMALL = {
+    "architecture": ("rnn", "unicornn"),
+    "width": (3,),
+    "learning_rate": (0.01,),
+    "start": "text",
+}
+SMALL |= {"order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
 
 
-def run_study(scheduler, prepared, cache, **changes):
-    where = Jobs(scheduler=scheduler, workers=1)
-    designs = (_design(**changes),)
-    return train_on(where, "factorial", designs, cache=cache, prepared=prepared)
+def run_study(scheduler, prepared, cache):
+    return study(Jobs(scheduler=scheduler, workers=1), prepared, cache, **SMALL)
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +129,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     def name(folder=prepared, **changes):
-        return EXPERIMENT.work(next(_design(**changes).jobs()), folder).name()
+        return next(factorial(**SMALL | changes).jobs()).work(folder).name()
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(start="author") != name()
@@ -159,38 +146,32 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
-    study = progress.Progress()
-    for group, size in [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]:
-        study.add(group, size, None)
-    study.add("b", 7, 0.0)  # a shard that says no cost
+    groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
+    jobs = [run._Job(_job(None, size=size), group, {}, None) for group, size in groups]
+    without_cost = run._Job(_job(None, size=7), "b", {}, {})  # as a shard may be
+    study = progress.Progress([*jobs, without_cost])
     study.begin()
     expected = [  # of the second, too soon after the first, there is no line
-        (("a", 9, 18.0, 1), "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
-        (("a", 5, 10.0, 1), None),
-        (("b", 1, 3.0, 0), "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left"),
-        (("b", 1000, 3.0, 0), "about 0:00:01 left"),
-        (("a", 1, 1.0, 0), "0:00:29 gone; x"),
+        (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
+        (2, 10.0, 1, None),
+        (4, 3.0, 0, "job 4/6, 2 attempts diverged, 0:00:08 gone, about 0:25:01 left"),
+        (3, 3.0, 0, "about 0:00:01 left"),
+        (0, 1.0, 0, "0:00:29 gone; x"),
     ]
-    for job, _ in expected:
-        study.done(*job)
+    for k, seconds, diverged, _ in expected:
+        jobs[k].result = {run.SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
+        jobs[k].trained = True
         study.report("x", 2)
     first, *told = capsys.readouterr().err.splitlines()
     assert first == "5 of 6 jobs to run"
-    for line, said in zip(told, filter(None, (said for _, said in expected)), strict=True):
+    for line, said in zip(told, filter(None, (said for *_, said in expected)), strict=True):
         assert said in line
 
 
 @pytest.fixture
 def here(monkeypatch):
     """Run jobs in this process; return where, as `run_jobs` is told."""
-
-    @contextlib.contextmanager
-    def connect(scheduler, workers):
-        quiet = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-        with Client(processes=False, **quiet) as client:
-            yield client
-
-    monkeypatch.setattr(run, "connect", connect)
+    monkeypatch.setattr(run, "connect", connect_here)
     return Jobs(scheduler="local", workers=1)
 
 
@@ -296,7 +277,7 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
-    job = EXPERIMENT.work(next(_design().jobs()), prepared)
+    job = next(factorial(**SMALL).jobs()).work(prepared)
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
         run.work([job], [job.name() | {"code": "0123"}], tmp_path)
 
@@ -320,7 +301,7 @@ def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsy
             ended.set()
         return {"one": 1} if not looks or looks.pop(0) == "1" else {}
 
-    cluster._watch(SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1", ended)
+    cluster._watch(ended, SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1")
     told = capsys.readouterr().err
     assert told.count("no worker has been there") == 2, "once for each six looks without a worker"
     assert told.count("`dask worker tcp://a:1`") == 2

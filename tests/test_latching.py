@@ -11,66 +11,41 @@ from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.run.params import ParameterError, checked
 from lib.training import latching as module
 from lib.training.latching import SCHEMA, Latching
-from lib.training.profile import load_profile
 
-BASE = {
-    "width": 4,
-    "place": 2,
-    "horizon": 4,
-    "longer": (6, 9),
-    "learning_rate": 0.02,
-    "training_steps": 12,
-    "batch_size": 8,
-    "clip": 0.5,
-    "tolerance": 0.01,
-    "check_every": 4,
-    "check_size": 20,
-    "fit_size": 60,
-    "test_size": 40,
-    "probe_size": 5,
-}
-
-
-def _training(**changes):
-    return one_job("latching", **BASE | changes)
+JOB = one_job("latching")
+"""Four neurons on sequences of 6, 9 and 12 steps, of which 4 are followed."""
+FEW = JOB.at(training_steps=4, check_every=4, test_size=10, fit_size=10)
 
 
 def _run(job):
-    return {name: np.asarray(value) for name, value in module.run(job, None, None).items()}
+    return {name: np.asarray(value) for name, value in job.compute(None, None).items()}
 
 
 @pytest.fixture(scope="module")
 def measured():
-    return _run(_training())
-
-
-# ------------------------------------------------------------------------------- one training
+    return _run(JOB)
 
 
 def test_a_training_is_measured_whether_or_not_it_learned(measured):
-    assert measured["status"] == COMPLETED and measured["steps_completed"] == 12
+    assert measured["status"] == COMPLETED and measured["steps_completed"] == JOB.training_steps
     assert measured["error"].shape == (3,) and np.isfinite(measured["error"]).all()
     assert np.isfinite(measured["exponent"]).all()
     for name in ("states", "adjoints"):
-        values = measured[name]
-        assert values.shape == (3, 5, 9)
-        for row, T in enumerate((4, 6, 9)):
-            assert np.isfinite(values[row, :, :T]).all()
-            assert np.isnan(values[row, :, T:]).all()
-    assert (measured["states"][0, :, :4] <= 2).all()  # four neurons within -1..1
+        assert measured[name].shape == (3, 4, 12)
+        for values, T in zip(measured[name], (6, 9, 12), strict=True):
+            assert np.isfinite(values[:, :T]).all() and np.isnan(values[:, T:]).all()
+    assert (measured["states"][0, :, :6] <= 2).all()  # four neurons within -1..1
 
 
 def test_replicates_differ():
-    one, other = (module.start(_training(replicate=k)).cell.W for k in (0, 1))
+    one, other = (module.start(JOB.at(replicate=k)).cell.W for k in (0, 1))
     assert not torch.equal(one, other)
     torch.testing.assert_close(one @ one.T, torch.eye(4), atol=1e-6, rtol=0)
 
 
 def test_an_easy_task_is_learned_and_the_training_then_ends():
-    training = _training(
-        place=3, horizon=4, longer=(), training_steps=3000, batch_size=64, check_size=500
-    )
-    found = _run(training)
+    easy = {"horizon": 4, "longer": (), "learning_rate": 0.02, "training_steps": 3000}
+    found = _run(JOB.at(**easy, batch_size=64, clip=0.5, check_size=500))
     assert found["steps_completed"] < 3000
     assert found["error"][0] < 0.01
 
@@ -80,7 +55,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_without_measurements(monkey
     monkeypatch.setattr(
         module, "cross_entropy", lambda *given: plain(*given) * (np.nan if next(calls) == 3 else 1)
     )
-    found = _run(_training())
+    found = _run(JOB)
     assert found["status"] == DIVERGED and found["steps_completed"] == 3
     for name in ("error", "exponent", "states", "adjoints"):
         assert np.isnan(found[name]).all(), name
@@ -103,16 +78,15 @@ def test_the_output_layer_is_fitted_to_its_optimum():
 def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
     """A second way to the numbers of one horizon: autograd through the whole sequence."""
     seen = {}
-    monkeypatch.setattr(
-        module,
-        "adjoint_norms",
-        lambda cell, u, loss: (
-            seen.update(cell=cell, u=u, loss=loss) or adjoint_norms(cell, u, loss)
-        ),
-    )
-    found = _run(_training(longer=()))
+
+    def spied(cell, u, loss):
+        seen.update(cell=cell, u=u, loss=loss)
+        return adjoint_norms(cell, u, loss)
+
+    monkeypatch.setattr(module, "adjoint_norms", spied)
+    found = _run(JOB.at(longer=()))
     cell, u = seen["cell"].double(), seen["u"].double()
-    state, states = torch.zeros(5, 4, dtype=torch.float64, requires_grad=True), []
+    state, states = torch.zeros(4, 4, dtype=torch.float64, requires_grad=True), []
     for u_t in u:
         (state,) = cell.step(cell.weights(), (state,), u_t)
         states.append(state)
@@ -121,47 +95,36 @@ def test_adjoints_and_exponent_are_those_of_the_library(monkeypatch):
     np.testing.assert_allclose(found["adjoints"][0], expected, atol=1e-4)
     lengths = torch.stack([x.norm(dim=1) for x in states], dim=1).detach()
     np.testing.assert_allclose(found["states"][0], lengths, rtol=1e-4)
-    np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=2))
+    np.testing.assert_allclose(found["exponent"], largest_exponent(cell, u, start=JOB.place))
 
 
-# ------------------------------------------------------------------------------- the dataset
-
-
-@pytest.fixture(scope="module")
-def designs():
-    (design,) = load_profile("smoke").designs["latching"]
-    return (design.at(training_steps=4, check_every=4, test_size=10, fit_size=10),)
-
-
-def test_every_training_is_kept_and_the_best_is_shown(designs, monkeypatch, tmp_path):
-    ds = train("latching", designs)
-    assert ds.sizes["training"] == designs[0].replicates
+def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
+    ds = train("latching", (FEW,))
+    assert ds.sizes["training"] == FEW.replicates
     worst = ds["error"].max("horizon").values
     assert worst[int(ds["example"])] == worst.min()
-    T = designs[0].horizon
-    followed = ds["adjoint"].sel(horizon=T, time=slice(1, T)).median("sequence")
-    kept = ds["adjoint_median"].sel(training=int(ds["example"]), horizon=T, time=slice(1, T))
+    first = {"horizon": FEW.horizon, "time": slice(1, FEW.horizon)}
+    kept = ds["adjoint_median"].sel(first).sel(training=int(ds["example"]))
+    followed = ds["adjoint"].sel(first).median("sequence")
     np.testing.assert_allclose(followed, kept, rtol=1e-6)
-    path = SCHEMA.save(ds, tmp_path / "latching.nc")
-    assert load(path).identical(ds)
+    assert load(SCHEMA.save(ds, tmp_path / "latching.nc")).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):
         SCHEMA.validate(ds)
 
 
-def test_diverged_trainings_stay_in_the_dataset(designs, monkeypatch):
+def test_diverged_trainings_stay_in_the_dataset(monkeypatch):
     plain = module.start
 
     def spoilt(job):
         model = plain(job)
         if job.replicate == 0:
-            with torch.no_grad():
-                model.output.bias.fill_(np.nan)
+            torch.nn.init.constant_(model.output.bias, np.nan)
         return model
 
     monkeypatch.setattr(module, "start", spoilt)
-    ds = train("latching", designs)
-    assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (designs[0].replicates - 1)
+    ds = train("latching", (FEW,))
+    assert ds["status"].values.tolist() == [DIVERGED] + [COMPLETED] * (FEW.replicates - 1)
     assert bool(ds["error"].isel(training=0).isnull().all())
     assert int(ds["example"]) != 0
 
@@ -176,7 +139,7 @@ def test_diverged_trainings_stay_in_the_dataset(designs, monkeypatch):
         ({"tolerance": 0.5}, "less than 0.5"),
     ],
 )
-def test_a_design_that_makes_no_sense_is_refused(designs, change, complaint):
-    section = {name: value for name, value in designs[0].values().items() if name != "replicate"}
+def test_a_design_that_makes_no_sense_is_refused(change, complaint):
+    section = {name: value for name, value in JOB.values().items() if name != "replicate"}
     with pytest.raises(ParameterError, match=complaint):
-        checked(Latching, section | {"horizon": 6, "test_size": 64} | change, "latching")
+        checked(Latching, section | change, "latching")

@@ -5,23 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from toys import toy_task
 
-from lib.tasks import Part, Task, make_task
+from lib.tasks import Part, make_task
 from lib.training.limits import ARRAYS, check_memory, memory_needed
 from lib.training.model import Network, build
 
 CPU = torch.device("cpu")
 TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
 WORDS = Part(TOKENS.inputs, TOKENS.inputs)
-TEXTS = Task(
-    name="texts",
-    kind="tokens",
-    target="class",
-    outputs=2,
-    vocabulary_size=25_003,
-    train=TOKENS,
-    test=TOKENS,
-)
+TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=TOKENS)
 
 
 def test_memory_is_that_of_the_parts_and_of_a_batch():
@@ -64,5 +57,5 @@ def test_an_embedding_starts_from_the_vectors_of_its_words():
         (vectors, 5, "vectors of 6 numbers, got embedding_width 5; make them"),
         (vectors[:25_000], 6, "a vocabulary of 25,003 tokens, larger than the embedding's 25,000"),
     ]:
-        with pytest.raises(ValueError, match=f"texts has {why}"):
+        with pytest.raises(ValueError, match=f"toy has {why}"):
             build(replace(TEXTS, vectors=cut), lstm.model_copy(update={"embedding_width": width}))

@@ -8,25 +8,15 @@ from designs import one_job, train
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED, load
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.linear_gaps import SCHEMA, Networks, initial_networks, run
+from lib.training.linear_gaps import SCHEMA, Networks, initial_networks
 from lib.training.profile import load_profile
 
-SMALL = one_job(
-    "linear_gaps",
-    place=5,
-    orthogonality=0.0,
-    width=4,
-    time_steps=7,
-    networks=3,
-    steps=300,
-    batch_size=32,
-    learning_rate=0.01,
-    test_size=500,
-)
+TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
+SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
 
 
 def run_job(job):
-    return run(job, None, None)
+    return job.compute(None, None)
 
 
 @pytest.mark.parametrize("T", [1, 2, 75])
@@ -51,15 +41,10 @@ def test_emphasis_by_hand():
     assert networks.emphasis(4).tolist() == [[120.0, 60.0, 30.0, 15.0]]
 
 
-def test_training_emphasises_the_deciding_input_of_a_short_task():
-    arrays = run_job(SMALL)
-    assert (np.abs(arrays["emphasis"]).argmax(1) == SMALL.place - 1).all()
-    assert (arrays["accuracy"] > 0.9).all()
-    assert (arrays["status"] == COMPLETED).all()
-
-
-def test_replicates_differ_and_do_not_depend_on_their_number():
+def test_replicates_learn_a_short_task_differ_and_do_not_depend_on_their_number():
     three, two = run_job(SMALL), run_job(SMALL.at(networks=2))
+    assert (np.abs(three["emphasis"]).argmax(1) == SMALL.place - 1).all()
+    assert (three["accuracy"] > 0.9).all() and (three["status"] == COMPLETED).all()
     np.testing.assert_allclose(three["emphasis"][:2], two["emphasis"], rtol=1e-9)
     assert not np.allclose(three["emphasis"][0], three["emphasis"][1])
 
@@ -72,14 +57,10 @@ def test_the_penalty_keeps_the_matrix_near_orthogonality_from_the_same_start():
 
 
 def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch):
-    def with_one_overflow(job):
-        networks = initial_networks(job)
-        with torch.no_grad():
-            networks.W[1] *= 1e200
-        return networks
-
-    expected = run_job(SMALL)
-    monkeypatch.setattr("lib.training.linear_gaps.initial_networks", with_one_overflow)
+    expected, networks = run_job(SMALL), initial_networks(SMALL)
+    with torch.no_grad():
+        networks.W[1] *= 1e200
+    monkeypatch.setattr("lib.training.linear_gaps.initial_networks", lambda job: networks)
     arrays = run_job(SMALL)
     assert arrays["status"].tolist() == [COMPLETED, DIVERGED, COMPLETED]
     assert np.isnan(arrays["emphasis"][1]).all() and np.isnan(arrays["loss"][1])

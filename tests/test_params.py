@@ -12,7 +12,7 @@ from lib.run.code import _datasets
 from lib.run.params import ParameterError, checked, merged, read_params
 from lib.tasks import task_settings
 from lib.training.profile import DESIGNS, load_profile
-from lib.training.row import Row
+from lib.training.rows import Row
 
 PROFILES = ("smoke", "quick", "real", "paper")
 loaded = functools.cache(load_profile)
@@ -82,25 +82,30 @@ def test_the_texts_cells_and_cases_are_in_every_profile():
         assert {row.objective for row in gaps} == {"plain", "coadjoint"}
 
 
+PLACES = ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
+
+
 @pytest.mark.parametrize(
-    "change, complaint",
+    "section, change, complaint",
     [
-        ({"widths": [3]}, "unknown parameter factorial.widths; remove it or correct"),
-        ({"replicates": 0}, r"factorial.replicates is 0; .*greater than 0"),
-        ({"replicates": True}, r"factorial.replicates is True; .*valid integer"),
-        ({"replicates": 10**8}, "factorial plans 8,400,000,000 trainings; expected at most"),
-        ({"learning_rate": [2.0]}, r"learning_rate.0 is 2.0; .*less than or equal to 1"),
-        ({"learning_rate": ["1e-3x"]}, "learning_rate.0 is '1e-3x'; .*valid number"),
-        ({"noise": ["pre"]}, "noise.0 is 'pre'; .*'none', 'post' or 'uniform'"),
-        ({"width": [4, 4]}, "levels must differ from each other"),
-        ({"architecture": []}, "architecture is .*at least 1 item"),
-        ({"architecture": "lstn"}, "unknown architecture 'lstn'"),
-        ({"architecture": "x" * 400}, "factorial.architecture.0 is 'x{40,90}"),
-        ({"dataset": "mnits"}, "there is no data set 'mnits'; known: "),
+        ("factorial", {"widths": [3]}, "unknown parameter factorial.widths; remove it or correct"),
+        ("factorial", {"replicates": 0}, r"factorial.replicates is 0; .*greater than 0"),
+        ("factorial", {"replicates": True}, r"factorial.replicates is True; .*valid integer"),
+        ("factorial", {"replicates": 10**8}, "factorial plans 8,400,000,000 trainings; expected at most"),
+        ("factorial", {"learning_rate": [2.0]}, r"learning_rate.0 is 2.0; .*less than or equal to 1"),
+        ("factorial", {"learning_rate": ["1e-3x"]}, "learning_rate.0 is '1e-3x'; .*valid number"),
+        ("factorial", {"noise": ["pre"]}, "noise.0 is 'pre'; .*'none', 'post' or 'uniform'"),
+        ("factorial", {"width": [4, 4]}, "levels must differ from each other"),
+        ("factorial", {"architecture": []}, "architecture is .*at least 1 item"),
+        ("factorial", {"architecture": "lstn"}, "unknown architecture 'lstn'"),
+        ("factorial", {"architecture": "x" * 400}, "factorial.architecture.0 is 'x{40,90}"),
+        ("factorial", {"dataset": "mnits"}, "there is no data set 'mnits'; known: "),
+        ("jobs", {"workers": -1}, "workers is -1; .*greater than or equal to 0"),
+        *(("jobs", {"scheduler": place}, "jobs.scheduler is '.*'; expected 'local', or a sch") for place in PLACES),
     ],
-)
-def test_a_wrong_setting_is_named(content, change, complaint):
-    content["base"]["factorial"].update(change)
+)  # fmt: skip
+def test_a_wrong_setting_is_named(content, section, change, complaint):
+    content["base"][section].update(change)
     with pytest.raises(ParameterError, match=complaint) as caught:
         _load(content)
     assert len(str(caught.value)) < 2000
@@ -206,22 +211,6 @@ def test_a_profile_stands_over_the_base(content):
 @pytest.mark.parametrize(
     "change, complaint",
     [
-        *(
-            ({"scheduler": address}, "jobs.scheduler is '.*'; expected 'local', or a scheduler")
-            for address in ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
-        ),
-        ({"workers": -1}, "workers is -1; .*greater than or equal to 0"),
-    ],
-)
-def test_a_wrong_place_for_jobs_is_named(content, change, complaint):
-    content["base"]["jobs"].update(change)
-    with pytest.raises(ParameterError, match=complaint):
-        _load(content)
-
-
-@pytest.mark.parametrize(
-    "change, complaint",
-    [
         (lambda c: c["base"].update(studdy={}), "no experiment is called 'studdy'; expected one of"),
         (lambda c: c["base"].pop("latching"), "profile quick has no section latching; add it"),
         (lambda c: c["base"]["networks"].update({"x" * 5000: {"cell": "rnn"}}), "expected at most 500 characters"),
@@ -283,7 +272,7 @@ def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_pa
 
 def test_a_job_has_one_level_of_every_factor():
     section = {**merged("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
-    design = checked(DESIGNS["linear_gaps"].design, section, "linear_gaps")
+    design = checked(DESIGNS["linear_gaps"], section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]

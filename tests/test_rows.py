@@ -11,11 +11,9 @@ from designs import one_job, rows_of, train
 from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
-from lib.tasks.sources import prepare
-from lib.training import rows as module
-from lib.training.__main__ import main
-from lib.training.hours import hours
-from lib.training.model import Network, build, evaluate
+from lib.training import objectives
+from lib.training.__main__ import hours, main
+from lib.training.model import Network, build, evaluate, sequence_scores
 from lib.training.profile import load_profile
 from lib.training.seeds import torch_seed
 
@@ -33,13 +31,6 @@ TASKS = {
     "a class at every step": {"task": "copying", "delay": 5},
     "a value at the end": {"task": "adding", "time_steps": 6},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prepared")
-    prepare("digits", folder)
-    return folder
 
 
 def _table(task, networks, **more):
@@ -79,12 +70,8 @@ def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepa
 
 
 def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(prepared):
-    task = {
-        "digits": {"task": "pixels", "dataset": "digits", "train_size": 64, "validation_size": 16}
-    }
-    shared = {"width": 8, "learning_rate": 0.02, "batch_size": 8, "records": 3, "epochs": 3}
-    table = shared | {"tasks": ["digits"], "networks": {"GRU": {}}}
-    ds = train("rows", rows_of(table, tasks=task), prepared).squeeze()
+    more = {"width": 8, "learning_rate": 0.02, "records": 3, "epochs": 3, "validation_size": 16}
+    ds = _train(prepared, "a class at the end", {"GRU": {}}, **more).squeeze()
     best = int(ds["validation_metric"].argmax("record"))
     assert float(ds["sequence_score"].mean()) == pytest.approx(float(ds["test_metric"][best]))
     values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
@@ -106,25 +93,15 @@ def test_networks_of_one_task_see_the_same(prepared):
 def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     """Dropout draws from the same generator."""
     lem = {"dt": 0.3, "input_dropout": 0.3}
-    losses = [
-        _train(prepared, "a class at the end", {"LEM": lem | more})["test_loss"]
-        for more in ({}, {"measures": measures})
-    ]
-    assert np.array_equal(*losses)
+    networks = {"LEM": [lem, lem | {"measures": measures}]}
+    with_and_without = _train(prepared, "a class at the end", networks)["test_loss"]
+    assert np.array_equal(*with_and_without)
 
 
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
-    more = {
-        "steps": 600,
-        "records": 12,
-        "batch_size": 64,
-        "test_draws": 200,
-        "validation_draws": 200,
-    }
-    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03}}
-    table = _table("a value at the end", networks, **more)
-    short = {"a value at the end": {"task": "adding", "time_steps": 3}}
-    ds = train("rows", rows_of(table, tasks=short), prepared).squeeze()
+    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
+    more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
+    ds = _train(prepared, "a value at the end", networks, **more, validation_draws=200).squeeze()
     last = int(ds["records"]) - 1
     assert int(ds["status"]) == COMPLETED and int(ds["steps"]) < 600 and last < 11
     assert float(ds["validation_loss"][last]) < 0.03 < float(ds["validation_loss"][last - 1])
@@ -144,7 +121,7 @@ def test_a_sequence_s_score_is_whether_its_class_was_likeliest(outputs):
         one = (logits - logits.mean(0)).numpy()
     answers = one[:, 0] > 0 if outputs == 1 else one[:, 1] > one[:, 0]
     assert 0 < answers.sum() < 30
-    found = module.sequence_scores(model, task, part, batch_size=7)
+    found = sequence_scores(model, task, part, batch_size=7)
     np.testing.assert_array_equal(found, answers == part.targets)
     assert found.mean() == pytest.approx(evaluate(model, task, part)[1], abs=1e-3)
 
@@ -186,7 +163,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
         "validation_draws": 200,
     }  # fmt: skip
     plain, bound = (
-        module.run(one_job("coadjoint_gaps", **changes, **weight), None, None)
+        one_job("coadjoint_gaps", **changes, **weight).compute(None, None)
         for weight in ({"kappa": 0.0}, {"kappa": 3.0, "objective": "coadjoint"})
     )
     for found in (plain, bound):
@@ -197,7 +174,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
 
 
 def test_records_begin_before_training_and_both_ends_are_measured():
-    found = module.run(one_job("adding"), None, None)
+    found = one_job("adding").compute(None, None)
     assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
     assert found["adjoint_curve"].shape == (2, 51) and np.isfinite(found["adjoint_curve"]).all()
     assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
@@ -207,14 +184,14 @@ def test_records_begin_before_training_and_both_ends_are_measured():
 
 def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
     calls = iter(range(1000))
-    plain = module.task_loss
+    plain = objectives.task_loss
 
     def failing(task):
         loss = plain(task)
         return lambda *given: loss(*given) * (float("nan") if next(calls) >= 2 else 1)
 
-    monkeypatch.setattr("lib.training.objectives.task_loss", failing)
-    found = module.run(one_job("adding").at(measures=()), None, None)
+    monkeypatch.setattr(objectives, "task_loss", failing)
+    found = one_job("adding").at(measures=()).compute(None, None)
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2
 

@@ -12,7 +12,7 @@ from lib.tasks.sources import prepare
 _DRIVER = """
 import contextlib, sys
 from dask.distributed import Client
-from lib.training.profile import DESIGNS, load_profile
+from lib.training.profile import load_profile
 from lib.run.params import Jobs
 from lib.training.jobs import run
 
@@ -29,8 +29,8 @@ design = design.at(
 )
 where = Jobs(scheduler="local", workers=1)
 from pathlib import Path
-experiment = DESIGNS["factorial"]
-jobs = [experiment.work(job, Path("prepared")) for job in design.jobs()]
+
+jobs = [job.work(Path("prepared")) for job in design.jobs()]
 run.run_jobs({"factorial": jobs}, "cache", where)
 """
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
-from toys import toy_task
+from toys import norm, toy_task, weights
 
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED
@@ -37,27 +37,18 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None,
     """Return the training of network i: its own weights, learning rate and order of the data; epochs end with a small batch."""
     model = _model(cell, i, **more).to(dtype)
     part = toy_task(more.get("kind", "tokens"), 10).train
-    recipe = Recipe(
-        learning_rate=RATES[i % len(RATES)],
-        epochs=epochs,
-        gradient_clip=0.5,
-        drops=(1,),
-        groups=AUTHORS_GROUPS.get(cell, ()),
-    )
+    how = {"epochs": epochs, "gradient_clip": 0.5, "drops": (1,)}
+    recipe = Recipe(learning_rate=RATES[i % 3], groups=AUTHORS_GROUPS.get(cell, ()), **how)
     if rate:  # one that no file may say
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i))
-    record = Record(_norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
+    record = Record(norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
     return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
 
 
 def _changed(training, **parts):
     """Return a training with other parts."""
     return Training(**vars(training) | parts)
-
-
-def _norm(model):
-    return {"norm": sum(p.double().square().sum().item() for p in model.parameters())}
 
 
 def _objective(model, inputs, labels):
@@ -72,19 +63,15 @@ def _together(trainings, places=PLACES, **more):
     return fit_together(trainings, _objective, pass_size=places, **more)
 
 
-def _weights(training):
-    return torch.cat([p.detach().flatten() for p in training.model.parameters()])
-
-
 @pytest.mark.parametrize("cell", CELLS)
 def test_side_by_side_is_alone_but_for_rounding(cell):
     alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
-    start = [_weights(training) for training in alone]
+    start = [weights(training.model) for training in alone]
     expected, found = [_alone(training) for training in alone], _together(beside)
     for one, two, before in zip(alone, beside, start, strict=True):
-        truth = _weights(one)
+        truth = weights(one.model)
         assert (truth - before).norm() > 1e-3
-        assert (_weights(two) - truth).norm() <= 1e-10 * truth.norm()
+        assert (weights(two.model) - truth).norm() <= 1e-10 * truth.norm()
     for one, two in zip(expected, found, strict=True):
         assert (one.status, one.steps) == (two.status, two.steps) == (COMPLETED, 6)
         assert [row["step"] for row in two.rows] == [3, 6]
@@ -107,7 +94,7 @@ def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
     (expected,) = _together([alone])
     for place, company in companies.items():
         done = _together(company)[place]
-        assert torch.equal(_weights(company[place]), _weights(alone))
+        assert torch.equal(weights(company[place].model), weights(alone.model))
         for name in ("rows", "status", "steps"):
             assert getattr(done, name) == getattr(expected, name)
 
@@ -128,7 +115,7 @@ def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
     again = trainings(0.0, 0.0, 0.0)
     found = _together(again)
     for one, two in zip(whole, again, strict=True):
-        assert torch.equal(_weights(one), _weights(two))
+        assert torch.equal(weights(one.model), weights(two.model))
     assert [done.rows for done in found] == [done.rows for done in expected]
 
 
@@ -144,14 +131,14 @@ class _Interrupted:
         return self._batches.next()
 
 
-@pytest.mark.parametrize(
-    ("cell", "more"),
-    [
-        ("inverse_rnn", {}),
-        ("lu_rnn", {"activation": "relu"}),
-        ("irnn", {"train_eta": "time", "length": 9}),
-    ],
-)
+LOOKING = {
+    "inverse_rnn": {},
+    "lu_rnn": {"activation": "relu"},
+    "irnn": {"train_eta": "time", "length": 9},
+}
+
+
+@pytest.mark.parametrize(("cell", "more"), LOOKING.items())
 def test_cells_that_look_at_their_values_share_a_pass_too(cell, more):
     torch.manual_seed(0)
     models = [Model(make_cell(cell, 2, 16, **more), 3) for _ in range(2)]
@@ -254,7 +241,7 @@ def test_replayed_passes_train_as_plain_ones(cell, replays, monkeypatch):
     assert replays.replayed == 6
     assert [one.status for one in found] == [COMPLETED, COMPLETED, DIVERGED]
     for one, two in zip(recorded[:2], plain[:2], strict=True):
-        assert torch.equal(_weights(one), _weights(two))
+        assert torch.equal(weights(one.model), weights(two.model))
     assert [one.rows for one in found] == [one.rows for one in expected]
 
 
@@ -274,7 +261,7 @@ def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkey
         trained.append(_training("rnn", 0))
         _together(trained[-1:])
     assert capsys.readouterr().err.count("passes are not recorded, and so slower: operation") == 1
-    assert torch.equal(*map(_weights, trained))
+    assert torch.equal(*(weights(one.model) for one in trained))
     full = torch.OutOfMemoryError("CUDA out of memory")
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(full))
     monkeypatch.setattr(together, "RECORDED", ("cpu",))
@@ -301,7 +288,7 @@ def test_an_error_of_one_s_own_ends_that_one_alone():
     assert (fifth.status, fifth.steps, fifth.column("value", 1)) == (DIVERGED, 4, [1.0])
     expected = _together(whole, places=5)
     assert [first.rows, fourth.rows] == [done.rows for done in expected]
-    assert torch.equal(_weights(trainings[3]), _weights(whole[1]))
+    assert torch.equal(weights(trainings[3].model), weights(whole[1].model))
 
 
 def test_an_error_that_all_share_keeps_what_was_done_before():

@@ -1,31 +1,34 @@
 """Things that several tests make up: a task small enough to be trained in a moment, a cell whose adjoints leave every range."""
 
 import numpy as np
+import torch
 
 from lib.tasks import Part, Task
 
 
-def toy_task(kind="pixels", n=24, steps=6):
-    """Return a task of three classes without anything to learn, of pixels or of tokens."""
+def toy_task(kind="pixels", n=24, steps=6, target="class"):
+    """Return a task of three classes, or values, without anything to learn, of pixels or of tokens."""
     rng = np.random.default_rng(0)
 
     def part():
-        if kind == "tokens":
-            return Part(rng.integers(0, 9, (n, steps)), rng.integers(0, 3, n))
-        inputs = rng.random((n, steps, 1), dtype=np.float32)
-        return Part(inputs, rng.integers(0, 3, n))
+        tokens = kind == "tokens"
+        inputs = rng.integers(0, 9, (n, steps)) if tokens else rng.random((n, steps, 1), np.float32)
+        if target == "value":
+            return Part(inputs, rng.random((n, 3), np.float32))
+        return Part(inputs, rng.integers(0, 3, (n, steps) if target == "steps" else n))
 
-    vocabulary = 9 if kind == "tokens" else 0
-    return Task(
-        name="toy",
-        kind=kind,
-        target="class",
-        outputs=3,
-        vocabulary_size=vocabulary,
-        noise_inputs=5,
-        train=part(),
-        test=part(),
-    )
+    sizes = {"outputs": 3, "vocabulary_size": 9 if kind == "tokens" else 0, "noise_inputs": 5}
+    return Task(name="toy", kind=kind, target=target, **sizes, train=part(), test=part())
+
+
+def weights(model):
+    """Return all parameters of a model as one vector."""
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def norm(model):
+    """Return what a test records of a model."""
+    return {"norm": sum(p.double().square().sum().item() for p in model.parameters())}
 
 
 def shrink(cell, factor):

@@ -124,7 +124,7 @@ MEASURED = {
     ),
     "penalty": _floats(_RECORD, penalty="mean coadjoint penalty G (2.20)"),
 }
-"""Variables by the measure that asks for them, see `lib.training.row.Row`."""
+"""Variables by the measure that asks for them, see `lib.training.rows.Row`."""
 
 
 def _check(ds: xr.Dataset) -> None:

@@ -1,7 +1,10 @@
-"""Where batches come from: a part of a task in a fresh order every epoch, or sequences drawn as they are needed."""
+"""Where batches come from: a part of a task in a fresh order every epoch, or sequences drawn as they are needed.
+
+A source has the number of batches in an `epoch`, 0 where there are no epochs; `next` are inputs and targets of the next batch;
+`state` is where it stands, as JSON values, from which `restore` goes on.
+"""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,22 +14,6 @@ from lib.tasks import Part
 from lib.training.model import tensors
 
 Batch = tuple[Tensor, Tensor]
-
-
-class Batches(Protocol):
-    """What `lib.training.fit` asks of a source of batches."""
-
-    epoch: int
-    """Batches in an epoch; 0 where there are no epochs."""
-
-    def next(self) -> Batch:
-        """Return inputs and targets of the next batch."""
-
-    def state(self) -> dict:
-        """Return where the source stands, as JSON values."""
-
-    def restore(self, state: dict) -> None:
-        """Go on from where `state` says."""
 
 
 class Epochs:
@@ -88,3 +75,6 @@ class Fresh:
     def restore(self, state: dict) -> None:
         for rng, at in zip(self._rngs, state["rngs"], strict=True):
             rng.bit_generator.state = at
+
+
+Batches = Epochs | Fresh

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -30,15 +30,13 @@ from lib.tasks.variations import (
     vary,
 )
 from lib.training.batches import Epochs
-from lib.training.experiment import Experiment
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.limits import check_copies
 from lib.training.measure import measure
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.objectives import objective
-from lib.training.outcome import Fit
-from lib.training.resume import Resume
+from lib.training.resume import Fit, Resume
 from lib.training.seeds import seeds_of, torch_seed
 from lib.training.together import check_width
 
@@ -78,6 +76,9 @@ class Factorial(Job):
     GPU and 1 on a CPU, where one process per core is faster.
     """
 
+    section: ClassVar = "factorial"
+    held: ClassVar = FACTORIAL
+    modules: ClassVar = ("lib.tasks.variations",)
     architecture: Factor[Architecture]
     width: Factor[Positive]
     learning_rate: Factor[LearningRate]
@@ -102,24 +103,12 @@ class Factorial(Job):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     together: Size = 1
 
+    cells = property(lambda job: (job.architecture,))
+    datasets = property(lambda job: (job.dataset,))
+    size = property(lambda job: job.training_length * (3 if job.noise != "none" else 1))
+
     def values(self) -> dict[str, Any]:
         return {name: value for name, value in super().values().items() if name != "together"}
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return (self.architecture,)
-
-    @property
-    def datasets(self) -> tuple[str, ...]:
-        return (self.dataset,)
-
-    @property
-    def modules(self) -> tuple[str, ...]:
-        return ("lib.tasks.variations",)
-
-    @property
-    def size(self) -> float:
-        return self.training_length * (3 if self.noise != "none" else 1)
 
     @property
     def title(self) -> str:
@@ -142,22 +131,24 @@ class Factorial(Job):
         shared = {name: value for name, value in self.values().items() if name not in varying}
         return shared | {"noise": self.noise != "none"}  # either kind is as long
 
+    def compute(self, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
+        return train(self, _data(self, prepared), resume)
+
+    @staticmethod
+    def compute_together(
+        asked: Sequence[tuple["Factorial", Path]], resumes: Sequence[Resume]
+    ) -> list[Mapping[str, Any] | Exception]:
+        return train_together([job for job, _ in asked], _data(*asked[0]), resumes)
+
+    @classmethod
+    def dimensions(cls, designs: Sequence["Factorial"], results: Results) -> dict[str, list]:
+        longest = max(max(design.training_length) for design in designs)
+        return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
+
 
 PLACES = 50
 """Attempts in a pass on a GPU: half of those that differ in rate, order and replicate in the published design, whose states of 2,024
 steps at width 256 take some 30 GB."""
-
-
-def run(job: Factorial, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
-    """Train and measure one attempt, see `train`."""
-    return train(job, _data(job, prepared), resume)
-
-
-def run_together(
-    asked: Sequence[tuple[Factorial, Path]], resumes: Sequence[Resume]
-) -> list[Mapping[str, Any] | Exception]:
-    """Train and measure attempts side by side: of each what `run` returns, or the error that ended it."""
-    return train_together([job for job, _ in asked], _data(*asked[0]), resumes)
 
 
 def train_together(
@@ -199,15 +190,8 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
 
 def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
     variation, initial, order = seeds_of(job, ATTEMPT, 3)
-    rng = np.random.default_rng(variation)
-    task = vary(
-        data,
-        rng,
-        order=job.order,
-        noise=job.noise,
-        permutation=job.permutation,
-        spread=job.spread,
-    )
+    levels = {name: getattr(job, name) for name in ("order", "noise", "permutation", "spread")}
+    task = vary(data, np.random.default_rng(variation), **levels)
     device = pick_device(job.device)
     with torch_seed(initial):
         model = build(task, network(job)).to(device)
@@ -279,18 +263,3 @@ def _data(design: Factorial, prepared: Path) -> Task:
     short = smaller(data, design.pool if pictures else 1, 0 if pictures else design.words)
     sized = replace(short, noise_inputs=design.noise_inputs or data.noise_inputs)
     return one_output(sized) if design.sigmoid else sized
-
-
-def _levels(designs: Sequence[Factorial], results: Sequence[Mapping]) -> dict[str, list]:
-    longest = max(max(design.training_length) for design in designs)
-    return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
-
-
-EXPERIMENT = Experiment(
-    name="factorial",
-    design=Factorial,
-    schema=lambda designs: FACTORIAL,
-    levels=_levels,
-    run=run,
-    run_together=run_together,
-)

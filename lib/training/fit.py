@@ -17,8 +17,7 @@ from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
 from lib.training.batches import Batch, Batches
 from lib.training.model import matched
-from lib.training.outcome import Fit
-from lib.training.resume import Resume
+from lib.training.resume import Fit, Resume
 from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -56,8 +55,8 @@ class Recipe(Section):
 
     Attributes
     ----------
-    learning_rate, optimiser, options
-        Step of the optimiser, its name among `OPTIMISERS`, and further keywords of it.
+    optimiser, options
+        Its name among `OPTIMISERS`, and further keywords of it.
     epochs, steps
         How long; one of the two.
     drops, drop_factor
@@ -86,11 +85,10 @@ class Recipe(Section):
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
         known = _OPTIONS[self.optimiser]
-        if unknown := sorted(set(self.options) - set(known)):
-            raise ValueError(
-                f"{self.optimiser} has no option {unknown[0]!r}; expected {', '.join(known)}"
-            )
         for name, value in self.options.items():
+            if name not in known:
+                expected = ", ".join(known)
+                raise ValueError(f"{self.optimiser} has no option {name!r}; expected {expected}")
             if isinstance(value, bool) != (name in _FLAGS):
                 kind = "true or false" if name in _FLAGS else "a number, betas two"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
@@ -189,28 +187,21 @@ def fit_together(
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
     Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
-    the others go on.
+    the others go on. An error of a network's own batches, measurements, optimiser or state ends that network alone, and is returned
+    in the place of what came of it; one of a pass ends all that share it.
 
     Parameters
     ----------
-    trainings
-        Their models are built alike and without dropout, see `lib.training.together`.
-    objective, finite
-        As of `fit`, for all of them. The objective calls the model and looks at no value.
+    objective
+        As of `fit`, for all of them. It calls the model and looks at no value.
     pass_size
         Networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as long
         as this number stays; those of `fit` differ by rounding.
 
-    Returns
-    -------
-    list of Fit or Exception
-        In the order of `trainings`: what came of each, or the error that ended it. An error of a network's own batches, measurements,
-        optimiser or state ends that network alone; one of a pass ends all that share it.
-
     Raises
     ------
     ValueError
-        The networks cannot share a pass.
+        The networks cannot share a pass, see `lib.training.together.Together`.
     """
     models = [training.model for training in trainings]
     return _fit(trainings, Together(models, objective, pass_size or len(models)).losses, finite)
@@ -223,11 +214,11 @@ def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit
     for run in runs:
         with run.ending():
             run.begin()
-    while any(run.going for run in runs):
-        for run in _going(runs):
+    while going := _going(runs):
+        for run in going:
             with run.ending():
                 run.next_batch()
-        if not (going := _going(runs)):
+        if not (going := _going(going)):
             break
         try:
             batch_losses = losses([run.model for run in going], [run.batch for run in going])
@@ -253,8 +244,8 @@ class _Run:
     """A training on its way."""
 
     def __init__(self, training: Training, finite: str) -> None:
-        self.model, self._batches = training.model, training.batches
-        self._recipe, self._record, self._resume = training.recipe, training.record, training.resume
+        self.model, self._batches, self._recipe = training.model, training.batches, training.recipe
+        self._record, self._resume = training.record, training.resume
         self._finite, self._at = finite, set(training.record.steps)
         epoch = self._batches.epoch
         self._total = self._recipe.total(epoch)

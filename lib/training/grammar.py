@@ -1,6 +1,6 @@
 """The grammar of the tables in `params.yaml`: networks and tasks by name, what varies as levels, and rows as what comes of it.
 
-A table (group) is tasks x networks, and ``settings`` for all of them. A key is a field of `lib.training.row.Row`, a keyword of the cell, a setting of its
+A table (group) is tasks x networks, and ``settings`` for all of them. A key is a field of `lib.training.rows.Row`, a keyword of the cell, a setting of its
 start or of the task, and no name is two of these. Its value is
 
 =============================== ============================================================================================
@@ -19,13 +19,13 @@ know it. A network is trained on all tasks of its table, or on its own ``tasks``
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, nearest, overlaid, shown
 from lib.tasks import task_settings
-from lib.training.row import LISTS, NAMED, WEIGHTS, Row
+from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
 """A table that plans more trainings than this was mistyped."""
@@ -41,11 +41,11 @@ _KNOWN = {
 
 
 class Level(NamedTuple):
-    """One level of a factor: its value, what people call it, and whether the file names it."""
+    """One level of a factor: its value, what people call it, and what it adds to a label that says nothing itself."""
 
     value: Any
     text: str
-    named: bool = False
+    part: str = ""
 
 
 class Said(NamedTuple):
@@ -110,8 +110,11 @@ class _Table:
             chosen = {str(name): {} for name in chosen}
         self.tasks = self._chosen("tasks", chosen, tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
+        self._planned = 0
         makers = {name: said.get("task") for name, said in tasks.items()}
-        self._of_tasks = {k for name, of in makers.items() for k in _settings(of, f"tasks.{name}")}
+        self._of_tasks = {
+            key for name, of in makers.items() for key in _known(task_settings, of, f"tasks.{name}")
+        }
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
 
@@ -130,23 +133,13 @@ class _Table:
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows; no two of them are one training."""
-        planned, seen = 0, {}
+        seen: dict[str, Row] = {}
         for name, readings in self.networks.items():
             where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
-                reading = mapping(reading, where)
-                for task in _several(reading.get("tasks", list(self.tasks))):
+                for task in _several(mapping(reading, where).get("tasks", list(self.tasks))):
                     self._check_known("tasks", task, self.tasks)
-                    said = self._said(name, reading, task, where)
-                    levels = [_levels(key, one) for key, one in said.items()]
-                    planned += math.prod(map(len, levels))
-                    if planned > MOST:
-                        raise ParameterError(
-                            f"params.yaml: {self.where} plans {planned:,} rows; expected at most {MOST:,}"
-                        )
-                    for chosen in itertools.product(*levels):
-                        picked = dict(zip(said, chosen, strict=True))
-                        row = self._row(name, reading, task, where, said, picked)
+                    for row in self._expanded(name, reading, task, where):
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
                         if same is not row:
                             raise ParameterError(
@@ -155,8 +148,41 @@ class _Table:
                             )
                         yield row
 
-    def _said(self, name: str, reading: Mapping, task: str, where: str) -> dict[str, Said]:
-        """Return what is said of every key, the later over the earlier."""
+    def _expanded(self, name: str, reading: Mapping, task: str, where: str) -> Iterator[Row]:
+        """Yield a row for each meeting of the levels of a network on a task."""
+        said, places = self._said(name, reading, task, where)
+        levels = [_levels(key, one) for key, one in said.items()]
+        self._planned += math.prod(map(len, levels))
+        if self._planned > MOST:
+            raise ParameterError(
+                f"params.yaml: {self.where} plans {self._planned:,} rows; expected at most {MOST:,}"
+            )
+        maker = self.known_tasks[task]
+        label = reading.get("label", self.known_networks[name].get("label"))
+        for chosen in itertools.product(*levels):
+            texts = {key: level.text for key, level in zip(said, chosen, strict=True)}
+            parts = ", ".join([name, *(level.part for level in chosen if level.part)])
+            row: dict[str, Any] = {
+                "network": name,
+                "label": parts if label is None else _filled(label, texts, where),
+                "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
+                "task": {"task": maker.get("task")},
+                "start_settings": {},
+                "hyper_parameters": {},
+            }
+            for key, level in zip(said, chosen, strict=True):
+                if level.value is not None:
+                    (row[places[key]] if places[key] else row)[key] = level.value
+            for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
+                row.pop(key, None)
+            if row.get("kappa") == 0:
+                row["objective"] = "plain"  # backpropagation
+            yield checked(Row, row, where)
+
+    def _said(
+        self, name: str, reading: Mapping, task: str, where: str
+    ) -> tuple[dict[str, Said], dict[str, str]]:
+        """Return what is said of every key, the later over the earlier; and in which part of a row a key belongs, ``""`` its fields."""
         layers = (
             (f"tasks.{task}", self.known_tasks[task], False),
             (self.where, self.shared, False),
@@ -166,10 +192,15 @@ class _Table:
         )
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
-        keywords = _keywords(cell, where)
-        settings = _settings(both.get("task"), f"tasks.{task}")
-        starts = _several(both.get("start", "text"))
-        known = {*Row.fields(), *keywords, *settings, *_of_starts(cell, starts)}
+        keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
+        settings = _known(task_settings, both.get("task"), f"tasks.{task}")
+        starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
+        places = {
+            **dict.fromkeys(settings, "task"),
+            **{key: "start_settings" for start in starts if start for key in start.settings},
+            **dict.fromkeys(keywords, "hyper_parameters"),
+            **dict.fromkeys(Row.fields(), ""),
+        }
         said: dict[str, Said] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
@@ -179,7 +210,7 @@ class _Table:
                     if task not in value:
                         continue
                     value = value[task]
-                if key not in known:
+                if key not in places:
                     if layer is self.shared and key in _KNOWN | self._of_tasks:
                         continue  # for another cell, or another task
                     raise ParameterError(
@@ -189,62 +220,24 @@ class _Table:
                 self.unused.discard(key)
                 said.pop(key, None)
                 said[key] = Said(value, f"{at}.{key}", of_network)
-        return said
-
-    def _row(
-        self, name: str, reading: Mapping, task: str, where: str, said: Mapping, picked: Mapping
-    ) -> Row:
-        given = {key: level.value for key, level in picked.items() if level.value is not None}
-        keywords = _keywords(given.get("cell"), where)
-        of_start = _of_starts(given["cell"], [given.get("start", "text")])
-        fields = {key: given.pop(key) for key in list(given) if key in Row.fields()}
-        for key in {"kappa", "orthogonality"} - {WEIGHTS.get(fields.get("objective", "plain"))}:
-            fields.pop(key, None)
-        if fields.get("kappa") == 0:
-            fields["objective"] = "plain"  # backpropagation
-        texts = {key: level.text for key, level in picked.items()}
-        template = reading.get("label", self.known_networks[name].get("label"))
-        if template is None:
-            varied = [
-                level.text if level.named else f"{key}={level.text}"
-                for key, level in picked.items()
-                if level.text and said[key].of_network and key not in _COLUMNS
-                if _varies(key, said[key].value)
-            ]
-            template = ", ".join([name, *varied]).replace("{", "{{").replace("}", "}}")
-        maker = self.known_tasks[task]
-        row = {
-            "network": name,
-            "label": _filled(template, texts, where),
-            "task_label": _filled(maker.get("label", task), texts, f"tasks.{task}"),
-            "task": {k: v for k, v in given.items() if k not in (*keywords, *of_start)}
-            | {"task": maker.get("task")},
-            "start_settings": {key: value for key, value in given.items() if key in of_start},
-            "hyper_parameters": {key: value for key, value in given.items() if key in keywords},
-        }
-        return checked(Row, row | fields, where)
+        return said, places
 
 
 def _levels(key: str, said: Said) -> list[Level]:
     value = said.value
     if isinstance(value, Mapping) and key not in NAMED:
-        levels = [Level(v, str(n), True) for n, v in value.items()]
+        levels = [Level(v, str(n), str(n)) for n, v in value.items()]
     elif isinstance(value, list) and key not in LISTS:
-        levels = [Level(v, text(v)) for v in value]
+        fixed = len(value) == 1 and isinstance(value[0], list)
+        levels = [Level(v, text(v), "" if fixed else f"{key}={text(v)}") for v in value]
     else:
         return [Level(value, text(value))]
     if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
         raise ParameterError(
             f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
         )
-    return levels
-
-
-def _varies(key: str, value: object) -> bool:
-    """Return whether a value is written as levels, be it one."""
-    if isinstance(value, list):
-        return key not in LISTS and not (len(value) == 1 and isinstance(value[0], list))
-    return isinstance(value, Mapping) and key not in NAMED
+    in_labels = said.of_network and key not in _COLUMNS
+    return [level if in_labels and level.text else level._replace(part="") for level in levels]
 
 
 def text(value: object) -> str:
@@ -269,32 +262,17 @@ def mapping(content: object, where: str) -> Mapping:
 
 def _several(value: object) -> list:
     """Return the levels in a value."""
-    return (
-        list(value.values())
-        if isinstance(value, Mapping)
-        else value
-        if isinstance(value, list)
-        else [value]
-    )
+    if isinstance(value, Mapping):
+        return list(value.values())
+    return value if isinstance(value, list) else [value]
 
 
-def _keywords(cell: object, where: str) -> tuple[str, ...]:
+def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tuple[str, ...]:
+    """Return the keys that a cell or a task knows; raises `ParameterError` where there is none of that name."""
     try:
-        return tuple(cell_class(cell).hyper_parameters)
+        return tuple(ask(name))
     except (ValueError, TypeError) as error:
-        raise ParameterError(f"params.yaml: {where}.cell is {shown(cell)}; {error}") from None
-
-
-def _of_starts(cell: str, starts: Sequence[str]) -> tuple[str, ...]:
-    known = cell_class(cell).starts
-    return tuple(key for name in starts if name in known for key in known[name].settings)
-
-
-def _settings(task: object, where: str) -> tuple[str, ...]:
-    try:
-        return task_settings(task)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(f"params.yaml: {where}: {error}") from None
+        raise ParameterError(f"params.yaml: {where} is {shown(name)}; {error}") from None
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:

@@ -1,8 +1,27 @@
-"""A job of any experiment: what `params.yaml` says of it, and what the runner asks of it."""
+"""A job of any experiment: what `params.yaml` says of it, how it is done, and the dataset that it and the others make."""
 
-from typing import Any
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
+import torch
+import xarray as xr
+
+from lib import kernels
+from lib.cells import cell_class
+from lib.results.schema import ResultsError, Schema
 from lib.run.params import Design
+from lib.training.jobs import Work
+from lib.training.model import pick_device
+from lib.training.resume import Resume
+
+Arrays = Mapping[str, Any]
+Results = Sequence[Arrays]
+"""What came of jobs, in their order: variables of the dataset by name."""
 
 
 class Job(Design):
@@ -10,6 +29,10 @@ class Job(Design):
 
     Attributes
     ----------
+    section
+        Of `params.yaml` that says what is planned.
+    held
+        Schema of its dataset, where that is one for all designs.
     cells
         Names of the cells that it trains, and of what else engines are registered for, such as ``rnn/adjoints``.
     datasets
@@ -22,13 +45,41 @@ class Job(Design):
         The device's setting: ``auto``, ``cpu`` or ``cuda``.
     jobs_in_a_call
         How many jobs are done in one call, 1 for each by itself.
+    compute_together
+        Does jobs in one call, where they ask for it: it gets a list of what `compute` would get of each, and their `Resume`; results are
+        kept apart from those of `compute`, since they differ by rounding.
     """
 
+    section: ClassVar[str]
+    held: ClassVar[Schema]
+    compute_together: ClassVar[Callable[[Sequence[tuple], Sequence[Resume]], Sequence]]
     cells = datasets = modules = property(lambda job: ())
     size = property(lambda job: 1.0)
     title = property(str)
     on = property(lambda job: getattr(job, "device", "cpu"))
     jobs_in_a_call = property(lambda job: 1)
+
+    def compute(self, prepared: Path | None, resume: Resume | None) -> Arrays:
+        """Do the job, with the folder of the prepared data sets; return variables of the dataset by name."""
+        raise NotImplementedError
+
+    @classmethod
+    def schema(cls, designs: Sequence["Job"]) -> Schema:
+        """Return the schema of the dataset of some designs."""
+        return cls.held
+
+    @classmethod
+    def dimensions(cls, designs: Sequence["Job"], results: Results) -> Mapping[str, Sequence]:
+        """Return the levels of every dimension along which one job returns several values.
+
+        Along all other dimensions a job has a place, by its field of that name.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Job"], results: Results) -> xr.Dataset:
+        """Fill in what follows from all results."""
+        return ds
 
     def identity(self) -> dict[str, Any]:
         """Return what its results depend on, beside the code and the data."""
@@ -37,3 +88,101 @@ class Job(Design):
     def batch_key(self) -> dict[str, Any]:
         """Return what jobs must have in common that are done in one call."""
         return {}
+
+    @property
+    def _chosen(self) -> dict[str, str]:
+        """The engine of each cell on the job's device in float32: its last digits are the results'."""
+        device = pick_device(self.on).type
+        return {
+            name: kernels.choose(name, device, torch.float32) for name in sorted(set(self.cells))
+        }
+
+    @property
+    def engines(self) -> dict[str, str]:
+        """What runs each cell, by name: networks side by side are trained by the reference."""
+        chosen, together = self._chosen, self.jobs_in_a_call
+        if together == 1:
+            return chosen
+        device = pick_device(self.on).type
+        reference = "reference" if device == "cpu" else f"reference-{device}"
+        return {
+            name: f"{reference}, {together} places; probes {one}" for name, one in chosen.items()
+        }
+
+    def work(self, prepared: Path | None) -> Work:
+        """Return the job as `lib.training.jobs` runs it."""
+        together, chosen = self.jobs_in_a_call, self._chosen
+        cells = {cell_class(name).__module__ for name in chosen if "/" not in name}
+        twins = {kernels.module_of(name, engine) for name, engine in chosen.items()} - {None}
+        return Work(
+            run=type(self).compute_together if together > 1 else type(self).compute,
+            batch_key=json.dumps(self.batch_key(), sort_keys=True) if together > 1 else "",
+            batch_size=together,
+            arguments=(self, prepared),
+            identity={
+                "experiment": self.section,
+                "levels": self.identity(),
+                "engines": self.engines,
+                "device": pick_device(self.on).type,
+                "data": {name: data_hash(prepared, name) for name in sorted(self.datasets)},
+            },
+            modules=tuple(sorted({*self.modules, *cells, *twins})),
+            size=self.size,
+            title=self.title,
+        )
+
+    @classmethod
+    def joined(cls, profile: str, designs: Sequence["Job"], results: Results) -> xr.Dataset:
+        """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels.
+
+        Raises
+        ------
+        ResultsError
+            Two jobs have the same levels.
+        """
+        jobs = [job for design in designs for job in design.jobs()]
+        schema, inner = cls.schema(designs), cls.dimensions(designs, results)
+        of_jobs = {
+            dim: list(dict.fromkeys(getattr(job, dim) for job in jobs))
+            for dim in schema.coordinates
+            if dim not in inner
+        }
+        ds = schema.empty({**of_jobs, **inner}, profile=profile, settings=_settings(designs, jobs))
+        place = {dim: {level: i for i, level in enumerate(found)} for dim, found in of_jobs.items()}
+        taken: set[tuple] = set()
+        for job, arrays in zip(jobs, results, strict=True):
+            levels = {dim: getattr(job, dim) for dim in place}
+            if tuple(levels.values()) in taken:
+                raise ResultsError(f"two results at {levels}; expected one")
+            taken.add(tuple(levels.values()))
+            for name, (dims, *_) in schema.variables.items():
+                if name in arrays:
+                    at = tuple(place[dim][levels[dim]] for dim in dims if dim in place)
+                    values = np.asarray(arrays[name])
+                    ds[name].values[(*at, *(slice(size) for size in values.shape))] = values
+        return cls.finish(ds, designs, results)
+
+
+def _settings(designs: Sequence[Job], jobs: Sequence[Job]) -> dict:
+    """Return what designs say beside their factors: once where they agree, and the engines that ran them."""
+    first, *others = (design.values() for design in designs)
+    shared = {
+        key: value
+        for key, value in first.items()
+        if key != "replicate" and all(other[key] == value for other in others)
+    }
+    ran = {name: engine for job in jobs for name, engine in job.engines.items()}
+    return {**shared, "engines": dict(sorted(ran.items()))}
+
+
+@cache
+def _hash(path: Path, changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def data_hash(prepared: Path | None, name: str) -> str:
+    """Return the SHA-256 of a prepared data set; raises `ValueError` where it is not prepared."""
+    path = None if prepared is None else prepared / f"{name}.nc"
+    if path is None or not path.exists():
+        raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
+    return _hash(path, path.stat().st_mtime_ns)

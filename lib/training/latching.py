@@ -13,9 +13,9 @@ number of networks  the text shows one; here several are trained, and all are ke
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ from lib.results.schema import COMPLETED, ResultsError, Schema
 from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
-from lib.training.experiment import Experiment
 from lib.training.fit import Recipe, Record, fit
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.model import Model, cross_entropy, likeliest, tensors
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
@@ -97,6 +96,10 @@ class Latching(Job):
     `probe_size` of these are followed step by step.
     """
 
+    section: ClassVar = "latching"
+    held: ClassVar = SCHEMA
+    cells: ClassVar = ("rnn",)
+    modules: ClassVar = ("lib.tasks.long_time_gap",)
     width: Positive
     place: Positive
     horizon: Positive
@@ -111,6 +114,12 @@ class Latching(Job):
     fit_size: Positive
     test_size: Positive
     probe_size: Positive
+
+    title = property(lambda job: f"training {job.replicate}")
+    training = property(lambda job: job.replicate)
+    """The job's replicate, as the text's independent training."""
+    horizons = property(lambda job: (job.horizon, *job.longer))
+    """All lengths T, that of the training first."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -128,27 +137,76 @@ class Latching(Job):
             )
         return self
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return ("rnn",)
+    def compute(self, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+        """Train one network, fit its output layers, and measure; return the variables of one training by name.
 
-    @property
-    def modules(self) -> tuple[str, ...]:
-        return ("lib.tasks.long_time_gap",)
+        Notes
+        -----
+        Every training is measured, whether or not it reached the tolerance. A loss that is not finite ends it as diverged,
+        without measurements.
+        """
+        _, training, checks, measurements = seeds(self)
+        model, draw = start(self), partial(draw_signs, self.place, self.horizon)
+        drawing, checking = np.random.default_rng(training), np.random.default_rng(checks)
 
-    @property
-    def title(self) -> str:
-        return f"training {self.replicate}"
+        @torch.no_grad()
+        def look(model: Model) -> dict[str, float]:
+            inputs, labels = tensors(draw(self.check_size, checking))
+            return {"error": _error(model(inputs), labels)}
 
-    @property
-    def training(self) -> int:
-        """The job's replicate, as the text's independent training."""
-        return self.replicate
+        done = fit(
+            model,
+            Fresh(lambda: tensors(draw(self.batch_size, drawing)), drawing, checking),
+            Recipe(
+                learning_rate=self.learning_rate,
+                steps=self.training_steps,
+                gradient_clip=self.clip,
+                cosine=True,
+                options={"fused": True},
+            ),
+            lambda model, inputs, labels: cross_entropy(model(inputs), labels),
+            Record(
+                look,
+                range(self.check_every, self.training_steps + 1, self.check_every),
+                # Half of it: other sequences' error is then below the tolerance, too.
+                stop=lambda row: row["error"] < self.tolerance / 2,
+            ),
+            resume=resume,
+        )
+        shape = (len(self.horizons), self.probe_size, max(self.horizons))
+        found = {
+            "status": done.status,
+            "steps_completed": done.steps,
+            "error": np.full(len(self.horizons), np.nan),
+            "exponent": np.full(self.probe_size, np.nan),
+            "states": np.full(shape, np.nan, np.float32),
+            "adjoints": np.full(shape, np.nan, np.float32),
+        }
+        if done.status == COMPLETED:
+            model.requires_grad_(False)
+            rng = np.random.default_rng(measurements)
+            for index, T in enumerate(self.horizons):
+                _measure(model, self, T, rng, index, found)
+        return found
 
-    @property
-    def horizons(self) -> tuple[int, ...]:
-        """All lengths T, that of the training first."""
-        return (self.horizon, *self.longer)
+    @classmethod
+    def dimensions(cls, designs: Sequence["Latching"], results: Results) -> dict[str, list]:
+        (design,) = designs
+        return {
+            "horizon": list(design.horizons),
+            "sequence": list(range(design.probe_size)),
+            "time": list(range(1, max(design.horizons) + 1)),
+        }
+
+    @classmethod
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Latching"], results: Results) -> xr.Dataset:
+        """Add the medians over sequences, and all sequences of one example."""
+        ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
+        chosen = example(ds)
+        ds["example"] = ds["example"].copy(data=chosen)
+        ds["state_norm"].values[:] = results[chosen]["states"]
+        ds["adjoint"].values[:] = results[chosen]["adjoints"]
+        return ds
 
 
 def seeds(job: Latching) -> tuple[np.random.SeedSequence, ...]:
@@ -169,69 +227,8 @@ def start(job: Latching) -> Model:
     return model
 
 
-def run(job: Latching, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
-    """Train one network, fit its output layers, and measure; return the variables of one training by name.
-
-    Notes
-    -----
-    Every training is measured, whether or not it reached the tolerance. A loss that is not finite ends it as diverged,
-    without measurements.
-    """
-    _, training, checks, measurements = seeds(job)
-    model, draw = start(job), partial(draw_signs, job.place, job.horizon)
-    drawing, checking = np.random.default_rng(training), np.random.default_rng(checks)
-
-    @torch.no_grad()
-    def look(model: Model) -> dict[str, float]:
-        inputs, labels = tensors(draw(job.check_size, checking))
-        return {"error": _error(model(inputs), labels)}
-
-    done = fit(
-        model,
-        Fresh(lambda: tensors(draw(job.batch_size, drawing)), drawing, checking),
-        Recipe(
-            learning_rate=job.learning_rate,
-            steps=job.training_steps,
-            gradient_clip=job.clip,
-            cosine=True,
-            options={"fused": True},
-        ),
-        lambda model, inputs, labels: cross_entropy(model(inputs), labels),
-        Record(
-            look,
-            range(job.check_every, job.training_steps + 1, job.check_every),
-            # Half of it: other sequences' error is then below the tolerance, too.
-            stop=lambda row: row["error"] < job.tolerance / 2,
-        ),
-        resume=resume,
-    )
-    shape = (len(job.horizons), job.probe_size, max(job.horizons))
-    found = {
-        "status": done.status,
-        "steps_completed": done.steps,
-        "error": np.full(len(job.horizons), np.nan),
-        "exponent": np.full(job.probe_size, np.nan),
-        "states": np.full(shape, np.nan, np.float32),
-        "adjoints": np.full(shape, np.nan, np.float32),
-    }
-    if done.status == COMPLETED:
-        model.requires_grad_(False)
-        rng = np.random.default_rng(measurements)
-        for index, T in enumerate(job.horizons):
-            _measure(model, job, T, rng, index, found)
-    return found
-
-
 def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
-    """Return the logistic regression of the labels on last states, the output layer of a longer task.
-
-    Parameters
-    ----------
-    states : (n, d)
-        States x_T; the fit is in float64.
-    labels : (n,)
-        0 or 1.
-    """
+    """Return the logistic regression, in float64, of labels (n,), 0 or 1, on last states x_T, (n, d): the output layer of a longer task."""
     states, labels = states.double(), labels.double()
     layer = nn.Linear(states.shape[1], 1).double()
     with torch.no_grad():
@@ -293,34 +290,3 @@ def example(ds: xr.Dataset) -> int:
     """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
     worst = ds["error"].max("horizon").fillna(np.inf)
     return int(ds["training"].values[np.argmin(worst.values)])
-
-
-def _levels(designs: Sequence[Latching], results: Sequence[Mapping]) -> dict[str, list]:
-    (design,) = designs
-    return {
-        "horizon": list(design.horizons),
-        "sequence": list(range(design.probe_size)),
-        "time": list(range(1, max(design.horizons) + 1)),
-    }
-
-
-def _summarised(
-    ds: xr.Dataset, designs: Sequence[Latching], results: Sequence[Mapping]
-) -> xr.Dataset:
-    """Add the medians over sequences, and all sequences of one example."""
-    ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
-    chosen = example(ds)
-    ds["example"] = ds["example"].copy(data=chosen)
-    ds["state_norm"].values[:] = results[chosen]["states"]
-    ds["adjoint"].values[:] = results[chosen]["adjoints"]
-    return ds
-
-
-EXPERIMENT = Experiment(
-    name="latching",
-    design=Latching,
-    schema=lambda designs: SCHEMA,
-    levels=_levels,
-    finish=_summarised,
-    run=run,
-)

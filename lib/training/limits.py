@@ -38,26 +38,14 @@ def check_memory(
     ValueError
         How much is needed (see `memory_needed`), how much there is, and a batch that would fit.
     """
-    if available is not None:
-        free = available
-    elif device.type == "cuda":
-        free = torch.cuda.mem_get_info(device)[0]
-    else:
-        free = psutil.virtual_memory().available
-    needed = memory_needed(task, time_steps, batch_size, width)
-    if needed <= free:
-        return
-    empty = memory_needed(task, time_steps, 0, width)
+    if available is None and device.type == "cuda":
+        available = torch.cuda.mem_get_info(device)[0]
+    free = psutil.virtual_memory().available if available is None else available
+    needed, empty = (memory_needed(task, time_steps, size, width) for size in (batch_size, 0))
     fitting = int((free - empty) // ((needed - empty) / batch_size))
-    advice = (
-        f"lower batch_size to {fitting}"
-        if fitting > 0
-        else "lower the length or the number of sequences"
-    )
-    raise ValueError(
-        f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} need about "
-        f"{_gigabytes(needed)}, there are {_gigabytes(free)}; {advice}"
-    )
+    advice = f"batch_size to {fitting}" if fitting > 0 else "the length or the number of sequences"
+    what = f"batches of {batch_size} sequences of {time_steps} steps at width {width}"
+    _refuse(task, f"{what} need", needed, free, advice)
 
 
 def check_copies(task: Task, copies: float) -> None:
@@ -65,14 +53,12 @@ def check_copies(task: Task, copies: float) -> None:
 
     Longer copies count by their length. Raises `ValueError` with how much is needed and how much there is.
     """
-    free = psutil.virtual_memory().available
     needed = int(copies * (task.train.nbytes + task.test.nbytes))
+    free = psutil.virtual_memory().available
+    _refuse(task, "attempts side by side hold data of", needed, free, "together")
+
+
+def _refuse(task: Task, what: str, needed: int, free: int, advice: str) -> None:
     if needed > free:
-        raise ValueError(
-            f"{task.name}: attempts side by side hold data of about {_gigabytes(needed)}, there are {_gigabytes(free)}; lower "
-            "together"
-        )
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"
+        needed, free = (f"{size / 2**30:.1f} GiB" for size in (needed, free))
+        raise ValueError(f"{task.name}: {what} about {needed}, there are {free}; lower {advice}")

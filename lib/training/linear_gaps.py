@@ -13,7 +13,8 @@ recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -26,13 +27,10 @@ from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
-from lib.training.experiment import Experiment
 from lib.training.fit import Recipe, fit
-from lib.training.job import Job
+from lib.training.job import Job, Results
 from lib.training.resume import Resume
 from lib.training.seeds import seeds_of, torch_seed
-
-NAME = "linear_gaps"
 
 _RUN = ("place", "orthogonality", "replicate")
 
@@ -61,6 +59,8 @@ class LinearGaps(Job):
     training without it). The networks of one combination, `networks` of them, are trained side by side.
     """
 
+    section: ClassVar = "linear_gaps"
+    held: ClassVar = SCHEMA
     place: Factor[Positive]
     orthogonality: Factor[Weight]
     width: Positive
@@ -71,6 +71,9 @@ class LinearGaps(Job):
     learning_rate: LearningRate
     test_size: Positive
 
+    size = property(lambda job: job.steps * job.networks)
+    title = property(lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}")
+
     @model_validator(mode="after")
     def _places_inside(self) -> "LinearGaps":
         if max(self.place) > self.time_steps:
@@ -79,13 +82,28 @@ class LinearGaps(Job):
             )
         return self
 
-    @property
-    def size(self) -> float:
-        return self.steps * self.networks
+    def compute(self, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+        """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
+        networks = initial_networks(self)
+        draws = [np.random.default_rng(seeds(self, k)[1]) for k in range(self.networks)]
 
-    @property
-    def title(self) -> str:
-        return f"t* = {self.place}, orthogonality {self.orthogonality:g}"
+        def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
+            loss, _ = networks.losses(u, labels)
+            penalised = loss + self.orthogonality * soft_orthogonality(networks.W)
+            return penalised.sum()  # the networks do not meet: each has its own weights
+
+        batches = Fresh(lambda: _sequences(self, draws, self.batch_size), *draws)
+        recipe = Recipe(learning_rate=self.learning_rate, steps=self.steps)
+        fit(networks, batches, recipe, objective, finite="nothing", resume=resume)
+        return _measure(self, networks)
+
+    @classmethod
+    def dimensions(cls, designs: Sequence["LinearGaps"], results: Results) -> dict[str, list]:
+        (design,) = designs
+        return {
+            "replicate": list(range(design.networks)),
+            "time": list(range(1, design.time_steps + 1)),
+        }
 
 
 class Networks(nn.Module):
@@ -103,19 +121,9 @@ class Networks(nn.Module):
         return (rows[:, :time_steps] @ self.R).squeeze(2).flip(1)
 
     def losses(self, u: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean logistic loss and the predictions on sequences.
+        """Return the mean logistic loss, (runs,), and the predictions, (runs, batch), on inputs (runs, batch, time) and labels, 0 or 1, (runs, batch).
 
-        Parameters
-        ----------
-        u : (runs, batch, time) or (1, batch, time)
-            Inputs.
-        labels : (runs, batch) or (1, batch)
-            0 or 1.
-
-        Returns
-        -------
-        loss : (runs,)
-        predictions : (runs, batch)
+        Where all networks see the same, (1, batch, time) and (1, batch) do.
         """
         weights = self.emphasis(u.shape[2])
         predictions = (u @ weights[:, :, None]).squeeze(2) + self.b
@@ -130,7 +138,9 @@ def seeds(job: LinearGaps, replicate: int) -> tuple[np.random.SeedSequence, ...]
 
     They do not depend on the penalty: networks with and without it start alike and see the same.
     """
-    return seeds_of(job, ("place", "time_steps", "width"), 2, experiment=NAME, replicate=replicate)
+    return seeds_of(
+        job, ("place", "time_steps", "width"), 2, experiment=job.section, replicate=replicate
+    )
 
 
 def initial_networks(job: LinearGaps) -> Networks:
@@ -145,22 +155,6 @@ def initial_networks(job: LinearGaps) -> Networks:
     return Networks(W, R, V, W.new_zeros(job.networks, 1))
 
 
-def run(job: LinearGaps, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
-    """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
-    networks = initial_networks(job)
-    draws = [np.random.default_rng(seeds(job, k)[1]) for k in range(job.networks)]
-
-    def objective(networks: Networks, u: Tensor, labels: Tensor) -> Tensor:
-        loss, _ = networks.losses(u, labels)
-        penalised = loss + job.orthogonality * soft_orthogonality(networks.W)
-        return penalised.sum()  # the networks do not meet: each has its own weights
-
-    batches = Fresh(lambda: _sequences(job, draws, job.batch_size), *draws)
-    recipe = Recipe(learning_rate=job.learning_rate, steps=job.steps)
-    fit(networks, batches, recipe, objective, finite="nothing", resume=resume)
-    return _measure(job, networks)
-
-
 def _sequences(
     job: LinearGaps, draws: list[np.random.Generator], size: int
 ) -> tuple[Tensor, Tensor]:
@@ -173,7 +167,7 @@ def _sequences(
 
 def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     # One test set for all networks of a task.
-    (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=NAME)
+    (test,) = seeds_of(job, ("place", "time_steps"), 1, experiment=job.section)
     u, labels = _sequences(job, [np.random.default_rng(test)], job.test_size)
     with torch.no_grad():
         loss, predictions = networks.losses(u, labels)
@@ -191,16 +185,3 @@ def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
     for part in arrays.values():
         part[~ended.numpy()] = math.nan
     return arrays | {"status": np.where(ended.numpy(), COMPLETED, DIVERGED)}
-
-
-def _levels(designs: Sequence[LinearGaps], results: Sequence[Mapping]) -> dict[str, list]:
-    (design,) = designs
-    return {
-        "replicate": list(range(design.networks)),
-        "time": list(range(1, design.time_steps + 1)),
-    }
-
-
-EXPERIMENT = Experiment(
-    name=NAME, design=LinearGaps, schema=lambda designs: SCHEMA, levels=_levels, run=run
-)

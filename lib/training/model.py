@@ -1,10 +1,11 @@
 """A model: a cell, an embedding where it reads tokens, and a linear head on what the states hold."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import torch
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
@@ -89,18 +90,8 @@ class Network(Dropout):
 class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
-    Parameters
-    ----------
-    cell
-        Any cell; its input size is the number of features, or the width of the embedding.
-    outputs
-        Numbers the head returns: classes K, or values.
-    read, head
-        One of `READS`, and one of `HEADS`.
-    vocabulary_size
-        Number of tokens; 0 where the inputs are numbers and need no embedding.
-    dropout
-        Applied in training alone.
+    The input size of the cell is the number of features, or with a `vocabulary_size` the width of the embedding; `outputs` are the classes
+    K, or values, `read` and `head` one of `READS` and of `HEADS`.
     """
 
     def __init__(
@@ -241,7 +232,6 @@ def likeliest(logits: Tensor) -> Tensor:
     return (logits[..., 0] > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
 
 
-@torch.no_grad()
 def evaluate(
     model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
 ) -> tuple[float, float]:
@@ -250,25 +240,48 @@ def evaluate(
     The metric is the share of classes found, or the root of the mean squared error. Where every step has its predictions,
     batches are so much smaller that these stay below 256 MiB.
     """
-    device = next(model.parameters()).device
     if task.target == "steps":
         batch_size = max(1, min(batch_size, MOST // (task.outputs * part.time_steps)))
-    was_training = model.training
-    model.eval()
     loss, right = 0.0, 0
-    for start in range(0, len(part), batch_size):
-        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
-        predicted = model(inputs).double()
-        loss += task_loss(task)(predicted, targets.to(_wide(targets))).item() * len(inputs)
+    for predicted, targets in predictions(model, part, batch_size):
+        mean = task_loss(task)(predicted.double(), wide(targets))
+        loss += mean.item() * len(targets)
         if task.classifies:
             right += (likeliest(predicted) == targets).sum().item()
-    model.train(was_training)
     loss /= len(part)
     return loss, right / part.targets.size if task.classifies else math.sqrt(loss)
 
 
-def _wide(targets: Tensor) -> torch.dtype:
-    return torch.float64 if targets.is_floating_point() else targets.dtype
+def sequence_scores(
+    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
+) -> np.ndarray:
+    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
+    scores = []
+    for predicted, targets in predictions(model, part, batch_size):
+        if task.classifies:
+            each = (likeliest(predicted) == targets).double()
+        else:
+            each = (predicted - targets).double().square()
+        scores.append(each.reshape(len(each), -1).mean(1))
+    found = torch.cat(scores).cpu().numpy()
+    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
+
+
+@torch.no_grad()
+def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield what a model predicts of a part, without dropout, and the targets, batch by batch."""
+    device = next(model.parameters()).device
+    was_training = model.training
+    model.eval()
+    for start in range(0, len(part), batch_size):
+        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
+        yield model(inputs), targets
+    model.train(was_training)
+
+
+def wide(targets: Tensor) -> Tensor:
+    """Return targets in float64, classes as they are."""
+    return targets.double() if targets.is_floating_point() else targets
 
 
 def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:

@@ -10,41 +10,34 @@ import pandas as pd
 
 from lib.run.params import PARAMS, Jobs, ParameterError, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
-from lib.training import factorial, grammar, latching, linear_gaps
-from lib.training.experiment import Experiment
+from lib.training import grammar
+from lib.training.factorial import Factorial
 from lib.training.job import Job
 from lib.training.jobs import Trained, run_jobs
+from lib.training.latching import Latching
+from lib.training.linear_gaps import LinearGaps
 from lib.training.model import Network
-from lib.training.row import Row, coordinates
-from lib.training.rows import ROWS, check_network
+from lib.training.rows import Row, check_network, coordinates
 
-DESIGNS = {e.name: e for e in (factorial.EXPERIMENT, latching.EXPERIMENT, linear_gaps.EXPERIMENT)}
+DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
+"""What is no row, by its section in `params.yaml`."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """All settings of one profile.
-
-    Attributes
-    ----------
-    name
-        Of the profile.
-    jobs
-        Where jobs run.
-    designs
-        What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own.
-    """
+    """All settings of one profile."""
 
     name: str
     jobs: Jobs
     designs: Mapping[str, tuple[Job, ...]]
+    """What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own."""
 
-    def experiment(self, name: str) -> Experiment:
-        """Return how the dataset `name` is made; raises `ParameterError` where nothing does."""
+    def experiment(self, name: str) -> type[Job]:
+        """Return the kind of jobs that make the dataset `name`; raises `ParameterError` where nothing does."""
         if not isinstance(name, str) or name not in self.designs:
             known = nearest(name, self.designs)
             raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
-        return DESIGNS.get(name, ROWS)
+        return DESIGNS.get(name, Row)
 
     @property
     def datasets(self) -> tuple[str, ...]:
@@ -65,19 +58,9 @@ class Profile:
         cache: str | Path,
         prepared: str | Path | None = None,
     ) -> dict[str, Trained]:
-        """Train what has no shard yet, all groups in one queue, and write a dataset for each to the folder `out`.
+        """Train what has no shard yet of all groups, or those named, in one queue; write a dataset for each to the folder `out`.
 
-        Parameters
-        ----------
-        names
-            Groups, all by default.
-        out, cache, prepared
-            Folders of the datasets, of the shards, and of the prepared data sets.
-
-        Returns
-        -------
-        dict
-            What came of each group, see `lib.training.jobs.Trained`.
+        `cache` is the folder of the shards, `prepared` that of the prepared data sets.
 
         Raises
         ------
@@ -87,22 +70,19 @@ class Profile:
             There is no such group, or a data set is not prepared.
         """
         prepared = None if prepared is None else Path(prepared)
-        chosen = {name: self.experiment(name) for name in names or self.designs}
-        work = {
-            name: [experiment.work(job, prepared) for job in self.trainings(name)]
-            for name, experiment in chosen.items()
-        }
+        chosen = {name: self.trainings(name) for name in names or self.designs}
+        work = {name: [job.work(prepared) for job in jobs] for name, jobs in chosen.items()}
         found = run_jobs(work, cache, self.jobs)
-        for name, experiment in chosen.items():
-            designs = self.designs[name]
-            ds = experiment.dataset(self.name, designs, found[name].results)
-            experiment.schema(designs).save(ds, Path(out) / f"{name}.nc")
+        for name in chosen:
+            kind, designs = self.experiment(name), self.designs[name]
+            ds = kind.joined(self.name, designs, found[name].results)
+            kind.schema(designs).save(ds, Path(out) / f"{name}.nc")
         return found
 
     def table(self, name: str) -> pd.DataFrame:
         """Return what is trained for the dataset `name`, a line for each row or design, the levels of every factor in columns."""
         designs = self.designs[name]
-        if self.experiment(name) is ROWS:
+        if self.experiment(name) is Row:
             names = ("label", "task_label", "cell", "width", "learning_rate", "replicates")
             lines = [
                 {key: getattr(row, key) for key in names} | said
@@ -141,8 +121,7 @@ def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
         grammar.mapping(sections[key], key) for key in ("networks", "tasks", "trainings")
     )
     designs: dict[str, tuple[Job, ...]] = {
-        key: (checked(experiment.design, sections[key], key),)
-        for key, experiment in DESIGNS.items()
+        key: (checked(kind, sections[key], key),) for key, kind in DESIGNS.items()
     }
     for group, content in groups.items():
         if content is None:

@@ -1,4 +1,4 @@
-"""The state of a training in a file, so that hours of it survive a kill."""
+"""What a training has come to, and its state in a file, so that hours of it survive a kill."""
 
 import copy
 import hashlib
@@ -8,18 +8,45 @@ import math
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lib.run.files import set_aside, write_whole
 from lib.training.batches import Batches
-from lib.training.outcome import Fit
 
 EVERY = 180.0
 """Seconds between two states."""
+
+
+@dataclass
+class Fit:
+    """What came of a training.
+
+    Attributes
+    ----------
+    status
+        `lib.results.schema.COMPLETED` or `DIVERGED`.
+    steps
+        Steps taken.
+    rows
+        What was recorded, with ``step``; of a diverged training what was recorded before.
+    kept
+        The row of the model that is kept, and its weights; none where nothing asks for it.
+    """
+
+    status: int
+    steps: int
+    rows: list[dict[str, float]]
+    kept: tuple[dict[str, float], dict[str, Tensor]] | None = None
+
+    def column(self, name: str, length: int) -> list[float]:
+        """Return one measurement of all rows, filled up with ``nan`` to `length`."""
+        values = [row[name] for row in self.rows]
+        return values + [math.nan] * (length - len(values))
 
 
 class Resume:

@@ -1,103 +1,262 @@
 """Everything that is a row is trained here: a network on a task by a recipe, measured on the way, and the dataset that comes of a group."""
 
-import copy
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor, nn
+from pydantic import model_validator
+from torch import nn
 
 from lib.cells import cell_class
-from lib.probes.adjoint import adjoint_norms
-from lib.probes.lyapunov import singular_values
-from lib.probes.state_gains import state_gains
-from lib.probes.time_steps import DECADES, SCALES, counted
+from lib.probes.time_steps import DECADES, SCALES
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
-from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks import Part, Task, make_task, task_draws
+from lib.results.schema import COMPLETED, DIVERGED, Schema
+from lib.run.params import Positive, Size, Weight
+from lib.tasks import Part, Task, check_task, make_task, task_draws, task_module
 from lib.training.batches import Batches, Epochs, Fresh
-from lib.training.experiment import Experiment
 from lib.training.fit import Group, Recipe, Record, fit, grouped
+from lib.training.job import Job, Results
 from lib.training.limits import check_memory
-from lib.training.measure import measure
-from lib.training.model import Model, build, evaluate, likeliest, pick_device, task_loss, tensors
-from lib.training.objectives import WEIGHTS, class_losses, last_states, objective, penalised
+from lib.training.model import (
+    Model,
+    Network,
+    build,
+    evaluate,
+    pick_device,
+    sequence_scores,
+    tensors,
+)
+from lib.training.objectives import WEIGHTS, last_states, objective
+from lib.training.probe import WITH_RECORDS, Probe
 from lib.training.resume import Resume
-from lib.training.row import Row, coordinates
 from lib.training.seeds import seeds, torch_seed
 
-_COUNTING = ("lu_rnn", "inverse_rnn")
-"""Cells whose second state counts steps and is no memory."""
+_NAMES = ("run", "network", "label", "task_label", "replicates")
+"""What people call a row, and how often it is trained: no part of what comes of it."""
+_MADE = ("task", "hyper_parameters", "start_settings")
+LISTS = ("drops", "groups", "frozen", "measures")
+"""Fields whose value is a list; in all others a list are levels."""
+NAMED = ("options",)
+"""Fields whose value has keys; in all others they name levels or tasks."""
+_WHERE_SAID = (
+    *("objective", "kappa", "orthogonality", "start"),
+    *("input_dropout", "embedding_dropout", "output_dropout"),
+)
+"""Fields that are coordinates of a dataset in which any row says something of them."""
+_IF_VARIED = (
+    *("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser"),
+)
+"""Fields that are coordinates of a dataset in which they vary."""
+_VARIABLES = ("time_steps",)
+"""Settings of tasks that are variables of every dataset."""
 
 
-def run(row: Row, prepared: Path | None, resume: Resume) -> dict[str, np.ndarray]:
-    """Train one network; return its variables of `lib.results.rows`.
+class Row(Job, Network, Recipe):
+    """What is trained on what, and how: one network, one task and one recipe, with every level in its place.
 
-    Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient or
-    a measurement that is not finite ends the training as diverged; what was recorded is kept.
+    `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
+    training. `probe_size` training sequences are measured (0: all). Where the task draws its sequences, `test_draws` fresh ones
+    test all networks of the task, and `validation_draws` validate them. A training ends, as completed, when its validation loss is
+    below `stop_below`. `objective` is what a step minimises: the loss, ``coadjoint`` with weight `kappa`, ``orthogonal`` with weight
+    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after, of `measure_size` sequences;
+    singular values are those of the last `stretch` steps (0: of all).
     """
-    task, parts = row_task(row, prepared)
-    test = parts["test"]
-    spec = {"task": row.task, "replicate": row.replicate}
-    (order,) = seeds(spec, 1)
-    (initial,) = seeds(spec | {"cell": row.cell, "width": row.width}, 1)
-    device = pick_device(row.device)
-    with torch_seed(initial):
-        model = build(task, row)
-        layers = getattr(model.cell, "layers", 1)
-        check_memory(task, test.time_steps, row.batch_size, row.width * layers, device)
-        model = model.to(device)
-        trained, seen = _frozen_states(row, model, task, parts)
-        batches = source(row, task, seen["train"], np.random.default_rng(order), device)
-        recipe = recipe_of(row)
-        total = recipe.total(batches.epoch)
-        first = 0 if row.first_record else 1
-        probe = Probe(row, task, model, parts["train"], test, device)
-        before, _ = _measured(probe)
-        done = fit(
-            trained,
-            batches,
-            recipe,
-            objective(row.objective, task, getattr(row, WEIGHTS[row.objective] or "kappa") or 0.0),
-            Record(
-                lambda trained: _scores(row, trained, task, seen) | probe.record(),
-                [total * k // row.records for k in range(first, row.records + 1)],
-                keep=_merit(row, task, seen),
-                # Without a bound no loss is below it.
-                stop=lambda one: row.stop_below and one["validation_loss"] < row.stop_below,
-            ),
-            finite="gradients" if row.objective == "coadjoint" else "loss",
-            resume=resume,
+
+    section: ClassVar = "trainings"
+    run: str = ""
+    network: str
+    label: str
+    task_label: str
+    task: dict[str, Any]
+    records: Positive
+    first_record: bool = False
+    batch_size: Positive
+    objective: Literal[tuple(WEIGHTS)] = "plain"
+    kappa: Weight | None = None
+    orthogonality: Weight | None = None
+    stop_below: Weight = 0.0
+    metric: Literal["", "squared error"] = ""
+    probe_size: Size = 0
+    test_draws: Size = 0
+    validation_draws: Size = 0
+    measures: tuple[Literal[tuple(MEASURED)], ...] = ()
+    measure_size: Size = 8
+    stretch: Size = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    @classmethod
+    def fields(cls) -> frozenset[str]:
+        """Return the names that a table may give."""
+        return frozenset(cls.model_fields) - {*_NAMES[:-1], *_MADE}
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Row":
+        check_task(self.task)
+        cell_class(self.cell).checked(self.hyper_parameters, d=self.width)
+        cell_class(self.cell).checked_start(self.start, self.start_settings)
+        name, draws = self.task["task"], task_draws(self.task)
+        if draws and not self.test_draws:
+            raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
+        if draws and self.epochs:
+            raise ValueError(f"{name} draws its sequences without end; give steps")
+        weight = WEIGHTS[self.objective]
+        if weight and getattr(self, weight) is None:
+            raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
+        return self
+
+    def identity(self) -> dict[str, Any]:
+        return {name: value for name, value in self.values().items() if name not in _NAMES}
+
+    def levels(self) -> dict[str, Any]:
+        """Return what the row says of every factor: fields, keywords of its cell, settings of its task; nothing of the others."""
+        said = self.values()
+        fields = {name: said[name] for name in said if name in self.fields() - {"cell", "device"}}
+        return fields | self.settings()
+
+    def settings(self, *without: str) -> dict[str, Any]:
+        """Return the settings of its task, but for those named, of its start and its cell."""
+        settings = {k: v for k, v in self.task.items() if k not in ("task", *without)}
+        return settings | self.start_settings | self.hyper_parameters
+
+    datasets = property(lambda row: (row.task["dataset"],) if "dataset" in row.task else ())
+    modules = property(lambda row: (task_module(row.task),))
+    size = property(lambda row: row.width * (row.epochs or row.steps))
+    title = property(lambda row: f"{row.run}, replicate {row.replicate}")
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        adjoints = (f"{self.cell}/adjoints",) if self.objective == "coadjoint" else ()
+        return (self.cell, *adjoints)
+
+    @property
+    def recipe(self) -> Recipe:
+        """How it is trained, with the step factors of its cell's start."""
+        factors_of = cell_class(self.cell).starts[self.start].step_factors
+        groups = (
+            Group(names=f"cell.{name}", factor=factor, optimiser=self.optimiser)
+            for name, factor in factors_of.items()
         )
-        after, sound = _measured(probe) if done.status == COMPLETED else ({}, True)
-        if not sound:
-            done.status = DIVERGED
-        kept = {}
-        if done.kept is not None:
-            trained.load_state_dict(done.kept[1])
-            kept = {"sequence_score": sequence_scores(trained, task, seen["test"])} | probe.follow()
-    columns = [name for name in (done.rows[0] if done.rows else ()) if name != "step"]
-    loss, metric = task.guess(test)
-    return {
-        "status": done.status,
-        "steps": done.steps,
-        "records": len(done.rows),
-        "step": np.array([one["step"] for one in done.rows], np.int64),
-        **{name: np.array(done.column(name, 0)) for name in columns},
-        **_stages(before, after),
-        **kept,
-        "parameters": sum(p.numel() for p in model.cell.parameters()),
-        "sequences": 0 if task.train is None else len(task.train),
-        "test_sequences": len(test),
-        "time_steps": test.time_steps,
-        "substitute": np.array(task.substitute),
-        "metric": np.array(row.metric or task.metric),
-        "guess_loss": loss,
-        "guess_metric": loss if row.metric else metric,
-    }
+        return self.at(groups=(*self.groups, *groups))
+
+    def compute(self, prepared: Path | None, resume: Resume | None) -> dict[str, np.ndarray]:
+        """Train one network; return its variables of `lib.results.rows`.
+
+        Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient or
+        a measurement that is not finite ends the training as diverged; what was recorded is kept.
+        """
+        task, parts = row_task(self, prepared)
+        test = parts["test"]
+        spec = {"task": self.task, "replicate": self.replicate}
+        (order,) = seeds(spec, 1)
+        (initial,) = seeds(spec | {"cell": self.cell, "width": self.width}, 1)
+        device = pick_device(self.device)
+        with torch_seed(initial):
+            model = build(task, self)
+            layers = getattr(model.cell, "layers", 1)
+            check_memory(task, test.time_steps, self.batch_size, self.width * layers, device)
+            model = model.to(device)
+            trained, seen = _frozen_states(self, model, task, parts)
+            batches = source(self, task, seen["train"], np.random.default_rng(order), device)
+            total = self.recipe.total(batches.epoch)
+            weight = getattr(self, WEIGHTS[self.objective] or "kappa") or 0.0
+            probe = Probe(self, task, model, parts["train"], test, device)
+            before, _ = probe.ends()
+            done = fit(
+                trained,
+                batches,
+                self.recipe,
+                objective(self.objective, task, weight),
+                Record(
+                    lambda trained: _scores(self, trained, task, seen) | probe.asked(*WITH_RECORDS),
+                    [
+                        total * k // self.records
+                        for k in range(0 if self.first_record else 1, self.records + 1)
+                    ],
+                    keep=_merit(self, task, seen),
+                    # Without a bound no loss is below it.
+                    stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
+                ),
+                finite="gradients" if self.objective == "coadjoint" else "loss",
+                resume=resume,
+            )
+            after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
+            if not sound:
+                done.status = DIVERGED
+            kept = {}
+            if done.kept is not None:
+                trained.load_state_dict(done.kept[1])
+                scores = sequence_scores(trained, task, seen["test"])
+                kept = {"sequence_score": scores} | probe.asked("trajectories")
+        columns = [name for name in (done.rows[0] if done.rows else ()) if name != "step"]
+        loss, metric = task.guess(test)
+        return {
+            "status": done.status,
+            "steps": done.steps,
+            "records": len(done.rows),
+            "step": np.array([one["step"] for one in done.rows], np.int64),
+            **{name: np.array(done.column(name, 0)) for name in columns},
+            **_stages(before, after),
+            **kept,
+            "parameters": sum(p.numel() for p in model.cell.parameters()),
+            "sequences": 0 if task.train is None else len(task.train),
+            "test_sequences": len(test),
+            "time_steps": test.time_steps,
+            "substitute": np.array(task.substitute),
+            "metric": np.array(self.metric or task.metric),
+            "guess_loss": loss,
+            "guess_metric": loss if self.metric else metric,
+        }
+
+    @classmethod
+    def schema(cls, designs: Sequence["Row"]) -> Schema:
+        return schema([m for m in MEASURED if any(m in row.measures for row in designs)])
+
+    @classmethod
+    def dimensions(cls, designs: Sequence["Row"], results: Results) -> dict[str, list]:
+        def longest(name: str, axis: int = 0) -> list[int]:
+            sizes = [one[name].shape[axis] for one in results if name in one]
+            return list(range(max(sizes, default=1)))
+
+        return {
+            "record": longest("step"),
+            "stage": list(STAGES),
+            "scale": list(range(SCALES)),
+            "decade": DECADES[:-1].tolist(),
+            "position": list(POSITIONS),
+            "end": list(ENDS),
+            "sequence": longest("state_norm"),
+            "time": [t + 1 for t in longest("state_norm", 1)],
+            "test_sequence": longest("sequence_score"),
+        }
+
+    @classmethod
+    def finish(cls, ds: xr.Dataset, designs: Sequence["Row"], results: Results) -> xr.Dataset:
+        """Add what the rows say of themselves, their factors as coordinates."""
+        names = {"task": "task_label", "architecture": "cell"}
+        for name in ("network", "label", "task", "architecture", "width", "learning_rate"):
+            ds[name].values[:] = [getattr(row, names.get(name, name)) for row in designs]
+        ds["task_settings"].values[:] = [json.dumps(row.task, sort_keys=True) for row in designs]
+        return ds.assign_coords(factors(coordinates(designs)))
+
+
+def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return for each row of a dataset what it says of every factor that is a coordinate there: keywords, settings, and fields that tell rows apart."""
+    of = {name: [getattr(row, name) for row in rows] for name in (*_WHERE_SAID, *_IF_VARIED)}
+    fields = [
+        *(f for f in _WHERE_SAID if any(v != Row.model_fields[f].default for v in of[f])),
+        *(f for f in _IF_VARIED if len(set(of[f])) > 1),
+    ]
+    found = []
+    for row in rows:
+        said = {name: getattr(row, name) for name in fields} | row.settings(*_VARIABLES)
+        if "start" in said:  # one that belongs to the task goes without its name
+            said["start"] = said["start"].removeprefix(f"{row.task['task']}_")
+        found.append(said)
+    return found
 
 
 def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
@@ -129,17 +288,6 @@ def source(
     return Epochs(train, row.batch_size, rng, device)
 
 
-def recipe_of(row: Row) -> Recipe:
-    """Return how a row is trained, with the step factors of its cell's start."""
-    said = {name: getattr(row, name) for name in Recipe.model_fields}
-    factors_of = cell_class(row.cell).starts[row.start].step_factors
-    said["groups"] += tuple(
-        Group(names=f"cell.{name}", factor=factor, optimiser=row.optimiser)
-        for name, factor in factors_of.items()
-    )
-    return Recipe(**said)
-
-
 def _frozen_states(
     row: Row, model: Model, task: Task, parts: Mapping[str, Part]
 ) -> tuple[nn.Module, dict[str, Part]]:
@@ -169,123 +317,14 @@ def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping]
     return lambda one: (sign * one["validation_metric"], latest * one["step"])
 
 
-@torch.no_grad()
-def sequence_scores(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
-) -> np.ndarray:
-    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    scores = []
-    for start in range(0, len(part), batch_size):
-        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
-        predicted = model(inputs)
-        if task.classifies:
-            each = (likeliest(predicted) == targets).double()
-        else:
-            each = (predicted - targets).double().square()
-        scores.append(each.reshape(len(each), -1).mean(1))
-    model.train(was_training)
-    found = torch.cat(scores).cpu().numpy()
-    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
-
-
-class Probe:
-    """What is measured beside losses and metrics, as far as a row asks for it."""
-
-    def __init__(
-        self, row: Row, task: Task, model: Model, train: Part, test: Part, device: torch.device
-    ) -> None:
-        self._row, self._task, self._model, self._test = row, task, model, test
-        measured = slice(row.measure_size or None)
-        self._trained_on = tensors(train.take(measured), device)
-        self._tested = tensors(test.take(measured), device)
-
-    def _asked(self, *methods: Callable[[], dict]) -> dict:
-        """Return what the methods return whose names, but for the dash, are among the row's measures."""
-        return {
-            name: value
-            for method in methods
-            if method.__name__[1:] in self._row.measures
-            for name, value in method().items()
-        }
-
-    def record(self) -> dict[str, float]:
-        """Return what is measured with every record."""
-        return self._asked(self._gains, self._penalty)
-
-    def ends(self) -> dict[str, np.ndarray]:
-        """Return what is measured before and after training."""
-        return self._asked(
-            self._time_steps, self._adjoint_norms, self._adjoint_curve, self._singular_values
-        )
-
-    def follow(self) -> dict[str, np.ndarray]:
-        """Return the norms of states and adjoints of the kept network, (sequence, time)."""
-        return self._asked(self._trajectories)
-
-    def _gains(self) -> dict[str, float]:
-        inputs, targets = self._trained_on
-        u = driven(self._model, inputs)
-        return state_gains(self._model.cell, u, self._summed_loss(targets))
-
-    def _penalty(self) -> dict[str, float]:
-        all_tested = tensors(self._test, self._tested[0].device)
-        return {"penalty": penalised(self._model, *all_tested, 0.0).penalty.item()}
-
-    def _time_steps(self) -> dict[str, np.ndarray]:
-        u = driven(self._model, self._trained_on[0])
-        return {"time_step_share": counted(self._model.cell, u)}
-
-    def _adjoint_norms(self) -> dict[str, np.ndarray]:
-        norms = measure(self._model, self._test, batch_size=128, size=self._row.measure_size)
-        return {
-            f"adjoint_norm_{end}": np.array(norms[f"adjoint_{end}_full"])
-            for end in ("first", "last")
-        }
-
-    def _adjoint_curve(self) -> dict[str, np.ndarray]:
-        inputs, targets = self._tested
-        u = driven(self._model, inputs)
-        times = [max(1, round(position * len(u))) for position in POSITIONS]
-        norms = adjoint_norms(self._model.cell, u, self._summed_loss(targets), times=times)
-        medians = norms.readout.median(dim=1).values.tolist()
-        by_time = dict(zip(norms.times, medians, strict=True))
-        return {"adjoint_curve": np.array([by_time[t] for t in times])}
-
-    def _singular_values(self) -> dict[str, np.ndarray]:
-        u = driven(self._model, self._tested[0])
-        parts = (0,) if self._row.cell in _COUNTING else None
-        start = max(0, len(u) - (self._row.stretch or len(u)))
-        values = singular_values(self._model.cell, u, parts=parts, start=start).log10()
-        return {"singular_values": np.array([values[:, end].mean().item() for end in (0, -1)])}
-
-    def _trajectories(self) -> dict[str, np.ndarray]:
-        inputs, labels = self._tested
-        model = copy.deepcopy(self._model).double().requires_grad_(False)
-        u = model.drive(inputs.double())
-        states, _ = model.cell(u)
-        adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
-        return {
-            "state_norm": states.norm(dim=2).T.numpy(),
-            "adjoint_norm": adjoints.readout.T.numpy(),
-        }
-
-    def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:
-        output = copy.deepcopy(self._model.output).double().requires_grad_(False)
-        wide = targets.double() if targets.is_floating_point() else targets
-        loss = task_loss(self._task)
-        return lambda x: loss(output(x), wide) * len(x)
-
-
-@torch.no_grad()
-def driven(model: Model, inputs: Tensor) -> Tensor:
-    """Return what the cell reads, without dropout: measuring draws nothing that training would have drawn."""
-    was_training = model.training
-    found = model.eval().drive(inputs)
-    model.train(was_training)
-    return found
+def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
+    """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
+    known = before | after
+    nothing = {name: np.full_like(one, np.nan, dtype=np.float64) for name, one in known.items()}
+    return {
+        name: np.stack([before.get(name, nothing[name]), after.get(name, nothing[name])])
+        for name in known
+    }
 
 
 def check_network(row: Row) -> None:
@@ -322,67 +361,4 @@ def check_network(row: Row) -> None:
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
     reservoir = "cell.*" in row.frozen
-    grouped(model.output if reservoir else model, recipe_of(row))
-
-
-def _measured(probe: Probe) -> tuple[dict[str, np.ndarray], bool]:
-    """Return what is measured now, and whether all of it is a number."""
-    try:
-        found = probe.ends()
-    except ArithmeticError:  # such as a matrix that has become singular
-        return {}, False
-    unused = "time_step_share"  # of layers that a cell has not
-    return found, not any(np.isnan(v).any() for name, v in found.items() if name != unused)
-
-
-def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
-    """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
-    known = before | after
-    nothing = {name: np.full_like(one, np.nan, dtype=np.float64) for name, one in known.items()}
-    return {
-        name: np.stack([before.get(name, nothing[name]), after.get(name, nothing[name])])
-        for name in known
-    }
-
-
-def _levels(rows: Sequence[Row], results: Sequence[Mapping]) -> dict[str, list]:
-    def longest(name: str, axis: int = 0) -> list[int]:
-        sizes = [one[name].shape[axis] for one in results if name in one]
-        return list(range(max(sizes, default=1)))
-
-    return {
-        "record": longest("step"),
-        "stage": list(STAGES),
-        "scale": list(range(SCALES)),
-        "decade": DECADES[:-1].tolist(),
-        "position": list(POSITIONS),
-        "end": list(ENDS),
-        "sequence": longest("state_norm"),
-        "time": [t + 1 for t in longest("state_norm", 1)],
-        "test_sequence": longest("sequence_score"),
-    }
-
-
-def _described(ds: xr.Dataset, rows: Sequence[Row], results: Sequence[Mapping]) -> xr.Dataset:
-    """Add what the rows say of themselves, their factors as coordinates."""
-    said = {
-        "network": [row.network for row in rows],
-        "label": [row.label for row in rows],
-        "task": [row.task_label for row in rows],
-        "task_settings": [json.dumps(row.task, sort_keys=True) for row in rows],
-        "architecture": [row.cell for row in rows],
-        "width": [row.width for row in rows],
-        "learning_rate": [row.learning_rate for row in rows],
-    }
-    for name, values in said.items():
-        ds[name].values[:] = values
-    return ds.assign_coords(factors(coordinates(rows)))
-
-
-ROWS = Experiment(
-    name="trainings",
-    run=run,
-    schema=lambda rows: schema([m for m in MEASURED if any(m in row.measures for row in rows)]),
-    levels=_levels,
-    finish=_described,
-)
+    grouped(model.output if reservoir else model, row.recipe)

@@ -138,7 +138,7 @@ def _wrong(path, value, factors):
 
 def _faults(content):
     """Yield (path, wrong value) of everything in the sections of a profile but the tables."""
-    sections = {key: experiment.design.factors() for key, experiment in DESIGNS.items()}
+    sections = {key: experiment.factors() for key, experiment in DESIGNS.items()}
     for key, factors in (sections | {"jobs": ()}).items():
         for path, value in places(content[key]):
             if path and not any(part in FREE for part in path[:-1]):

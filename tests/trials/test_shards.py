@@ -12,8 +12,7 @@ import torch
 from trials.faults import damaged, in_the_way
 
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
-from lib.training.outcome import Fit
-from lib.training.resume import Resume
+from lib.training.resume import Fit, Resume
 
 pytestmark = pytest.mark.trials
 KIND = "shards"

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import multiprocessing
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -71,7 +70,7 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     if scheduler == "local":
         with dask.config.set(_LOCAL):
             cluster = LocalCluster(
-                n_workers=workers or _cores(),
+                n_workers=workers or None,  # the cores that this process may use
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",
@@ -114,9 +113,10 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def _watched(client: Client, where: str, cluster: LocalCluster | None = None) -> Iterator[None]:
+def _watched(*what: object) -> Iterator[None]:
+    """Let `_watch` look at a client's workers inside the block."""
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(client, where, ended, cluster), daemon=True)
+    watch = threading.Thread(target=_watch, args=(ended, *what), daemon=True)
     watch.start()
     try:
         yield
@@ -126,25 +126,22 @@ def _watched(client: Client, where: str, cluster: LocalCluster | None = None) ->
 
 
 def _watch(
-    client: Client, where: str, ended: threading.Event, cluster: LocalCluster | None = None
+    ended: threading.Event, client: Client, where: str, cluster: LocalCluster | None = None
 ) -> None:
     """Tell, once each time, that the last worker has been gone for `WORKERS` seconds.
 
     To a scheduler elsewhere others may come at any time. Local ones are started again, and given up after `LOST` times as long.
     """
     wanted, looks = len(cluster.workers) if cluster else 0, 0
+    rest = "others are being started" if cluster else f"the rest waits for `{where}`"
     while not ended.wait(WORKERS / 6):
         with contextlib.suppress(Exception):  # the scheduler is gone, which `run_jobs` tells
             looks = 0 if client.nthreads() else looks + 1
             if cluster:
                 cluster.scale(wanted)  # which starts those that Dask has let go
             if looks == 6:
-                rest = "others are being started" if cluster else f"the rest waits for `{where}`"
-                print(
-                    f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}",
-                    file=sys.stderr,
-                    flush=True,
-                )
+                said = f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
+                print(said, file=sys.stderr, flush=True)
             if cluster and looks == 6 * LOST:
                 client.cancel([Future(key, client) for key in list(client.futures)])
 
@@ -157,8 +154,3 @@ def _close(cluster: LocalCluster) -> None:
         for process in multiprocessing.active_children():
             if "Dask" in process.name:
                 process.kill()
-
-
-def _cores() -> int:
-    """Return the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

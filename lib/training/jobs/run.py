@@ -35,7 +35,7 @@ class JobError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """One job.
+    """One job, as `lib.training.job.Job` says of itself.
 
     Attributes
     ----------
@@ -43,8 +43,6 @@ class Work:
         The function that does it: it is called with `arguments` and a `lib.training.resume.Resume`, single-threaded in a
         worker process, and returns arrays or numbers by name. One called ``status`` says which
         attempts diverged (see `lib.results.schema`).
-    arguments
-        What it is called with; they travel to the worker.
     identity
         All that the results depend on beside the code, as JSON values.
     modules
@@ -90,18 +88,11 @@ def _code(modules: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What came of the jobs of a group.
+    """What came of the jobs of a group: the `results` of each job, in their order.
 
-    Attributes
-    ----------
-    results
-        Of each job, in their order.
-    jobs, trained
-        How many different trainings they are, and how many of them ran in this call; the others were found in shards.
-    diverged, resumed
-        Attempts that diverged, and trainings that went on from a state.
-    core_seconds
-        What all of them took, now and when their shards were written, up to the last state of what was cut off.
+    They are so many different trainings (`jobs`), of which `trained` ran in this call; the others were found in shards. `resumed` are
+    those that went on from a state, `diverged` counts attempts, and `core_seconds` are what all of them took, now and when their shards
+    were written, up to the last state of what was cut off.
     """
 
     results: list[dict[str, np.ndarray]]
@@ -120,12 +111,11 @@ class Trained:
 
 @dataclass(eq=False)
 class _Job:
-    """A job on its way: its work, its group, its name and shard, and its result once there is one."""
+    """A job on its way: its work, its group, its name, and its result once there is one."""
 
     work: Work
     group: str
     name: dict
-    shard: Path
     result: dict[str, np.ndarray] | None
     trained: bool = False
     """Whether it ran in this call."""
@@ -138,13 +128,12 @@ class _Job:
     def seconds(self) -> float:
         return float(self.result.get(SECONDS, 0.0))
 
-    def keep(self, result: Arrays, cache: Path, progress: Progress) -> None:
+    def keep(self, result: Arrays, cache: Path) -> None:
         """Write the shard, after which the state is not needed any more."""
         self.result = {key: np.asarray(value) for key, value in result.items()}
         self.trained = True
         write_shard(cache, self.name, self.result)
         _resume(cache, self.name, "").forget()
-        progress.done(self.group, self.work.size, self.seconds, self.diverged)
 
 
 def run_jobs(
@@ -152,15 +141,8 @@ def run_jobs(
 ) -> dict[str, Trained]:
     """Run the jobs of all groups that have no shard as one queue, and return what came of each group.
 
-    Parameters
-    ----------
-    groups
-        Jobs by the name of their group. Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and
-        each group has its result and its cost.
-    cache
-        Folder of the shards, of the states of unfinished jobs, and of what each group cost (`cost_path`); created if needed.
-    where
-        The scheduler and the number of workers.
+    Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and each group has its result and its cost.
+    The folder `cache` holds shards, states of unfinished jobs, and what each group cost (`cost_path`).
 
     Raises
     ------
@@ -187,13 +169,10 @@ def run_jobs(
             name = one.name()
             shard = shard_path(cache, name)
             if shard not in jobs:
-                jobs[shard] = _Job(one, group, name, shard, read_shard(cache, name))
+                jobs[shard] = _Job(one, group, name, read_shard(cache, name))
             asked[group].append(jobs[shard])
-    progress = Progress()
     missing = [job for job in jobs.values() if job.result is None]
-    for job in jobs.values():
-        done = None if job.result is None else job.seconds
-        progress.add(job.group, job.work.size, done)
+    progress = Progress(list(jobs.values()))
     progress.begin()
     if missing:
         _train(missing, cache, where, progress)
@@ -251,7 +230,7 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
                 continue
             for job, result in zip(call, results, strict=True):
                 if result is not None:
-                    job.keep(result, cache, progress)
+                    job.keep(result, cache)
             if done := [job for job in call if job.result is not None]:
                 progress.report(_title(done), _workers(client))
             if left := [job for job in call if job.result is None]:
@@ -259,9 +238,9 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
                 futures[again] = left
                 ended.add(again)
     if lost:
-        what, first = f"the scheduler at {where.scheduler} was lost", "start it again, and "
-        if where.scheduler == "local":
-            what, first = "the local workers were lost, and none came in their place", ""
+        what, first = "the local workers were lost, and none came in their place", ""
+        if where.scheduler != "local":
+            what, first = f"the scheduler at {where.scheduler} was lost", "start it again, and "
         raise ConnectionError(
             f"{what}, with {lost} of {len(missing)} jobs to do; the others are kept: {first}run again to go on from there"
         )
@@ -307,6 +286,7 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
     Raises `JobError` where code or packages are not the driver's (a result would be kept under another code's name), and what ended
     the first where all failed.
     """
+    resumes = []
     for job, name in zip(call, names, strict=True):
         here = job.name()
         for what in ("code", "versions"):
@@ -315,23 +295,20 @@ def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Ar
                     f"this worker has other {what}, {here[what]} instead of {name[what]}; "
                     "start it again from the driver's commit and environment"
                 )
+        resumes.append(_resume(cache, name, job.title, len(call)))
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    resumes = [
-        _resume(cache, name, job.title, len(call)) for job, name in zip(call, names, strict=True)
-    ]
     if call[0].batch_key:
         found = call[0].run([job.arguments for job in call], resumes)
     else:
         found = [call[0].run(*call[0].arguments, resumes[0])]
-    if all(isinstance(one, Exception) for one in found):
+    failed = [isinstance(one, Exception) for one in found]
+    if all(failed):
         raise found[0]
     return [
-        None
-        if isinstance(one, Exception)
-        else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
-        for one, resume in zip(found, resumes, strict=True)
+        None if bad else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
+        for one, resume, bad in zip(found, resumes, failed, strict=True)
     ]
 
 
