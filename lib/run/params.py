@@ -21,7 +21,6 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
-    StringConstraints,
     ValidationError,
 )
 from ruamel.yaml import YAML
@@ -169,20 +168,22 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     return content
 
 
-class _Outline(Section):
-    """What `params.yaml` holds."""
-
-    profile: str
-    base: dict[str, Any]
-    profiles: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict | None]
-
-
 def _check_outline(name: str, content: object) -> None:
+    if not isinstance(content, dict) or set(content) != {"profile", "base", "profiles"}:
+        got = ", ".join(map(shown, content)) if isinstance(content, dict) else shown(content)
+        raise ParameterError(f"{name}: expected the keys profile, base and profiles, got {got}")
     _check_plain(name, content)
-    try:
-        _Outline.model_validate(content)
-    except ValidationError as error:
-        raise ParameterError(_explain("", error).partition("\n")[0]) from None
+    parts = {"base": content["base"], "profiles": content["profiles"]}
+    if isinstance(content["profiles"], dict):
+        parts |= {f"profile {key}": part or {} for key, part in content["profiles"].items()}
+    for part, sections in parts.items():
+        if not isinstance(sections, dict):
+            raise ParameterError(f"{name}: {part} is {shown(sections)}; expected sections by name")
+    for profile in content["profiles"]:
+        if not re.fullmatch(r"[A-Za-z0-9_][\w-]*", profile):
+            raise ParameterError(
+                f"{name}: a profile is called {shown(profile)}; expected letters, digits, '_' and '-'"
+            )
     _check_profile(f"{name}: profile is", content["profile"], content)
 
 
@@ -193,7 +194,7 @@ def _check_profile(said: str, profile: object, content: dict) -> None:
 
 
 def _check_plain(where: str, value: object, depth: int = 0) -> None:
-    """Refuse what JSON cannot hold: dates, sets, infinities, keys that are no text, endless depth."""
+    """Refuse what JSON cannot hold: dates, sets, infinities, keys that are no text, endless depth; `where` leads a sentence."""
     expected = ""
     match value:
         case _ if depth > _DEPTH:
@@ -203,7 +204,7 @@ def _check_plain(where: str, value: object, depth: int = 0) -> None:
                 if not isinstance(key, str):
                     raise ParameterError(f"{where} has the key {shown(key)}; expected text")
                 _check_plain(f"{where}, a key", key)
-                _check_plain(f"{where}.{key}", part, depth + 1)
+                _check_plain(f"{where}{'.' if depth else ': '}{key}", part, depth + 1)
         case list():
             for place, part in enumerate(value):
                 _check_plain(f"{where}.{place}", part, depth + 1)
