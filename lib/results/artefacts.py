@@ -96,7 +96,8 @@ class Artefacts:
     ) -> None:
         """Keep `figure` and its `data` as `save_figure` does, and display what was kept: drawing is what takes time."""
         path = self.save_figure(figure, artefact, data=data, caption=caption, part=part)
-        display(Image(path.read_bytes(), width=round(figure.get_figwidth() * figure.get_dpi())))
+        width, height = figure.canvas.get_width_height()
+        display(Image(path.read_bytes(), width=width, height=height))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def show_claims(self, judged: pd.DataFrame) -> None:
