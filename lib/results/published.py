@@ -27,7 +27,10 @@ def sources() -> pd.DataFrame:
 
 
 def questions() -> pd.DataFrame:
-    """Return what the front page answers: ``question``, the ids of the ``claims`` that answer it, the ``figure`` that shows it."""
+    """Return what the front page answers: ``question``, the ids of ``claims``, the ``figure`` that shows it, and what the first claim's verdict says.
+
+    That stands under ``agrees``, ``differs``, and for all other verdicts ``open``.
+    """
     return pd.read_csv(PUBLISHED / "questions.csv", dtype=str, keep_default_na=False)
 
 
