@@ -20,7 +20,6 @@ ORACLES = {
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.loss.engine_names": "the engines themselves",
     "lib.probes.equilibria": "a closed form",
-    "lib.report.coverage": "a made-up report",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""

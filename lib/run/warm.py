@@ -7,9 +7,9 @@ so every run sees the code as it is then.
 
 import contextlib
 import gc
-import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import selectors
@@ -137,7 +137,7 @@ def serve(path: str) -> dict:
     listener.listen(64)
     Path(f"{path}.part").rename(path)  # who sees it can connect, and waits while the packages load
     for name in PACKAGES.split():
-        importlib.import_module(name)
+        pkgutil.resolve_name(name)
     gc.freeze()  # collections in the forks leave all this alone, and share its memory
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
