@@ -51,7 +51,7 @@ def whole(scheduler, prepared, tmp_path_factory):
 def test_a_finished_study_is_whole_and_runs_nothing_again(
     whole, scheduler, prepared, tmp_path, monkeypatch
 ):
-    assert (results.validate(whole)["status"] == COMPLETED).all()
+    assert (results.FACTORIAL.validate(whole)["status"] == COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
     run_study("local", prepared, tmp_path)  # other processes come to the same
@@ -62,8 +62,8 @@ def test_a_finished_study_is_whole_and_runs_nothing_again(
     again = run_study(scheduler, prepared, tmp_path)
     assert again.identical(whole)
     assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
-    first = results.save(whole, tmp_path / "a.nc").read_bytes()
-    assert results.save(again, tmp_path / "b.nc").read_bytes() == first
+    first = results.FACTORIAL.save(whole, tmp_path / "a.nc").read_bytes()
+    assert results.FACTORIAL.save(again, tmp_path / "b.nc").read_bytes() == first
 
 
 def _altered(path):
