@@ -131,17 +131,18 @@ def run(command: Sequence[str]) -> int:
 
 
 def serve(path: str) -> dict:
-    """Import the packages, then listen at `path` and fork; return in each fork what it is to run, and never otherwise."""
+    """Listen at `path`, import the packages when the first asks, and fork; return in each fork what it is to run, and never otherwise."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(f"{path}.part")
     listener.listen(64)
     Path(f"{path}.part").rename(path)  # who sees it can connect, and waits while the packages load
-    for name in PACKAGES.split():
-        pkgutil.resolve_name(name)
-    gc.freeze()  # collections in the forks leave all this alone, and share its memory
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     selector.register(listener, selectors.EVENT_READ)
+    if listener in [key.fileobj for key, _ in selector.select()]:
+        for name in PACKAGES.split():
+            pkgutil.resolve_name(name)
+        gc.freeze()  # collections in the forks leave all this alone, and share its memory
     running: dict[int, socket.socket] = {}  # by process
 
     while True:
@@ -153,6 +154,9 @@ def serve(path: str) -> dict:
             if key.fileobj is listener:
                 connection, _ = listener.accept()
                 message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+                if not message:  # whoever asked has ended
+                    connection.close()
+                    continue
                 pid = os.fork()
                 if pid == 0:
                     os.setpgid(0, 0)
