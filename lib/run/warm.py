@@ -1,8 +1,9 @@
 """Start modules in forks of one process that has imported what they need: a notebook begins seconds sooner.
 
 ``python -m lib.run.warm SOCKET`` is that process, and `serving` starts it. `Forked` asks it for what ``python -m MODULE
-ARGUMENTS`` would do, with the caller's streams, folder and environment. Nothing of this project is imported before the fork,
-so every run sees the code as it is then.
+ARGUMENTS`` would do, with the caller's streams, folder and environment. Of this project only this module and `lib.paths` are
+imported before the fork, so every run sees the code as it is then. The standard library's fork server serves the process that
+started it alone; the stages of DVC are others.
 """
 
 import contextlib
@@ -63,7 +64,8 @@ def serving() -> Iterator[str]:
         ) as server:  # leaving closes its input, at which it ends
             while server.poll() is None and not Path(path).exists():
                 time.sleep(0.01)
-            os.environ[SOCKET] = path
+            if server.poll() is None:  # else each starts by itself
+                os.environ[SOCKET] = path
             try:
                 yield path
             finally:
@@ -108,12 +110,7 @@ class Forked:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to its process group."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
-
-    def terminate(self) -> None:
-        """Ask it to end."""
-        self.send_signal(signal.SIGTERM)
+        _signal(self.pid, number)
 
     def kill(self) -> None:
         """End it."""
@@ -149,7 +146,7 @@ def serve(path: str) -> dict:
         for key, _ in selector.select():
             if key.fileobj is sys.stdin:  # whoever started this has ended
                 for pid in running:
-                    _end(pid)
+                    _signal(pid, signal.SIGKILL)
                 os._exit(0)
             if key.fileobj is listener:
                 connection, _ = listener.accept()
@@ -174,7 +171,7 @@ def serve(path: str) -> dict:
                 _say(connection, pid)
             elif isinstance(key.fileobj, socket.socket):  # who asked for it has ended
                 selector.unregister(key.fileobj)
-                _end(key.data)
+                _signal(key.data, signal.SIGKILL)
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
@@ -190,9 +187,9 @@ def _say(connection: socket.socket, number: int) -> None:
         connection.send(str(number).encode())
 
 
-def _end(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        os.killpg(pid, number)
 
 
 def become(command: list[str], env: dict[str, str], cwd: str, streams: list[int]) -> None:
