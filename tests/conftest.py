@@ -125,6 +125,14 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
 
 
+def pytest_collection_finish(session):
+    grouped = all("@" in item.nodeid for item in session.items)
+    assert grouped or not getattr(session.config.option, "loadgroup", False), (
+        f"pytest {pytest.__version__} hides the groups from pytest-xdist, and each process would build all that tests share: "
+        "install what requirements.lock says"
+    )
+
+
 def pytest_terminal_summary(terminalreporter):
     if not torch.cuda.is_available():
         terminalreporter.write_line("tests that need an NVIDIA GPU are left out: there is none")

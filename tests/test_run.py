@@ -255,8 +255,11 @@ def _beating(command, beats):
 @pytest.fixture(scope="module", params=["by itself", "forked"])
 def started(request):
     """How runs are started: each by itself, or in forks of a process that has imported their packages."""
+    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with warm.serving() if request.param == "forked" else contextlib.nullcontext():
         yield request.param
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.notebook
@@ -319,12 +322,41 @@ def test_a_forked_run_gives_the_bytes_of_one_by_itself_and_what_it_forks_from_en
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
         path = program.stdout.readline().strip()
-        servers = [
-            one for one in psutil.process_iter(["cmdline"]) if path in (one.info["cmdline"] or [])
-        ]
+        servers = _with(path)
         program.kill()
     assert len(servers) == 1
     _until(lambda: not any(map(guard.alive, servers)), 60, "the process to fork from to end")
+
+
+def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+    waits = ["timeit", "-n1", "-r1", "-s", "import time", "time.sleep(600)"]
+    asks = f"import os\nfrom lib.run import warm\nfork = warm.Forked({waits}, dict(os.environ))"
+    asks += "\nprint(fork.pid, flush=True)\nfork.wait()"
+    with warm.serving() as path:
+        (server,) = _with(path)
+        for _ in range(2):
+            client = subprocess.Popen(
+                [sys.executable, "-c", asks],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+            )
+            fork = int(client.stdout.readline())
+            server.suspend()  # so that it learns of both at once
+            os.kill(fork, signal.SIGKILL)
+            _until(lambda pid=fork: not guard.alive(psutil.Process(pid)), 60, "the fork to end")
+            client.kill()
+            client.communicate()
+            server.resume()
+            _until(lambda pid=fork: not psutil.pid_exists(pid), 20, "the fork to be collected")
+        assert guard.alive(server)
+
+
+def _with(argument):
+    """Return the processes whose command has this argument."""
+    return [
+        one for one in psutil.process_iter(["cmdline"]) if argument in (one.info["cmdline"] or [])
+    ]
 
 
 def test_a_process_that_waits_to_be_collected_has_ended():

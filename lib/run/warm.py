@@ -170,8 +170,9 @@ def serve(path: str) -> dict:
                 selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
                 _say(connection, pid)
             elif isinstance(key.fileobj, socket.socket):  # who asked for it has ended
-                selector.unregister(key.fileobj)
-                _signal(key.data, signal.SIGKILL)
+                if key.data in running:  # and not it itself at the same moment
+                    selector.unregister(key.fileobj)
+                    _signal(key.data, signal.SIGKILL)
             else:
                 selector.unregister(key.fileobj)
                 os.close(key.fd)
