@@ -171,7 +171,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         return _gains(ds, special, one, others, verb, value, rng)
     if verb == "memoryless":
         loss = value * 10 * math.log(8) / ds["time_steps"] * (1 + 0 * ds["test_loss"])
-        return ds.assign(test_loss=loss * rng.uniform(0.97, 1.03, loss.shape))
+        loss = loss * rng.uniform(0.97, 1.03, loss.shape)
+        return ds.assign(test_loss=loss, steps=0 * ds["steps"] + claim["steps"])
     if verb == "trend":
         slope = ds["time_steps"] / ds["time_steps"].max() * (30 if true else 0)
         noisy = ds["test_metric"] + 0.02 * rng.standard_normal(ds["test_metric"].shape)

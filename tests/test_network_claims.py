@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
+from drawn import RECORD, drawn, evidence
 
 from lib.analysis.networks import in_measure, tuned
-from lib.analysis.verbs import UNSETTLED, Networks
+from lib.analysis.verbs import UNSETTLED, Networks, find
+from lib.results.claims import claims, judged_row
 
 SCORE = (*RECORD[:2], "test_sequence")
 LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
@@ -176,6 +177,17 @@ def test_steps_are_known_up_to_the_spacing_of_records():
     assert "neither never nor stuck" in networks.times_as_long("never", "stuck").note
     found = networks.steps_until_solved("fast")
     assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
+
+
+def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
+    claim = claims().loc["irnn-4.3.1-copy"]
+    ds = evidence(claim, np.random.default_rng(0), true=False)
+    for steps, verdict, note in (
+        (ds["steps"], "differs", ""),
+        (ds["steps"] / 4, "undecided", "trained for 500 steps, in the text for 2000"),
+    ):
+        row = judged_row(claim.name, find(ds.assign(steps=steps), claim))
+        assert row["verdict"] == verdict and row["note"].endswith(note)
 
 
 def test_a_tuned_network_is_the_one_that_validates_best():

@@ -372,7 +372,10 @@ def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
 
 
 def _memoryless(held: Networks, name: str) -> Finding:
-    """Return the cross entropy of copying at the end over that of the best answer without memory, 10 ln 8 / (T + 20)."""
+    """Return the cross entropy of copying at the end over that of the best answer without memory, 10 ln 8 / (T + 20).
+
+    Networks stay long at that answer before they learn to copy: no verdict rests on trainings shorter than the text's.
+    """
     if refused := held.refusal(name, learned=()):
         return refused
     rows = held.of(name)
@@ -380,7 +383,10 @@ def _memoryless(held: Networks, name: str) -> Finding:
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
     done = xr.DataArray(rows["completed"].to_numpy(), dims="replicate")
-    return geometric_mean(last.where(done.values, best).values / best, held.scale(name))
+    found = geometric_mean(last.where(done.values, best).values / best, held.scale(name))
+    steps = int(run["steps"].max())
+    short = f"trained for {steps} steps, in the text for {held.steps:.0f}"
+    return replace(found, reservation=short if steps < held.steps else "")
 
 
 def _of_time_steps(
