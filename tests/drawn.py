@@ -165,6 +165,15 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         **coordinates,
     )
     ds = make(rng, replicates)
+    if verb in (
+        "over_guess",
+        "share_of_guess",
+    ):  # at the guess at two learning rates, as long as the text trains
+        ds = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], 0.01)))
+        again = ds.assign(learning_rate=10 * ds["learning_rate"])
+        again = again.assign_coords(run=[f"{run} again" for run in ds["run"].values])
+        ds = xr.concat([ds, again], "run", data_vars="minimal")
+        ds = ds.assign(steps=ds["steps"].clip(np.nan_to_num(claim["steps"])))
     if verb in ("steps", "longer"):
         return _solving(ds, special, verb, value, rng)
     if verb in ("gain", "decay"):

@@ -19,7 +19,8 @@ from lib.paths import ROOT
 
 def pytest_on(*names, **environment):
     """Run the tests in files of this folder; return the exit status and what was printed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k"]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["-o", "faulthandler_timeout=600", "-k"]  # before the test that waits for it gives up
     done = subprocess.run(
         [*command, "numba-cuda or cuda_", *(f"tests/{name}" for name in names)],
         cwd=ROOT,

@@ -11,7 +11,7 @@ trained counts. `measure` is one of `lib.analysis.networks.MEASURES`, or ``share
 is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
 
 Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
-the draw of the test sequences: pairs of answers to the same sequence where these were stored, else two binomials. A network at
+the draw of the test sequences: pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
 the guess is no evidence that another is better, and data that stand in for a text's are none on the text.
 """
 
@@ -184,14 +184,16 @@ class Networks:
         if refused := self.refusal(name, learned=()):
             return refused
         rows = self.of(name)
-        return self._widened(mean(rows["score"] - rows["guess"], self.scale(name)), name)
+        found = self._widened(mean(rows["score"] - rows["guess"], self.scale(name)), name)
+        return replace(found, reservation=self._at_the_guess(name))
 
     def share_of_guess(self, name: str) -> Finding:
         """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
         if refused := self.refusal(name, learned=()):
             return refused
         rows = self.of(name)
-        return geometric_mean(rows["score"] / rows["guess"], self.scale(name))
+        found = geometric_mean(rows["score"] / rows["guess"], self.scale(name))
+        return replace(found, reservation=_joined(self._at_the_guess(name), self.cut_short(name)))
 
     def deviation(self, name: str) -> Finding:
         """Return the standard deviation over a network's trainings, with the interval of normal values."""
@@ -235,7 +237,8 @@ class Networks:
             spacing += float(np.mean(late - early)) / 2
         found = difference(*middles, self.scale(one, other))
         found = replace(found, low=found.low - spacing, high=found.high + spacing)
-        return exponential(replace(found, reservation=_too_few(*sides)))
+        reservation = _joined(_too_few(*sides), self._at_the_guess(one))
+        return exponential(replace(found, reservation=reservation))
 
     def _solved(self, name: str) -> pd.DataFrame:
         runs = self.of(name)["run"].unique()
@@ -276,7 +279,7 @@ class Networks:
         return replace(
             _wider(found, error),
             note=found.note or UNSETTLED * late,
-            reservation="; ".join(filter(None, reservations)),
+            reservation=_joined(*reservations),
         )
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
@@ -316,6 +319,12 @@ class Networks:
             return ""
         return f"{name} is at the guess at the only learning rate tried"
 
+    def cut_short(self, name: str) -> str:
+        """Return what stands against a verdict on a network that the text, where it says so, trains for longer."""
+        steps = int(self.ds["steps"].sel(run=self.of(name)["run"].unique()).max())
+        short = f"trained for {steps} steps, in the text for {self.steps:.0f}"
+        return short if steps < self.steps else ""
+
     def _catches_up(self, behind: str, ahead: str) -> str:
         """Return whether a network that still improves would be level after as long again, at the pace of its last third."""
         rows, others = self.of(behind), self.of(ahead)
@@ -325,6 +334,10 @@ class Networks:
         enough = self.ds["steps"].sel(run=rows["run"].unique()).max() >= self.steps
         settled = rows["improving"].mean() <= 0.5 or enough or 3 * (before - gap) < gap
         return "" if settled else f"{behind} still comes nearer to {ahead} when trainings end"
+
+
+def _joined(*reservations: str) -> str:
+    return "; ".join(filter(None, reservations))
 
 
 def _too_few(*sides: pd.DataFrame) -> str:
@@ -384,9 +397,7 @@ def _memoryless(held: Networks, name: str) -> Finding:
     last = run["test_loss"].isel(record=run["records"] - 1)
     done = xr.DataArray(rows["completed"].to_numpy(), dims="replicate")
     found = geometric_mean(last.where(done.values, best).values / best, held.scale(name))
-    steps = int(run["steps"].max())
-    short = f"trained for {steps} steps, in the text for {held.steps:.0f}"
-    return replace(found, reservation=short if steps < held.steps else "")
+    return replace(found, reservation=held.cut_short(name))
 
 
 def _of_time_steps(
