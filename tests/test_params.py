@@ -55,18 +55,6 @@ def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 
 
-def test_paper_states_the_design_of_table_1_2():
-    (design,) = loaded("paper").designs["factorial"]
-    assert design.planned == len(loaded("paper").trainings("factorial")) == 42000
-    assert design.replicates == 10
-    assert design.width == (128, 256)
-    assert design.learning_rate == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    assert design.training_length == (25, 50)
-    assert design.batch_size == 32
-    assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
-    assert set(design.dataset) == {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
-
-
 def test_the_texts_cells_and_cases_are_in_every_profile():
     for name in PROFILES:
         designs = loaded(name).designs
