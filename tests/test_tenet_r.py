@@ -1,7 +1,6 @@
 """The twelve models against R: lme4 for random intercepts, stats for least squares.
 
-The values of R are stored beside the small dataset and the script that made them (tests/data/r); `tests/r_dataset.py` made
-the dataset.
+The values of R are stored beside the small dataset and the script that made them (tests/data/r).
 """
 
 import numpy as np
