@@ -21,10 +21,10 @@ def packed(content: bytes | str) -> bytes:
     return gzip.compress(content, mtime=0)
 
 
-def zipped(contents: dict[str, bytes | str]) -> bytes:
+def zipped(contents: dict[str, bytes | str], how: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Return a zip archive."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w", how) as archive:
         for name, content in contents.items():
             archive.writestr(name, content)
     return file.getvalue()

@@ -1,7 +1,9 @@
-"""A small factorial dataset with known randomness, for checks of chapter 1 against R.
+"""A small factorial dataset, for checks of chapter 1 against R.
 
-`tests/data/r/chapter1.csv` holds its attempts, one a row in the order of the design; R reads that file and Python
-builds the results dataset from it. `python tests/chapter1_data.py` writes the file anew.
+`tests/data/r/chapter1.csv` holds its attempts, one a row in the order of the design: ``status`` (0 completed, 1 diverged) and the
+test accuracy of each epoch, in thousandths, so that some epochs tie. They were drawn; all attempts of the Lipschitz RNN on
+permuted IMDB diverged, and those of the GRU on permuted digits at the learning rate 0.1, which leaves two rates, too few for its
+parabola. R reads that file and Python builds the results dataset from it.
 """
 
 from pathlib import Path
@@ -11,8 +13,8 @@ import pandas as pd
 import xarray as xr
 from synthetic_results import empty
 
-from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
-from lib.results.schema import COMPLETED, DIVERGED
+from lib.results.factorial import FACTORIAL, MEASUREMENTS
+from lib.results.schema import COMPLETED
 
 FOLDER = Path(__file__).parent / "data" / "r"
 LEVELS = {
@@ -28,35 +30,6 @@ LEVELS = {
 }
 CLASSES = {"digits": 10, "imdb": 2}
 ACCURACIES = [f"accuracy_{epoch}" for epoch in LEVELS["epoch"]]
-ABSENT = {"architecture": "lipschitz", "dataset": "imdb", "order": "permuted"}
-"""Attempts that all diverge: an architecture without a maximising configuration."""
-TWO_RATES = {"architecture": "gru", "dataset": "digits", "order": "permuted", "learning_rate": 0.1}
-"""Attempts that all diverge: an architecture with two learning rates left, too few for its parabola."""
-
-
-def make() -> pd.DataFrame:
-    """Draw the attempts: the factors, ``status`` (0 completed, 1 diverged) and the test accuracy of each epoch."""
-    rng = np.random.default_rng(20231)
-    index = pd.MultiIndex.from_product([LEVELS[name] for name in ATTEMPT], names=ATTEMPT)
-    frame = index.to_frame(index=False)
-    task = frame.groupby(["dataset", "order"], sort=False).ngroup()
-    own = frame.groupby(["architecture", "dataset", "order"], sort=False).ngroup()
-    place = rng.normal(0.62, 0.12, own.max() + 1)[own]
-    best = rng.normal(-2, 0.5, own.max() + 1)[own]
-    spread = rng.uniform(0.01, 0.06, own.max() + 1)[own]
-    rate = np.log10(frame["learning_rate"])
-    last = place - 0.08 * (rate - best) ** 2 + 0.004 * frame["width"] + rng.normal(0, spread)
-    last += 0.02 * task
-    diverged = rng.random(len(frame)) < np.where(frame["learning_rate"] == 0.1, 0.25, 0.03)
-    for levels in (ABSENT, TWO_RATES):
-        diverged |= np.logical_and.reduce([frame[name] == level for name, level in levels.items()])
-    frame["status"] = np.where(diverged, DIVERGED, COMPLETED)
-    for column, epoch in zip(ACCURACIES, LEVELS["epoch"], strict=True):
-        reached = (frame["status"] == COMPLETED) & (epoch <= frame["training_length"])
-        # Thousandths, so that some epochs tie and the file is the data, not a rounding of them.
-        noisy = np.round(np.clip(last - 0.1 / epoch + rng.normal(0, 0.03, len(frame)), 0, 1), 3)
-        frame[column] = noisy.where(reached)
-    return frame
 
 
 def read() -> pd.DataFrame:
@@ -77,7 +50,3 @@ def dataset(frame: pd.DataFrame) -> xr.Dataset:
     for name in MEASUREMENTS:
         ds[name][:] = np.broadcast_to(accuracy, ds[name].shape)
     return FACTORIAL.validate(ds)
-
-
-if __name__ == "__main__":
-    make().to_csv(FOLDER / "chapter1.csv", index=False, lineterminator="\n")

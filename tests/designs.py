@@ -1,16 +1,27 @@
 """Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
 import contextlib
-from types import SimpleNamespace
+import itertools
+import math
 
 import numpy as np
+import pytest
 from dask.distributed import Client
 
+from lib.run import params
 from lib.run.params import merged
-from lib.training import grammar
+from lib.training import grammar, objectives
 from lib.training.jobs import run_jobs
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
+
+
+def profile_of(content, name="quick"):
+    """Load a profile of what `params.yaml` would hold: to write and to read that takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(params, "read_params", lambda _: content)
+        params._check_outline("params.yaml", content)
+        return load_profile(name)
 
 
 def one_job(name, *, replicate=0, **changes):
@@ -26,25 +37,24 @@ def rows_of(table, networks=None, tasks=None):
     return grammar.rows("table", table, *known)
 
 
-def in_turn(groups, cache, where):
-    """Do what `lib.training.jobs.run_jobs` does in this process: what is tested is the rest, not Dask."""
-    return {
-        group: SimpleNamespace(
-            results=[
-                {key: np.asarray(value) for key, value in job.run(*job.arguments, None).items()}
-                for job in jobs
-            ]
-        )
-        for group, jobs in groups.items()
-    }
-
-
 def train(name, designs, prepared=None):
     """Return the dataset of an experiment's designs, or of a table's rows, trained in this process."""
     kind = DESIGNS.get(name, Row)
     jobs = [job.work(prepared) for design in designs for job in design.jobs()]
-    results = in_turn({name: jobs}, None, None)[name].results
+    found = [job.run(*job.arguments, None) for job in jobs]
+    results = [{key: np.asarray(value) for key, value in one.items()} for one in found]
     return kind.schema(designs).validate(kind.joined("smoke", designs, results))
+
+
+def fail_after(batches, monkeypatch):
+    """Have the loss of trainings be no number after so many batches."""
+    calls, plain = itertools.count(), objectives.task_loss
+
+    def failing(task):
+        loss = plain(task)
+        return lambda *given: loss(*given) * (math.nan if next(calls) >= batches else 1)
+
+    monkeypatch.setattr(objectives, "task_loss", failing)
 
 
 @contextlib.contextmanager

@@ -1,12 +1,12 @@
 """The notebooks of the pipeline, run with smoke parameters in a folder of the tests."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from lib.paths import NOTEBOOKS, ROOT
+from processes import python
+
+from lib.paths import NOTEBOOKS
 from lib.run.notebooks import read_parameters
 from lib.training.profile import load_profile
 
@@ -83,11 +83,8 @@ class House:
         folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")
         executed = folder / f"{name}.ipynb"
         values = self._values(name)
-        command = [sys.executable, "-m", "lib.run", f"notebooks/{name}.ipynb", str(executed)]
-        command += [text for pair in values.items() for text in ("-p", *pair)]
-        env = {**os.environ, **self.environment}
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, check=False, env=env
-        )
+        given = [text for pair in values.items() for text in ("-p", *pair)]
+        command = "-m", "lib.run", f"notebooks/{name}.ipynb", executed, *given
+        done = python(*command, env={**os.environ, **self.environment}, timeout=None)
         assert done.returncode == 0, done.stderr
         return executed

@@ -7,7 +7,7 @@ import mpmath
 import pytest
 import torch
 from mpmath import mp
-from toys import shrink
+from toys import autograd_norms, linear, shrink
 
 from lib.cells import cell_names, make_cell
 from lib.probes import adjoint
@@ -21,40 +21,13 @@ def _loss(x):
     return torch.sin(x @ torch.arange(1.0, x.shape[1] + 1, dtype=x.dtype)).sum()
 
 
-def _autograd_norms(cell, u):
-    """Return log10 norms for t = 0..T, (T+1, B) for the read-out part and the whole, by plain autograd.
-
-    Each state is cut from its step's graph and joined again by hand: parts of a state at one time must not
-    count as functions of each other.
-    """
-    states, grads = [cell.initial_state(u.shape[1])], []
-    with torch.no_grad():
-        for u_t in u:
-            states.append(cell.step(cell.weights(), states[-1], u_t))
-    x = states[-1][cell.readout].clone().requires_grad_()
-    adjoint = [torch.zeros_like(part) for part in states[-1]]
-    (adjoint[cell.readout],) = torch.autograd.grad(_loss(x), x)
-    grads.append(adjoint)
-    for u_t, state in zip(u.flip(0), reversed(states[:-1]), strict=True):
-        start = tuple(part.clone().requires_grad_() for part in state)
-        end = cell.step(cell.weights(), start, u_t)
-        # A part that is read out and never read back (SRU's output) has the gradient zero.
-        pulled = torch.autograd.grad(
-            end, start, grads[-1], allow_unused=True, materialize_grads=True
-        )
-        grads.append(pulled)
-    grads.reverse()
-    readout = torch.stack([g[cell.readout].norm(dim=1).log10() for g in grads])
-    full = torch.stack([torch.cat(list(g), 1).norm(dim=1).log10() for g in grads])
-    return readout, full
-
-
 @pytest.mark.parametrize("name", cell_names())
 def test_the_step_and_engines_agree_with_autograd(name):
     torch.manual_seed(0)
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
-    oracle = _autograd_norms(copy.deepcopy(cell).double(), u.double())
+    truth = copy.deepcopy(cell).double()
+    oracle = autograd_norms(truth, u.double(), lambda state: _loss(state[cell.readout]))
     asked = [{}, {"times": range(T + 1), "chunk": 1}, {"times": (1, T), "engine": "reference"}]
     asked += [{"times": (1, T)}, {"times": (0, 9), "chunk": 7}]  # by an engine, where there is one
     for arguments in asked:
@@ -66,14 +39,6 @@ def test_the_step_and_engines_agree_with_autograd(name):
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
 
 
-def _linear(W):
-    """Return x_t = W x_{t-1}, known in closed form."""
-    cell = make_cell("linear_rnn", len(W), len(W)).double().requires_grad_(False)
-    cell.W.copy_(W)
-    cell.b.zero_()
-    return cell
-
-
 @pytest.mark.parametrize(
     ("factor", "chunk"), [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
 )
@@ -81,8 +46,8 @@ def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk):
     # W = factor times orthogonal: ||lambda_t|| = factor^(T - t) ||lambda_T|| exactly, here to 1e-100000.
     steps = 400
     rotation = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64))[0]
-    cell = _linear(factor * rotation)
-    u = torch.zeros(steps, 2, D, dtype=torch.float64)
+    cell = linear(factor * rotation)
+    u = torch.zeros(steps, 2, 1, dtype=torch.float64)
     weight = torch.randn(D, dtype=torch.float64)
     norms = adjoint_norms(cell, u, lambda x: (x @ weight).sum(), times=(1, 200, steps), chunk=chunk)
     last = math.log10(weight.norm())
@@ -93,8 +58,8 @@ def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk):
 
 
 def test_an_adjoint_of_exactly_zero_is_minus_infinity_and_stays_so():
-    cell = _linear(torch.zeros(D, D, dtype=torch.float64))
-    norms = adjoint_norms(cell, torch.zeros(5, 1, D, dtype=torch.float64), lambda x: x.sum())
+    cell = linear(torch.zeros(D, D))
+    norms = adjoint_norms(cell, torch.zeros(5, 1, 1, dtype=torch.float64), lambda x: x.sum())
     assert norms.readout[:, 0].tolist() == [-math.inf] * 4 + [pytest.approx(math.log10(D**0.5))]
 
 

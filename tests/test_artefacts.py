@@ -14,8 +14,9 @@ from lib.results.claims import Judges, share
 SUFFIXES = (".png", ".svg", ".csv")
 
 
-def make(out):
-    return Artefacts(out, notebook="22_x", result_set="rebuilt", profile="quick", runs=12)
+def make(out, **changes):
+    run = {"notebook": "22_x", "result_set": "rebuilt", "profile": "quick", "runs": 12}
+    return Artefacts(out, **run | changes)
 
 
 def draw():
@@ -26,13 +27,11 @@ def draw():
     return figure
 
 
-@pytest.fixture
-def frame():
-    return pd.DataFrame({"architecture": ["rnn", "lstm"], "rate": [0.1, None]})
+FRAME = pd.DataFrame({"architecture": ["rnn", "lstm"], "rate": [0.1, None]})
 
 
-def test_a_table_and_its_manifest(tmp_path, frame):
-    path = make(tmp_path).save_table(frame, "diss-tab-1.7", caption="Rates × runs.")
+def test_a_table_and_its_manifest(tmp_path):
+    path = make(tmp_path).save_table(FRAME, "diss-tab-1.7", caption="Rates × runs.")
     assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
     manifest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     assert manifest == {
@@ -45,24 +44,24 @@ def test_a_table_and_its_manifest(tmp_path, frame):
     }
 
 
-def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, frame, monkeypatch):
+def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
-    path = made.save_table(frame.set_index("architecture"), "diss-tab-1.7", caption="")
+    path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", caption="")
     assert path.read_text().startswith("architecture,rate\n")
     manifest = json.loads(path.with_suffix(".json").read_text())
     assert manifest["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7.csv"
-    path = made.save_table(frame, "diss-tab-1.7", part="by-task", caption="")
+    path = made.save_table(FRAME, "diss-tab-1.7", part="by-task", caption="")
     assert path.name == "diss-tab-1.7-by-task.csv"
     manifest = json.loads(path.with_suffix(".json").read_text())
     assert (manifest["artefact"], manifest["part"]) == ("diss-tab-1.7", "by-task")
-    assert made.save_table(frame, "own-speed", caption="").exists()
+    assert made.save_table(FRAME, "own-speed", caption="").exists()
 
 
-def test_equal_figures_are_equal_files(tmp_path, frame):
+def test_equal_figures_are_equal_files(tmp_path):
     contents = []
     for name in ("one", "two"):
-        path = make(tmp_path / name).save_figure(draw(), "diss-fig-3.3", data=frame, caption="")
+        path = make(tmp_path / name).save_figure(draw(), "diss-fig-3.3", data=FRAME, caption="")
         contents.append([path.with_suffix(suffix).read_bytes() for suffix in SUFFIXES])
     assert contents[0] == contents[1] and all(contents[0])
     assert contents[0][0].startswith(b"\x89PNG") and b"<dc:date>" not in contents[0][1]
@@ -70,42 +69,36 @@ def test_equal_figures_are_equal_files(tmp_path, frame):
     assert (manifest["kind"], manifest["file"]) == ("figure", path.as_posix())
 
 
-def _named(out, frame, **more):
-    return Artefacts(out, **{"notebook": "n", "result_set": "rebuilt", "profile": "quick", **more})
+TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
 
 
 @pytest.mark.parametrize(
-    ("call", "complaint"),
+    ("run", "table", "complaint"),
     [
         (
-            lambda out, frame: make(out).save_table(frame, "diss-tab-3.44", caption=""),
-            "unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab-3.4'",
+            {},
+            {"artefact": "diss-tab-3.44"},
+            "unknown artefact 'diss-tab-3.44'; did you mean 'diss-tab",
         ),
-        (
-            lambda out, frame: make(out).save_table(
-                pd.concat({"ours": frame}, axis="columns"), "diss-tab-1.7", caption=""
-            ),
-            "expected one row of column names",
-        ),
-        (
-            lambda out, frame: make(out).save_table(frame, "own-x", part="../up", caption=""),
-            "the file is 'own-x-../up'",
-        ),
-        (lambda out, frame: _named(out, frame, result_set="../up"), "result_set is '../up'"),
-        (lambda out, frame: _named(out, frame, notebook="a\n"), "notebook is 'a"),
-        (lambda out, frame: _named(out, frame, runs=-1), "runs is -1"),
-        (lambda out, frame: _named(out, frame, profile=None), "expected the results"),
+        ({}, {"frame": TWO_ROWS}, "expected one row of column names"),
+        ({}, {"part": "../up"}, "the file is 'own-x-../up'"),
+        ({"result_set": "../up"}, {}, "result_set is '../up'"),
+        ({"notebook": "a\n"}, {}, "notebook is 'a"),
+        ({"runs": -1}, {}, "runs is -1"),
+        ({"profile": None, "runs": None}, {}, "expected the results"),
     ],
 )
-def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, frame, call, complaint):
+def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, run, table, complaint):
     with pytest.raises(ValueError, match=complaint):
-        call(tmp_path, frame)
+        make(tmp_path, **run).save_table(
+            **{"frame": FRAME, "artefact": "own-x", "caption": ""} | table
+        )
     assert list(tmp_path.rglob("*.*")) == []
 
 
-def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, frame, monkeypatch):
+def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkeypatch):
     made = make(tmp_path)
-    path = made.save_figure(draw(), "diss-fig-3.3", data=frame, caption="whole")
+    path = made.save_figure(draw(), "diss-fig-3.3", data=FRAME, caption="whole")
     figure = draw()
 
     def full_disk(*_, **__):
@@ -113,7 +106,7 @@ def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, frame,
 
     monkeypatch.setattr(figure, "savefig", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        made.save_figure(figure, "diss-fig-3.3", data=frame, caption="broken")
+        made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
     assert not path.with_suffix(".json").exists()
     assert [file.name for file in made.figures.iterdir() if "partial" in file.name] == []
 

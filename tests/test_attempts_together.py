@@ -3,8 +3,6 @@
 import json
 import math
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +10,9 @@ import pytest
 import torch
 from designs import factorial as smoke
 from designs import one_job, study
+from processes import python
 from toys import toy_task
 
-from lib.paths import ROOT
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED
 from lib.run.params import Jobs
@@ -232,8 +230,7 @@ trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2])
 def test_attempts_killed_at_different_steps_end_with_the_same_bytes(
     where, prepared, whole, tmp_path, capsys
 ):
-    command = [sys.executable, "-c", _KILLED, str(prepared), str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = python("-c", _KILLED, prepared, tmp_path)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole

@@ -4,7 +4,6 @@ import json
 
 import chapter1_data
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.analysis import accuracy, comparisons, equality, task_models
@@ -58,10 +57,6 @@ def r_name(row):
     ):
         term = term.replace(ours, theirs)
     return term
-
-
-def test_the_stored_attempts_are_those_of_the_generator():
-    pd.testing.assert_frame_equal(chapter1_data.read(), chapter1_data.make(), check_dtype=False)
 
 
 def test_best_configurations(frame, stored):

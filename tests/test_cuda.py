@@ -10,26 +10,19 @@ Numba's CUDA target.
 import os
 import shutil
 import subprocess
-import sys
 
 import pytest
+from processes import python
 
 from lib.paths import ROOT
 
 
 def pytest_on(*names, **environment):
     """Run the tests in files of this folder; return the exit status and what was printed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["-o", "faulthandler_timeout=600", "-k"]  # before the test that waits for it gives up
-    done = subprocess.run(
-        [*command, "numba-cuda or cuda_", *(f"tests/{name}" for name in names)],
-        cwd=ROOT,
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=3600,
-    )
+    command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["-o", "faulthandler_timeout=600", "-k", "numba-cuda or cuda_"]
+    files = [f"tests/{name}" for name in names]
+    done = python(*command, *files, env=os.environ | environment, timeout=3600)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -74,5 +67,4 @@ def test_ci_compiles_the_kernels_where_the_compiler_can_be_had(there, tmp_path):
 
 def test_without_a_gpu_its_target_is_not_imported():
     code = "import sys, torch, lib.cells; sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, timeout=600)
-    assert done.returncode == 0
+    assert python("-c", code).returncode == 0

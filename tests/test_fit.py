@@ -77,18 +77,13 @@ def test_a_step_is_that_of_the_optimiser():
         torch.testing.assert_close(parameter, before - 0.1 * before.grad)
 
 
-def test_groups_have_steps_of_their_own_and_a_pattern_that_fits_nothing_is_named():
+def test_groups_have_steps_of_their_own():
     model, start = _model(), weights(_model())
     group = Group(names="cell.*", factor=1e-30, optimiser="sgd")
     _fit(model, Recipe(learning_rate=0.1, steps=2, groups=(group,)))
     moved = weights(model) != start
     sizes = sum(p.numel() for p in model.cell.parameters())
     assert not moved[:sizes].any() and moved[sizes:].any()
-    recipe = Recipe(learning_rate=0.1, steps=1, groups=(Group(names="sell.*"),))
-    with pytest.raises(ValueError, match="no parameter is called 'sell.*'; the model has cell.W"):
-        _fit(_model(), recipe)
-    with pytest.raises(ValueError, match="all parameters are frozen"):
-        _fit(_model().requires_grad_(False), Recipe(learning_rate=0.1, steps=1))
 
 
 def test_the_learning_rate_drops_after_the_epochs_named():
@@ -263,8 +258,6 @@ def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states
     assert left == ["output.weight", "output.bias"]
     states = torch.from_numpy(last_states(model, task.train, batch_size=4).inputs)
     torch.testing.assert_close(model.output(states), model(_batch(task)[0]))
-    with pytest.raises(ValueError, match="no parameter is called 'cell.Q'; the model has cell.W"):
-        freeze(model, ["cell.W", "cell.Q"])
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from importlib.metadata import packages_distributions
 
 import pytest
 import torch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import python
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -132,16 +131,9 @@ def run_without(missing, *command, path=""):
     """Run a module in a process in which some others cannot be imported; `path` is a further folder of modules."""
     program = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
     program += "name = sys.argv.pop(1); runpy.run_module(name, run_name='__main__', alter_sys=True)"
-    return subprocess.run(
-        [sys.executable, "-c", program, ",".join(missing), *command],
-        cwd=ROOT,
-        # Plugins of pytest that are installed here are not on a box, either.
-        env=os.environ | {"PYTHONPATH": str(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    # Plugins of pytest that are installed here are not on a box, either.
+    env = os.environ | {"PYTHONPATH": str(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return python("-c", program, ",".join(missing), *command, env=env)
 
 
 def packages_in(name):

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ import pytest
 import torch
 from dask.distributed import LocalCluster, Security
 from designs import connect_here, factorial, study
+from processes import python
 
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
@@ -270,9 +270,7 @@ print(min(found))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory allocator is glibc's")
 def test_a_worker_keeps_the_memory_of_large_arrays():
-    environment = os.environ | cluster._ENVIRONMENT
-    command = [sys.executable, "-c", FRESH_PAGES]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = python("-c", FRESH_PAGES, env=os.environ | cluster._ENVIRONMENT)
     assert int(done.stdout) < 2_000  # pages; 24,414 where 100 MB are new each time
 
 

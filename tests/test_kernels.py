@@ -179,13 +179,6 @@ def test_a_kernel_differentiates_once_and_what_is_asked(name, engine):
     torch.testing.assert_close(u.grad, expected)
 
 
-def test_an_option_that_an_engine_lacks_is_refused_by_name():
-    u = torch.zeros(2, 1, 2)
-    with pytest.raises(ValueError, match="has no option 'backward'; it has none"):
-        kernels.select("rnn", "numba-cpu", u, {"backward": "recovered"})
-    assert kernels.choose("rnn", "cpu", u.dtype, {"backward"}) == "reference"
-
-
 # ---------------------------------------------------------------------------------- activations
 
 

@@ -5,17 +5,11 @@ import math
 import numpy as np
 import pytest
 import torch
+from toys import linear
 
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent, singular_values, step_jacobians
-
-
-def _linear(W):
-    cell = make_cell("linear_rnn", 1, len(W)).double()
-    with torch.no_grad():
-        cell.W.copy_(torch.as_tensor(W))
-    return cell
 
 
 def _noise(T, batch=3, inputs=1, seed=0):
@@ -33,13 +27,13 @@ def _tanh_network(d=4, seed=1):
 
 def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue():
     basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
-    cell = _linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
+    cell = linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
     found = largest_exponent(cell, _noise(1000))
     torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0)
     angle = 0.7
     W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
-    torch.testing.assert_close(largest_exponent(_linear(W), _noise(500)), expected)
+    torch.testing.assert_close(largest_exponent(linear(W), _noise(500)), expected)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +83,6 @@ def test_adjoints_shrink_at_the_rate_of_the_largest_exponent():
 
 def test_a_product_beyond_the_range_of_floats_is_followed():
     u = _noise(200, batch=1)
-    assert largest_exponent(_linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
-    assert largest_exponent(_linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
-    assert largest_exponent(_linear(np.zeros((2, 2))), u).item() == -math.inf
+    assert largest_exponent(linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
+    assert largest_exponent(linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
+    assert largest_exponent(linear(np.zeros((2, 2))), u).item() == -math.inf

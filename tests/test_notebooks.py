@@ -23,11 +23,6 @@ def test_it_is_stripped_and_built_as_the_others_are(name):
     ran = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
     assert not ran, f"run `nbstripout --keep-id {path}`"
     assert check_notebook(path) == []
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_each_parameter_has_a_comment(name):
-    cells = nbformat.read(NOTEBOOKS / f"{name}.ipynb", as_version=4).cells
     cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
     for line in cell.source.splitlines():
         assert "#" in line, f"{name}: what is {line!r}?"

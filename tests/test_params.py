@@ -4,10 +4,9 @@ import copy
 import functools
 
 import pytest
-from designs import rows_of
+from designs import profile_of, rows_of
 
 from lib.cells import cell_class, cell_names
-from lib.run import params
 from lib.run.code import _datasets
 from lib.run.params import ParameterError, checked, merged, read_params
 from lib.tasks import task_settings
@@ -26,14 +25,6 @@ def whole():
 @pytest.fixture
 def content(whole):
     return copy.deepcopy(whole)
-
-
-def _load(content, profile="quick"):
-    """Load a profile of what a file would hold: to write and to read that takes seconds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(params, "read_params", lambda _: content)
-        params._check_outline("params.yaml", content)
-        return load_profile(profile)
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -55,24 +46,11 @@ def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 
 
-def test_paper_states_the_design_of_table_1_2():
-    (design,) = loaded("paper").designs["factorial"]
-    assert design.planned == len(loaded("paper").trainings("factorial")) == 42000
-    assert design.replicates == 10
-    assert design.width == (128, 256)
-    assert design.learning_rate == (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-    assert design.training_length == (25, 50)
-    assert design.batch_size == 32
-    assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
-    assert set(design.dataset) == {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"}
-
-
 def test_the_texts_cells_and_cases_are_in_every_profile():
     for name in PROFILES:
         designs = loaded(name).designs
         for group in ("fast_slow", "pixels"):
             assert {"lem", "exponential"} <= {row.cell for row in designs[group]}
-        assert len({row.architecture for row in designs["factorial"]} | set()) == 1
         assert len(designs["factorial"][0].architecture) == 7
         (linear,) = designs["linear_gaps"]
         assert (linear.width, linear.time_steps) == (4, 75)
@@ -107,7 +85,7 @@ PLACES = ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
 def test_a_wrong_setting_is_named(content, section, change, complaint):
     content["base"][section].update(change)
     with pytest.raises(ParameterError, match=complaint) as caught:
-        _load(content)
+        profile_of(content)
     assert len(str(caught.value)) < 2000
 
 
@@ -165,7 +143,7 @@ def test_a_network_that_cannot_be_trained_is_told_when_the_file_is_read(
     with pytest.raises(
         ParameterError, match=f"{network} of width 32 on .* cannot be .*{complaint}"
     ):
-        _load(content)
+        profile_of(content)
 
 
 def test_levels_readings_and_tasks():
@@ -199,7 +177,7 @@ def test_a_profile_stands_over_the_base(content):
             "noisy_images": {"width": 7, "networks": {"UnICORNN": {"batch_size": 9}, "GRU": None}}
         },
     }
-    profile = _load(content)
+    profile = profile_of(content)
     (changed,) = profile.designs["factorial"]
     assert changed.width == (5,)
     assert changed.batch_size == content["base"]["factorial"]["batch_size"]
@@ -232,7 +210,7 @@ def test_a_profile_stands_over_the_base(content):
 def test_a_wrong_outline_is_named(content, change, complaint):
     change(content)
     with pytest.raises(ParameterError, match=complaint) as caught:
-        _load(content)
+        profile_of(content)
     assert len(str(caught.value)) < 1000
 
 

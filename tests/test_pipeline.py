@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from processes import python
 
 from lib.paths import ROOT
 from lib.report.look import stored as looked_at
@@ -263,15 +264,8 @@ def repository(tmp_path):
 
 
 def _dvc(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "dvc", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    env = os.environ | {"PYTHONPATH": f"{ROOT}:{folder}"}
+    done = python("-m", "dvc", *arguments, cwd=folder, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

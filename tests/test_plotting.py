@@ -1,12 +1,9 @@
 """Looks are apart and stable, and panels share a legend."""
 
-import subprocess
-import sys
-
 import matplotlib.pyplot as plt
+from processes import python
 
 from lib import plotting
-from lib.paths import ROOT
 from lib.results import names
 
 
@@ -28,14 +25,8 @@ def test_architectures_are_called_as_their_cells_are():
 
 def test_an_unlisted_name_looks_the_same_in_every_process():
     program = "from lib.plotting import colour, marker; print(colour('eighth'), marker('eighth'))"
-    seen = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env={"PYTHONHASHSEED": "7", "PATH": "", "MPLCONFIGDIR": "/tmp"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    env = {"PYTHONHASHSEED": "7", "PATH": "", "MPLCONFIGDIR": "/tmp"}
+    seen = python("-c", program, env=env)
     assert seen.stdout.split() == [plotting.colour("eighth"), plotting.marker("eighth")]
     assert plotting.label("eighth") == "eighth"
 

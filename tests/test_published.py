@@ -166,13 +166,17 @@ def test_condition_numbers_are_those_of_numbers_not_of_factors():
 
 
 def test_the_paper_profile_is_the_published_design():
-    (design,) = load_profile("paper").designs["factorial"]
+    profile = load_profile("paper")
+    (design,) = profile.designs["factorial"]
     printed = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
     for factor in ("architecture", "dataset", "order", "noise"):
         assert set(getattr(design, factor)) == set(printed[factor])
     for factor in ("width", "learning_rate", "training_length"):
         assert sorted(getattr(design, factor)) == sorted(map(float, printed[factor]))
     assert design.replicates == len(printed["replicate"])
+    assert design.planned == len(profile.trainings("factorial")) == 42000
+    assert design.batch_size == 32
+    assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
 
 
 # ours beside theirs

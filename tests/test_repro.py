@@ -5,6 +5,8 @@ import subprocess
 import sys
 from unittest.mock import MagicMock
 
+from processes import python
+
 from lib.paths import ROOT
 from lib.run import repro
 from lib.run.repro import tell
@@ -73,8 +75,7 @@ def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
 
 def _entered(before, *flags):
     code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('lib.run', run_name='__main__')"
-    command = [sys.executable, *flags, "-c", code]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return python(*flags, "-c", code)
 
 
 def test_without_the_environment_one_sentence_names_it():

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from designs import one_job, rows_of, train
+from designs import fail_after, one_job, rows_of, train
 
 from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
-from lib.training import objectives
 from lib.training.__main__ import hours, main
 from lib.training.model import Network, build, evaluate, sequence_scores
 from lib.training.profile import load_profile
@@ -183,14 +182,7 @@ def test_records_begin_before_training_and_both_ends_are_measured():
 
 
 def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):
-    calls = iter(range(1000))
-    plain = objectives.task_loss
-
-    def failing(task):
-        loss = plain(task)
-        return lambda *given: loss(*given) * (float("nan") if next(calls) >= 2 else 1)
-
-    monkeypatch.setattr(objectives, "task_loss", failing)
+    fail_after(2, monkeypatch)
     found = one_job("adding").at(measures=()).compute(None, None)
     assert found["status"] == DIVERGED and found["steps"] == found["step"][-1] == 2
     assert found["records"] == len(found["test_loss"]) == 2

@@ -1,37 +1,27 @@
 """What is trained again after an edit: exactly what used the edited formula, and nothing after an edit of prose."""
 
 import shutil
-import subprocess
-import sys
 
 import pytest
+from processes import python
 
 from lib.paths import ROOT
 from lib.tasks.sources import prepare
 
-_DRIVER = """
-import contextlib, sys
-from dask.distributed import Client
-from lib.training.profile import load_profile
+_DRIVER = f"""
+import sys
+sys.path.append({str(ROOT / "tests")!r})
+from pathlib import Path
+from designs import connect_here, study
 from lib.run.params import Jobs
 from lib.training.jobs import run
 
-@contextlib.contextmanager
-def here(scheduler, workers):
-    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        yield client
-
-run.connect = here
-(design,) = load_profile("smoke").designs["factorial"]
-design = design.at(
+run.connect = connect_here
+study(
+    Jobs(scheduler="local", workers=1), Path("prepared"), "cache",
     architecture=("lstm", "linear_rnn"), width=(3,), start="text", learning_rate=(0.01,), order=("sequential",),
     noise=("none",), training_length=(1,),
 )
-where = Jobs(scheduler="local", workers=1)
-from pathlib import Path
-
-jobs = [job.work(Path("prepared")) for job in design.jobs()]
-run.run_jobs({"factorial": jobs}, "cache", where)
 """
 
 
@@ -47,8 +37,7 @@ def copy(tmp_path_factory):
 
 def _trained(copy):
     """Train what has no shard; return a line of progress, and the names of all shards."""
-    command = [sys.executable, "-c", _DRIVER]
-    done = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
+    done = python("-c", _DRIVER, cwd=copy)
     assert done.returncode == 0, done.stderr
     first = next(line for line in done.stderr.splitlines() if "jobs to run" in line)
     return first, {path.name for path in (copy / "cache").glob("*.npz")}

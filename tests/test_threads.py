@@ -2,12 +2,9 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
-
-from lib.paths import ROOT
+from processes import python
 
 _PROGRAM = """
 import hashlib, json, sys
@@ -34,16 +31,7 @@ def engines_with(blas_threads):
     environment = {name: value for name, value in os.environ.items() if "_NUM_THREADS" not in name}
     if blas_threads:
         environment |= {"OPENBLAS_NUM_THREADS": blas_threads, "MKL_NUM_THREADS": blas_threads}
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    return json.loads(done.stdout)
+    return json.loads(python("-c", _PROGRAM, env=environment, check=True).stdout)
 
 
 @pytest.mark.slow

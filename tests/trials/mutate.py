@@ -114,7 +114,7 @@ def tried(folder: Path, tests: list[str]) -> str:
         sys.path[:0] = [str(folder), str(folder / "tests")]
         import pytest
 
-        chosen = ["-m", "not (notebook or browser or r or gpu or slow)", *tests]
+        chosen = ["-m", "not (notebook or browser or gpu or slow)", *tests]
         os._exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *chosen]))
     end = time.monotonic() + 5 * SECONDS
     while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:

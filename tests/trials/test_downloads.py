@@ -1,25 +1,19 @@
 """Publishers that cut, alter, stall or never end, and archives that reach out of their folder or unpack without end."""
 
 import contextlib
-import gzip
 import io
 import shutil
 import tarfile
 import zipfile
 
 import pytest
-from archives import sha256
+from archives import packed, sha256, tarred, zipped
 from trials.faults import damaged, in_the_way
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
 from lib.tasks.sources import _fetch
-from lib.tasks.sources._fetch import (
-    ChecksumError,
-    DownloadError,
-    from_publisher,
-    unpacked,
-)
+from lib.tasks.sources._fetch import ChecksumError, DownloadError, from_publisher, unpacked
 
 pytestmark = pytest.mark.trials
 KIND = "downloads"
@@ -118,17 +112,8 @@ ZIPS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP
 
 
 def _archive(draw, path, items):
-    if draw.random() < 0.5:
-        how = draw.choice(ZIPS)
-        with zipfile.ZipFile(path, "w", how) as archive:
-            for name, content in items:
-                archive.writestr(zipfile.ZipInfo(name), content, how)
-        return
-    with tarfile.open(path, f"w:{draw.choice(('', 'gz', 'bz2', 'xz'))}") as archive:
-        for name, content in items:
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+    write, hows = draw.choice(((zipped, ZIPS), (tarred, ("", "gz", "bz2", "xz"))))
+    path.write_bytes(write(dict(items), draw.choice(hows)))
 
 
 def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
@@ -178,26 +163,25 @@ def test_damaged_archives_are_refused_in_a_sentence(trials, draw, tmp_path):
         path.write_bytes(damaged(draw, path.read_bytes()))
         # Which archive it is, its hash says before it is opened: here only no traceback, and no large member.
         small = lambda found: all(len(part) <= LARGEST for part in found.values())
-        trials.refuse(
-            "damaged", lambda: dict(members(path, ".*", LARGEST)), FormatError, right=small
-        )
+        read = lambda: dict(members(path, ".*", LARGEST))
+        trials.refuse("damaged", read, FormatError, right=small)
 
 
 def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
     path = tmp_path / "a.gz"
     for i in trials.some(400):
         whole = draw.randbytes(draw.randrange(1, 3000))
-        packed = bytearray(gzip.compress(whole, mtime=0))
+        content = bytearray(packed(whole))
         match i % 4:
             case 0:
-                at = draw.randrange(10, len(packed))  # the header says nothing of the content
-                packed[at] ^= 1 << draw.randrange(8)
+                at = draw.randrange(10, len(content))  # the header says nothing of the content
+                content[at] ^= 1 << draw.randrange(8)
             case 1:
-                del packed[draw.randrange(len(packed)) :]
+                del content[draw.randrange(len(content)) :]
             case 2:
-                packed = gzip.compress(bytes(draw.choice((LARGEST + 1, 10**6))))
+                content = packed(bytes(draw.choice((LARGEST + 1, 10**6))))
             case _:
-                packed += draw.choice((b"x", b"\x1f\x8b", draw.randbytes(9) + b"x"))
-        path.write_bytes(packed)
+                content += draw.choice((b"x", b"\x1f\x8b", draw.randbytes(9) + b"x"))
+        path.write_bytes(content)
         right = lambda found: i % 4 == 0 and found == whole
         trials.refuse(i % 4, lambda: unpacked(path, LARGEST), ChecksumError, right=right)

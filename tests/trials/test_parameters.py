@@ -6,12 +6,13 @@ import math
 import re
 
 import pytest
+from designs import profile_of
 from trials.faults import damaged, edited, places
 
 from lib.cells import cell_class, cell_names
 from lib.run import params
 from lib.run.params import ParameterError, merged, read_params
-from lib.training.profile import DESIGNS, load_profile
+from lib.training.profile import DESIGNS
 
 pytestmark = pytest.mark.trials
 KIND = "parameters"
@@ -147,18 +148,9 @@ def _faults(content):
         yield from ((key, wrong) for wrong in (None, 0, "", True, [content[key]]))
 
 
-@pytest.fixture(scope="module")
-def load():
-    """Load a profile of these sections, as if they had been read from a file."""
-
-    def loaded(base):
-        content = {"profile": "smoke", "base": base, "profiles": {"smoke": None}}
-        params._check_outline("params.yaml", content)
-        patch.setattr(params, "read_params", lambda path: content)
-        return load_profile("smoke")
-
-    with pytest.MonkeyPatch.context() as patch:
-        yield loaded
+def load(base):
+    """Load a profile of these sections."""
+    return profile_of({"profile": "smoke", "base": base, "profiles": {"smoke": None}}, "smoke")
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +168,7 @@ def _copied(sections, path):
     return base, place
 
 
-def test_wrong_values_are_refused_when_the_file_is_read(trials, draw, sections, load):
+def test_wrong_values_are_refused_when_the_file_is_read(trials, draw, sections):
     assert load(sections).name == "smoke"
     faults = list(_faults(sections))
     for *path, wrong in draw.sample(faults, min(len(trials.some(1500)), len(faults))):
@@ -185,7 +177,7 @@ def test_wrong_values_are_refused_when_the_file_is_read(trials, draw, sections, 
         trials.refuse((path, wrong), lambda: load(base), ParameterError, lines=LINES)
 
 
-def test_misspelt_keys_are_refused(trials, draw, sections, load):
+def test_misspelt_keys_are_refused(trials, draw, sections):
     named = ("networks", "tasks", "trainings")  # what stands there are names of people's choice
     keys = [
         path
@@ -259,14 +251,14 @@ def _wrong_rows(sections):
         yield text, _table(sections, reading={text: 1})
 
 
-def test_what_cannot_train_is_refused_when_the_file_is_read(trials, draw, sections, load):
+def test_what_cannot_train_is_refused_when_the_file_is_read(trials, draw, sections):
     trials.accept("a row", lambda: len(load(_table(sections)).trainings("table")), (1).__eq__)
     wrong = list(_wrong_rows(sections))
     for what, base in draw.sample(wrong, len(trials.some(len(wrong)))):
         trials.refuse(what, lambda: load(base), ParameterError, lines=LINES)
 
 
-def test_two_trainings_are_never_one(trials, draw, sections, load):
+def test_two_trainings_are_never_one(trials, draw, sections):
     numbers = (0.00123456, 0.001234561, 0.00123456000001, 0.1, 0.1 + 1e-12, 1e-9)
     names = ("a", "b", "a, b", "b, c", "a, b, c", "a (2)", "c", "a, learning_rate=0.1", "a=1")
     for _ in trials.some(60):
