@@ -172,6 +172,21 @@ class Networks:
         asked = (one,) if learned is None else learned
         return self.refusal(one, over, learned=asked) or self._compared(one, over, logs=False)
 
+    def standing(self, one: str, others: Iterable[str]) -> tuple[str, str]:
+        """Return in words which networks one is ahead of and behind, undecided where its lead has no interval or one that holds zero; and its leads."""
+        sides: dict[str, list[str]] = {"ahead of": [], "behind": [], "undecided against": []}
+        known = []
+        for other in others:
+            lead = self.lead(one, other)
+            side = (
+                "ahead of" if lead.low > 0 else "behind" if lead.high < 0 else "undecided against"
+            )
+            sides[side].append(other)
+            if math.isfinite(lead.low):
+                known.append(f"{other} {lead.value:+.1f} [{lead.low:.1f}, {lead.high:.1f}]")
+        said = "; ".join(f"{side} {', '.join(names)}" for side, names in sides.items() if names)
+        return said, ", ".join(known) or "none that is known"
+
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
         asked = (to,) if learned is None else learned

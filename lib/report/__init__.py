@@ -14,8 +14,10 @@
     puts an executed notebook into the site under a title that says whose results it shows.
 ``pages``
     writes the pages of the site from templates.
-``build``
-    runs Sphinx in a temporary folder and puts the finished site in place.
+``build``, ``conf``
+    run Sphinx in a temporary folder, by its settings, and put the finished site in place.
+``look``
+    analyses the stored results alone, and builds a site of them (`make look`).
 
 `python -m lib.report` builds the site. Nothing here names a notebook or an artefact: a new one appears by itself.
 """

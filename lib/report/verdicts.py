@@ -56,9 +56,9 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     return table
 
 
-def count_verdicts(table: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
+def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Return how many claims came to each verdict (`COLUMNS`), by ``text`` and ``chapter`` in the order of the claims."""
-    counts = table.groupby(["text", "chapter"], sort=False)[column].value_counts().unstack()
+    counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 

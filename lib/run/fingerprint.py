@@ -72,7 +72,7 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
 
 
 def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
-    """Return the same for a notebook, of whole packages; its own cells do not count. A damaged one is a NotebookError."""
+    """Return what `reached` does, of whole packages, for what a notebook imports; its own cells do not count. A damaged one is a NotebookError."""
     path = Path(path)
     code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
     # Magics are no Python; what they import is none of ours.

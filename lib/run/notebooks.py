@@ -123,7 +123,7 @@ def check_notebook(path: str | Path) -> list[str]:
     """Return what is wrong with how the notebook at `path` is built, one sentence each.
 
     A notebook asks a question in its title, then come the parameters, and it ends with a cell of checks and
-    one of versions; it is stored without outputs, and its cells were not run out of order.
+    one of versions; its cells, where they were run, were run in order.
     """
     try:
         cells = read_cells(path)

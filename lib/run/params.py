@@ -33,9 +33,9 @@ PARAMS = ROOT / "params.yaml"
 _FACTOR = "factor"
 _DEPTH = 12
 _LONGEST = 500
-"""Characters of a text in the file, and of what a check says that a sentence holds."""
+"""Characters that a text in the file may have, and that a sentence takes over from a check."""
 _NAMES = 10
-"""Names that a sentence lists."""
+"""Names that a sentence lists at most."""
 _MOST = 10**9
 """No count in a design is larger than this: one that is was mistyped."""
 

@@ -35,6 +35,7 @@ _CHATTER = re.compile(
     r"|\s*dvc config|Use `dvc push`|Data and pipelines are up to date"
 )
 _EVERY_TIME = "code"
+"""The stage that runs at every call: no line tells that it does."""
 
 
 def tell(
@@ -101,9 +102,9 @@ def _question(command: str, stage: str) -> str:
     return command[2:].strip()
 
 
-def stages(path: Path = ROOT / "dvc.yaml") -> dict[str, str]:
+def stages() -> dict[str, str]:
     """Return the command of every stage that `dvc.yaml` describes, of each of a ``foreach``, by DVC's name of it."""
-    described = YAML(typ="safe").load(path.read_text(encoding="utf-8"))["stages"]
+    described = YAML(typ="safe").load((ROOT / "dvc.yaml").read_text(encoding="utf-8"))["stages"]
     found = {}
     for name, stage in described.items():
         items = stage.get("foreach", {"": ""})

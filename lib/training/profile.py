@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.run.params import PARAMS, Jobs, ParameterError, checked, merged, nearest, shown
+from lib.run.params import Jobs, ParameterError, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
 from lib.training import grammar
 from lib.training.factorial import Factorial
@@ -99,7 +99,7 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else grammar.text(value)
 
 
-def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
+def load_profile(name: str) -> Profile:
     """Return the settings of the profile `name`.
 
     Raises
@@ -107,7 +107,7 @@ def load_profile(name: str, path: str | Path = PARAMS) -> Profile:
     ParameterError
         There is no such profile; a section is missing or unknown; a parameter is wrong; a network cannot be built; or a data set is unknown.
     """
-    sections: dict[str, Any] = merged(name, path)
+    sections: dict[str, Any] = merged(name)
     known = ("jobs", "networks", "tasks", "trainings", *DESIGNS)
     if strange := [section for section in sections if section not in known]:
         raise ParameterError(
