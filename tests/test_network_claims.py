@@ -27,6 +27,13 @@ def test_a_lead_is_the_difference_of_means():
     assert found.low < 10 < found.high
 
 
+def test_a_standing_tells_leads_from_what_is_undecided():
+    networks = Networks(_draw({**LEVELS, "alike": 70.0}))
+    said, leads = networks.standing("fair", ["good", "alike", "poor"])
+    assert said == "ahead of poor; behind good; undecided against alike"
+    assert leads.startswith("good -") and "poor +" in leads
+
+
 def test_a_lead_of_networks_that_still_improve_says_so():
     end = _draw()
     worse = end.assign(validation_metric=end["validation_metric"] - 0.2)
