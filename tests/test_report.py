@@ -154,8 +154,8 @@ def _judged(data, *results):
     for result_set, found, evidence in results:
         made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
         vars(made).update({"learned": True, **evidence})
-        made.save_claims(pd.DataFrame([judged_row("diss-3.6-latch", found)]))
-    judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-latch"]
+        made.save_claims(pd.DataFrame([judged_row("diss-3.6-longer", found)]))
+    judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-longer"]
     return judged["judged_by"].result_set, judged["verdict"]
 
 
