@@ -86,10 +86,8 @@ def penalty_evens(ds: xr.Dataset) -> Finding:
 
 def every_weight_learns(ds: xr.Dataset) -> Finding:
     """Return the smallest share, over the weights of Figure 2.3, of networks that learned."""
-    learned, scale = (
-        (kept_accuracy(_inside_figure(ds)) >= LEARNED).sum("replicate"),
-        _scale_of_rows(ds),
-    )
+    inside = kept_accuracy(_inside_figure(ds))
+    learned, scale = (inside >= LEARNED).sum("replicate"), _scale_of_rows(ds)
     return smallest(share(int(count), ds.sizes["replicate"], scale) for count in learned)
 
 

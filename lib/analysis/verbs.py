@@ -40,8 +40,11 @@ from lib.analysis.networks import (
     validated_best,
 )
 from lib.results.claims import (
+    AGREES,
     CONFIDENCE,
+    DIFFERS,
     SEEDS,
+    UNDECIDED,
     ClaimError,
     Finding,
     Region,
@@ -58,6 +61,7 @@ from lib.results.claims import (
     mean,
     smallest,
     unable,
+    verdict,
 )
 from lib.results.learned import LEAST, above_chance, stand_in
 
@@ -173,19 +177,18 @@ class Networks:
         return self.refusal(one, over, learned=asked) or self._compared(one, over, logs=False)
 
     def standing(self, one: str, others: Iterable[str]) -> tuple[str, str]:
-        """Return in words which networks one is ahead of and behind, undecided where its lead has no interval or one that holds zero; and its leads."""
-        sides: dict[str, list[str]] = {"ahead of": [], "behind": [], "undecided against": []}
+        """Return in words which networks one is ahead of and behind, by the rule of claims, and against which that is undecided; and its leads."""
+        names = {AGREES: "ahead of", DIFFERS: "behind", UNDECIDED: "undecided against"}
+        sides: dict[str, list[str]] = {side: [] for side in names}
         known = []
         for other in others:
             lead = self.lead(one, other)
-            side = (
-                "ahead of" if lead.low > 0 else "behind" if lead.high < 0 else "undecided against"
-            )
-            sides[side].append(other)
+            said, *_ = verdict(lead, Region.parse("> 0"))
+            sides[said if said in sides else UNDECIDED].append(other)
             if math.isfinite(lead.low):
                 known.append(f"{other} {lead.value:+.1f} [{lead.low:.1f}, {lead.high:.1f}]")
-        said = "; ".join(f"{side} {', '.join(names)}" for side, names in sides.items() if names)
-        return said, ", ".join(known) or "none that is known"
+        told = "; ".join(f"{names[side]} {', '.join(of)}" for side, of in sides.items() if of)
+        return told, ", ".join(known) or "none that is known"
 
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
