@@ -14,6 +14,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import xarray as xr
 from IPython.display import Image, Markdown, display
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
@@ -162,12 +164,8 @@ class Artefacts:
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
         _write_csv(data, path.with_suffix(".csv"))
-        formats = {".png": {"Software": None}, ".svg": {"Date": None}} if figure else {}
-        with mpl.rc_context({"svg.hashsalt": path.stem}):
-            for suffix, metadata in formats.items():
-                draw = partial(figure.savefig, format=suffix[1:], metadata=metadata)
-                write_whole(path.with_suffix(suffix), draw)
-                figure.set_layout_engine("none")  # laid out once
+        if figure:
+            _draw(figure, path)
         content = Manifest(
             artefact=artefact,
             part=part,
@@ -185,6 +183,22 @@ class Artefacts:
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
         return path
+
+
+def _draw(figure: Figure, path: Path) -> None:
+    """Write `figure` at `path` as PNG, and beside it as SVG.
+
+    Each is drawn once, and laid out once for both: `Figure.savefig` draws twice, the first time for the layout alone.
+    """
+    shown = figure.dpi
+    with mpl.rc_context({"svg.hashsalt": path.stem}):
+        figure.set_dpi(mpl.rcParams["savefig.dpi"])
+        draw = partial(FigureCanvasAgg(figure).print_png, metadata={"Software": None})
+        write_whole(path, draw)
+        figure.set_layout_engine("none")
+        draw = partial(FigureCanvasSVG(figure).print_svg, metadata={"Date": None})
+        write_whole(path.with_suffix(".svg"), draw)
+    figure.set_dpi(shown)
 
 
 def _stem(artefact: str, part: str) -> str:

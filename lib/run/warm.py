@@ -30,8 +30,9 @@ SOCKET = "LTD_WARM"
 """Environment variable with the path of the socket where such a process listens."""
 
 PACKAGES = (
-    "numpy pandas xarray netCDF4 scipy.stats scipy.optimize scipy.interpolate matplotlib.figure torch statsmodels.api "
-    "statsmodels.formula.api ipykernel.kernelapp ipykernel.ipkernel papermill nbclient pydantic ruamel.yaml"
+    "numpy pandas pandas.io.formats.style xarray netCDF4 scipy.stats scipy.optimize scipy.interpolate matplotlib.figure "
+    "torch torch._dynamo numba sklearn.datasets statsmodels.api statsmodels.formula.api "  # an optimiser of torch imports _dynamo
+    "ipykernel.kernelapp ipykernel.ipkernel papermill nbclient pydantic ruamel.yaml"
 )
 
 _SET = {
