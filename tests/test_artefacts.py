@@ -104,7 +104,7 @@ def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkey
     def full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(figure, "savefig", full_disk)
+    monkeypatch.setattr(figure, "draw", full_disk)
     with pytest.raises(OSError, match="No space left"):
         made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
     assert not path.with_suffix(".json").exists()

@@ -30,7 +30,6 @@ def use_style() -> None:
             "figure.figsize": (7.0, 4.2),
             "figure.dpi": 100,
             "figure.constrained_layout.use": True,
-            "savefig.dpi": 160,
             "svg.hashsalt": "lib.plotting",
             "font.size": 11,
             "axes.titlesize": 11,

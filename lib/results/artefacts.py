@@ -33,6 +33,9 @@ OWN = "own-"
 CLAIMS = f"{OWN}claims"
 """Name of a notebook's judged claims; the report collects them."""
 
+_DPI = 160
+"""Dots per inch of a kept picture."""
+
 
 class Artefacts:
     """The figures and tables that one notebook makes from one set of results: shown, and kept.
@@ -192,7 +195,7 @@ def _draw(figure: Figure, path: Path) -> None:
     """
     shown = figure.dpi
     with mpl.rc_context({"svg.hashsalt": path.stem}):
-        figure.set_dpi(mpl.rcParams["savefig.dpi"])
+        figure.set_dpi(_DPI)
         draw = partial(FigureCanvasAgg(figure).print_png, metadata={"Software": None})
         write_whole(path, draw)
         figure.set_layout_engine("none")
