@@ -34,11 +34,7 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
 
     Columns: the factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat), ``accuracy`` (share), ``metric``, the adjoint metric (3.6),
     and ``metric_float32``, the same as single precision would have stored it (`lib.analysis.regimes.float32_metric`).
-
-    Raises
-    ------
-    ValueError
-        `split` is neither ``train`` nor ``test``.
+    Raises ValueError: `split` is neither ``train`` nor ``test``.
     """
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; expected one of {', '.join(SPLITS)}")

@@ -139,11 +139,7 @@ def design(
     `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
     default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
     the cause, `absences` of these rows by default.
-
-    Raises
-    ------
-    NothingToFit
-        A response or a measurement is not finite.
+    Raises NothingToFit: a response or a measurement is not finite.
     """
     measured = {name: values for name, values in (measured or {}).items() if name in terms}
     for what, values in {"response": response, **measured}.items():

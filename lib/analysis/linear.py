@@ -86,10 +86,7 @@ class Fit:
 def fit(made: Design, *, random: bool = False) -> Fit:
     """Estimate a model, `random`: with an intercept of its own for each attempt.
 
-    Raises
-    ------
-    lib.analysis.reml.ConvergenceError
-        There is no estimate that can be trusted.
+    Raises ConvergenceError: there is no estimate that can be trusted.
     """
     return _mixed(made) if random else _least_squares(made)
 

@@ -33,11 +33,7 @@ def open_results(
         Makers of tasks, such as ``"adding"``, and labels that the notebook cannot do without.
     published_scale
         The size of the text's experiment: variables of the results and their largest values there.
-
-    Raises
-    ------
-    ResultsError
-        The file is missing, is none, or holds results of something else.
+    Raises ResultsError: the file is missing, is none, or holds results of something else.
     """
     use_style()
     path = resolve(results)
@@ -66,10 +62,7 @@ def open_results(
 def close_results(ds: xr.Dataset) -> None:
     """Print how the trainings behind the results ended, and the versions of what made numbers of them.
 
-    Raises
-    ------
-    ResultsError
-        A training among the rows did not run. Designs count those of theirs in their tables.
+    Raises ResultsError: a training among the rows did not run. Designs count those of theirs in their tables.
     """
     for name in (name for name in ds.data_vars if name.endswith("status")):
         counts = count_ends(ds[name])

@@ -104,11 +104,8 @@ def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Mom
 def fit_random_intercept(data: Moments) -> RandomIntercept:
     """Estimate the model from moments whose last column is the response.
 
-    Raises
-    ------
-    ConvergenceError
-        There are no more rows than columns or groups, the columns are not independent, or the residual
-        variance tends to zero.
+    Raises ConvergenceError: there are no more rows than columns or groups, the columns are not independent, or the residual
+    variance tends to zero.
     """
     k = len(data.within)
     if data.groups.sum() == 1:

@@ -100,11 +100,7 @@ def fit_tasks(
 
     Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
     parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
-
-    Raises
-    ------
-    ValueError
-        `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
+    Raises ValueError: `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
     """
     known = frame["architecture"].unique().tolist()
     if reference not in known:
@@ -237,11 +233,7 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
 
     `fits` are fits of (1.8) to the attempts of `frame`, for the residual variance of each task. Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at
     which an architecture has no attempt has no estimates, for its mean of architectures is another one.
-
-    Raises
-    ------
-    ValueError
-        There is one architecture.
+    Raises ValueError: there is one architecture.
     """
     known = frame["architecture"].unique()
     if len(known) < 2:

@@ -44,10 +44,7 @@ class Unequal(NamedTuple):
 def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     """Estimate the model of `fit` again, with variances of its own for each group of attempts; `groups` names that of each, shape (G,).
 
-    Raises
-    ------
-    ConvergenceError
-        A group has no variance that could be estimated, or the rounds do not settle.
+    Raises ConvergenceError: a group has no variance that could be estimated, or the rounds do not settle.
     """
     made, random = fit.design, fit.intercepts is not None
     names, of_attempt = np.unique(groups, return_inverse=True)

@@ -62,13 +62,8 @@ def peak_arrays(method: str, workload: Workload) -> float:
     """Return the memory that one training step needs at once, in arrays of (time, batch, hidden).
 
     Inputs and weights, which exist before, do not count. Measured in a fresh process.
-
-    Raises
-    ------
-    OSError
-        This is not Linux, whose `/proc` tells a process its largest size.
-    RuntimeError
-        The process failed.
+    Raises OSError: this is not Linux, whose `/proc` tells a process its largest size.
+    Raises RuntimeError: the process failed.
     """
     if not _PROCESS.joinpath("clear_refs").exists():
         raise OSError("the memory of a training step can only be measured on Linux")

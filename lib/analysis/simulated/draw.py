@@ -28,11 +28,7 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
     Training measurements and terminal test measurements follow `lib.analysis.simulated.law`; the two are independent given the factors, because the text does not say how they go together. Made up
     to fill the schema: test measurements before the last epoch, which are those of training; ``loss``, the negative logarithm of the accuracy; the adjoint of the last
     step, one, so that the adjoint metric is the logarithm of the first; ``parameters``, of one input feature. Nothing stands for ``examples``.
-
-    Raises
-    ------
-    ValueError
-        `replicates` is not between 1 and those of the design.
+    Raises ValueError: `replicates` is not between 1 and those of the design.
     """
     levels, rng = law.levels(), np.random.default_rng(seed)
     every = len(levels["replicate"])

@@ -23,13 +23,9 @@ OWN = "a variance per architecture"
 def columns(model: Model, observations: Rows) -> Design:
     """Return the columns of `model` over `observations`, without what they cannot estimate.
 
-    Raises
-    ------
-    NothingToFit
-        The response is the same in every row, each attempt has a single row where a random intercept is asked for, or
-        there are no more rows than coefficients.
-    ValueError
-        The observations are of the other kind.
+    Raises NothingToFit: the response is the same in every row, each attempt has a single row where a random intercept is asked for, or
+    there are no more rows than coefficients.
+    Raises ValueError: the observations are of the other kind.
     """
     if observations.kind != model.rows:
         raise ValueError(
@@ -62,12 +58,8 @@ def columns(model: Model, observations: Rows) -> Design:
 def fit(model: Model, observations: Rows) -> Fit:
     """Estimate `model` from `observations`.
 
-    Raises
-    ------
-    NothingToFit
-        The rows do not allow the model at all.
-    lib.analysis.reml.ConvergenceError
-        There is no estimate that can be trusted.
+    Raises NothingToFit: the rows do not allow the model at all.
+    Raises ConvergenceError: there is no estimate that can be trusted.
     """
     made = columns(model, observations)
     try:

@@ -75,13 +75,8 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
 
     ``training``: one row per attempt and epoch measured on the training data, the epochs before a divergence included. ``terminal``: the last epoch of completed attempts,
     measured on the test data. `view` is one of `VIEWS`; `frame` are the measurements of that kind, where somebody has them.
-
-    Raises
-    ------
-    NothingToFit
-        No attempt was measured, or none has an adjoint metric.
-    ValueError
-        `kind` or `view` is unknown.
+    Raises NothingToFit: no attempt was measured, or none has an adjoint metric.
+    Raises ValueError: `kind` or `view` is unknown.
     """
     for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
         if name not in known:
