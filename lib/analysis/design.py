@@ -9,8 +9,6 @@ every solution of the normal equations has the same :math:`\hat\beta_j` and the 
 deficient matrix picks one of its solutions, and the other coefficients silently change their meaning. Here columns that the
 ones before them determine are dropped, as in R, each with its cause, and the coefficients that change their meaning are named.
 
-References
-----------
 S. R. Searle, *Linear Models*, Wiley, 1971, Section 5.4.
 """
 

@@ -13,8 +13,6 @@ Beside the standard errors of the model stand *robust* ones, which hold when var
 and with one those that let the rows of an attempt depend on each other in any way (clusters, with the usual factor
 :math:`\frac{G}{G-1}\frac{N-1}{N-p}`).
 
-References
-----------
 Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear mixed-effects models*,
 Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon, White: *Some heteroskedasticity-consistent
 covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A practitioner's guide to cluster-robust
@@ -213,8 +211,6 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
 
     `variance` is v, shape (N,), above zero; nan where not known. The result is estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
 
-    References
-    ----------
     Paule, Mandel: *Consensus values and weighting factors*, J. Res. Natl. Bur. Stand. 87, 1982.
     """
     matrix, known = made.matrix(), np.isfinite(variance).all()

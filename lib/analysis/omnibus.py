@@ -11,8 +11,6 @@ task the model is fitted with the coefficient held at :math:`\bar\beta`, every r
 (Rademacher's weights), and Q is computed anew. That needs no variance that attempts share, where 435 pairwise tests at cell-wise variances
 have a joint size of 24 to 48 % instead of 5.
 
-References
-----------
 Davidson, Flachaire: *The wild bootstrap, tamed at last*, J. Econometrics 146, 2008.
 """
 

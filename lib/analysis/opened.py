@@ -27,12 +27,8 @@ def open_results(
 ) -> tuple[xr.Dataset, Artefacts]:
     """Return the results in a file and what shows and keeps the artefacts made of them; figures have the project's look.
 
-    Parameters
-    ----------
-    tasks, networks
-        Makers of tasks, such as ``"adding"``, and labels that the notebook cannot do without.
-    published_scale
-        The size of the text's experiment: variables of the results and their largest values there.
+    `tasks` are makers of tasks, such as ``"adding"``, and `networks` labels that the notebook cannot do without; `published_scale` is the
+    size of the text's experiment: variables of the results and their largest values there.
     Raises ResultsError: the file is missing, is none, or holds results of something else.
     """
     use_style()

@@ -17,8 +17,6 @@ because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\
 :math:`\theta`, and in the second, groups of one size share a factor. A million rows become one small matrix a size,
 and the search over :math:`\theta` costs nothing beside making them.
 
-References
-----------
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67, 2015, whose
 criterion (its equation 41) this is, so that values compare directly. The tests hold it to lme4 and to statsmodels.
 """

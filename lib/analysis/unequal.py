@@ -10,8 +10,6 @@ intercepts it is weighted least squares with :math:`1/\sigma_g^2`, and :math:`\h
 pay for (the sum of their leverages); with them the two variances of a group are estimated by REML from its residuals. Like `lib.analysis.reml` it needs sums over attempts
 alone, so that a million rows are no more work. The tests hold it to statsmodels' `WLS` and `GLS`.
 
-References
-----------
 Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
 """
 

@@ -75,11 +75,8 @@ _TAIL = (1 - CONFIDENCE) / 2
 class Networks:
     """The networks of a group, each at its best learning rate.
 
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
-        and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
+    ``rows`` are `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
+    and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
     """
 
     def __init__(
