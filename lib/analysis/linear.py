@@ -110,22 +110,17 @@ def _least_squares(made: Design) -> Fit:
         errors = np.asarray(result.bse)
         robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / spare) ** 2)
         robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
+    explained = {
+        "r2": float(result.rsquared),
+        "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
+        "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
+        "df_residual": int(result.df_resid),
+    }
+    df = result.df_resid
     return Fit(
         design=made,
-        coefficients=_table(
-            made.names, result.params, errors, result.df_resid, robust, result.df_resid
-        ),
-        summary={
-            "parameters": len(made.names),
-            "condition_number": made.condition_number(),
-            "rmse": float(np.sqrt(np.mean(residuals**2))),
-            "r2": float(result.rsquared),
-            "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
-            "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
-            "df_residual": int(result.df_resid),
-            "rows": len(made.response),
-            "attempts": len(made.constant),
-        },
+        coefficients=_table(made.names, result.params, errors, df, robust, df),
+        summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
         standardised=standardised,
@@ -150,6 +145,12 @@ def _mixed(made: Design) -> Fit:
     residuals = made.response - fitted
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
+    numbers = {
+        "r2_conditional": float((explained + group_variance) / whole),
+        "r2_marginal": float(explained / whole),
+        "group_sd": float(np.sqrt(group_variance)),
+        "residual_sd": float(np.sqrt(residual_variance)),
+    }
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
     constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
     varying = [np.bincount(made.attempt, weights=one * residuals) for one in made.varying.T]
@@ -160,17 +161,7 @@ def _mixed(made: Design) -> Fit:
     return Fit(
         design=made,
         coefficients=_table(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
-        summary={
-            "parameters": p,
-            "condition_number": made.condition_number(),
-            "rmse": float(np.sqrt(np.mean(residuals**2))),
-            "r2_conditional": float((explained + group_variance) / whole),
-            "r2_marginal": float(explained / whole),
-            "group_sd": float(np.sqrt(group_variance)),
-            "residual_sd": float(np.sqrt(residual_variance)),
-            "rows": rows,
-            "attempts": groups,
-        },
+        summary=_summary(made, residuals, numbers),
         fitted=fitted,
         residuals=residuals,
         standardised=np.full(rows, np.nan),
@@ -178,6 +169,17 @@ def _mixed(made: Design) -> Fit:
         engine="profiled",
         boundary=group_variance == 0.0,
     )
+
+
+def _summary(made: Design, residuals: np.ndarray, numbers: dict[str, float]) -> dict[str, float]:
+    return {
+        "parameters": len(made.names),
+        "condition_number": made.condition_number(),
+        "rmse": float(np.sqrt(np.mean(residuals**2))),
+        **numbers,
+        "rows": len(residuals),
+        "attempts": len(made.constant),
+    }
 
 
 def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:

@@ -41,13 +41,8 @@ def columns(model: Model, observations: Rows) -> Design:
             f"{model.name}: each of the {count:,} attempts has a single {model.rows} row, so an intercept per attempt "
             "cannot be told from the residual; train for two epochs or more"
         )
-    made = design(
-        model.terms,
-        observations.attempts,
-        response,
-        attempt=observations.attempt,
-        measured=observations.measured,
-    )
+    rows = {"attempt": observations.attempt, "measured": observations.measured}
+    made = design(model.terms, observations.attempts, response, **rows)
     if count <= len(made.names):
         raise NothingToFit(
             f"{model.name} has {len(made.names)} coefficients and {count} rows; train more attempts"
@@ -77,7 +72,7 @@ class Fits:
         self.rows = cache(
             lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
         )
-        self._fit, self._own = cache(self._estimate), cache(self._refit)
+        self._fit, self.own = cache(self._estimate), cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:
         """Return a model on a view of the metric; raises as `fit`."""
@@ -91,10 +86,6 @@ class Fits:
         except NothingToFit as refusal:
             return None, str(refusal)
 
-    def own(self, number: int) -> tuple[Unequal | None, str]:
-        """Return a model with variances of its own for each architecture, or None and why there is none."""
-        return self._own(number)
-
     def _estimate(self, number: int, view: str) -> Fit:
         model = MODELS[number]
         observations = self.rows(model.rows, TRUE if view == SPLINE else view)
@@ -106,6 +97,7 @@ class Fits:
         return fit(model, observations)
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
+        """Return a model with variances of its own for each architecture, or None and why there is none."""
         groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
         try:
             return with_own_variances(self.fit(number), groups), ""
