@@ -91,10 +91,8 @@ def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     reasons = [reason for reason in frame["left_out"].unique() if reason != ENTERED]
     columns = {"planned": True, "entered": frame["left_out"] == ENTERED}
     columns |= {reason: frame["left_out"] == reason for reason in reasons}
-    marked = frame[list(by)].assign(**columns)
-    if not by:
-        return marked.sum().astype(int).to_frame().T
-    return marked.groupby(list(by), sort=False)[list(columns)].sum().astype(int).reset_index()
+    groups = frame[list(by)].assign(**columns).groupby(list(by) or (lambda row: 0), sort=False)
+    return groups[list(columns)].sum().astype(int).reset_index(drop=not by)
 
 
 def entered_text(frame: pd.DataFrame) -> str:
