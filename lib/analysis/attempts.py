@@ -21,12 +21,9 @@ STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
     """Return one row per attempt of the design, whether it ran or not: the factors, ``status`` and ``epochs_completed``."""
-    ds = ds[["status", "epochs_completed"]].transpose(*ATTEMPT)
-    levels = {dim: ds[dim].values.tolist() for dim in ATTEMPT}
-    frame = pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
-    frame["status"] = pd.Series(ds["status"].values.ravel()).map(STATUS)
-    frame["epochs_completed"] = ds["epochs_completed"].values.ravel()
-    return frame
+    counted = ds[["status", "epochs_completed"]].reset_coords(drop=True)
+    frame = counted.to_dataframe(dim_order=list(ATTEMPT)).reset_index()
+    return frame.assign(status=frame["status"].map(STATUS))
 
 
 def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:

@@ -178,15 +178,12 @@ def absences(
     """Return the covariates that no fit to any part of the rows could tell, each with the cause."""
     causes = {}
     for name in dict.fromkeys(part for term in terms for part in term.split(":")):
+        covariate = COVARIATES.get(name, Covariate(name, name, 2))
         if name in measured:
             values = pd.Series([measured[name].min(), measured[name].max()])
-            causes[name] = _too_few(
-                COVARIATES.get(name, Covariate(name, name, 2)), values, "the rows have"
-            )
+            causes[name] = _too_few(covariate, values, "the rows have")
         elif name in COVARIATES:
-            causes[name] = _too_few(
-                COVARIATES[name], table[COVARIATES[name].factor], "the attempts have"
-            )
+            causes[name] = _too_few(covariate, table[covariate.factor], "the attempts have")
     return {name: cause for name, cause in causes.items() if cause}
 
 

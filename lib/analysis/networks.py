@@ -69,7 +69,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
         "improving": validated & (chosen == last) & (last > 0),
         "completed": ds["status"] == COMPLETED,
     }
-    return _by_training(columns, ds["status"] != NOT_PLANNED).join(about(ds), on="run")
+    return by_training(columns, ds["status"] != NOT_PLANNED).join(about(ds), on="run")
 
 
 def _there(ds: xr.Dataset) -> xr.DataArray:
@@ -77,7 +77,7 @@ def _there(ds: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(np.arange(ds.sizes["record"]), dims="record") < ds["records"]
 
 
-def _by_training(columns: dict[str, xr.DataArray], which: xr.DataArray) -> pd.DataFrame:
+def by_training(columns: dict[str, xr.DataArray], which: xr.DataArray) -> pd.DataFrame:
     """Return a row for `which` trainings: ``run``, ``replicate`` and these columns."""
     whole = xr.Dataset(columns | {"which": which}).reset_coords(drop=True)
     frame = whole.to_dataframe(dim_order=["run", "replicate"]).reset_index()
@@ -225,7 +225,7 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
         "before": step.where(step < steps, 0).max("record"),
         "trained": step.max("record"),
     }
-    table = _by_training(columns, ds["records"] > 0)
+    table = by_training(columns, ds["records"] > 0)
     known = about(ds)[["label", "task", "architecture"]]
     table = table.join(known, on="run")[["run", *known, "replicate", *columns]]
     return table.astype({"before": int, "trained": int})

@@ -27,18 +27,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import chi2
 
-from lib.analysis import scales
-from lib.analysis.networks import (
-    IDENTITY,
-    MEASURES,
-    beside_published,
-    in_measure,
-    levels_of,
-    outcomes,
-    steps_to,
-    trainings,
-    validated_best,
-)
+from lib.analysis import networks, scales
 from lib.results.claims import (
     AGREES,
     CONFIDENCE,
@@ -82,10 +71,10 @@ class Networks:
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", steps: float = math.nan
     ) -> None:
-        self.ds = in_measure(ds, measure) if measure in MEASURES else ds
-        rows = trainings(self.ds)
+        self.ds = networks.in_measure(ds, measure) if measure in networks.MEASURES else ds
+        rows = networks.trainings(self.ds)
         self.rates = rows.groupby(["label", "task"])["learning_rate"].nunique()
-        rows = rows[rows["run"].isin(validated_best(rows, IDENTITY))]
+        rows = rows[rows["run"].isin(networks.validated_best(rows, networks.IDENTITY))]
         unit = np.where((rows["metric"] == "accuracy") & (measure != "share"), 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
         self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
@@ -120,8 +109,8 @@ class Networks:
         network, _, factor = label.partition(", best ")
         if factor not in rows:
             return rows[rows["label"] == label]
-        rows = levels_of(rows, network, factor)
-        return rows[rows["run"].isin(validated_best(rows, ["task"]))]
+        rows = networks.levels_of(rows, network, factor)
+        return rows[rows["run"].isin(networks.validated_best(rows, ["task"]))]
 
     def labels(self) -> list[str]:
         """Return the networks that were trained."""
@@ -257,7 +246,7 @@ class Networks:
 
     def _solved(self, name: str) -> pd.DataFrame:
         runs = self.of(name)["run"].unique()
-        return steps_to(self.ds.sel(run=runs), SOLVED)
+        return networks.steps_to(self.ds.sel(run=runs), SOLVED)
 
     def trend(self, name: str, factor: str) -> Finding:
         """Return the rank correlation of the score with a coordinate."""
@@ -502,13 +491,13 @@ def _learners(verb: str, pair: tuple[str, str], region: Region) -> tuple[str, ..
 
 def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     """Return `beside_published` of the published networks alone, with ``learned``: better than guessing; None where not trained."""
-    table = beside_published(outcomes(ds), published)
+    table = networks.beside_published(networks.outcomes(ds), published)
     table = table[table["published"].notna()].reset_index(drop=True)
     every = Networks(ds)
     found = []
     for task, name in zip(table["task"], table["network"], strict=True):
-        networks = every.at(task)
-        found.append(networks.learned(name) if name in networks.labels() else None)
+        here = every.at(task)
+        found.append(here.learned(name) if name in here.labels() else None)
     return table.assign(learned=found)
 
 
