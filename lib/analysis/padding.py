@@ -49,7 +49,8 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     done = {"accuracy": last, "metric": metric}
     done = {name: values.where(status == COMPLETED) for name, values in done.items()}
     rows = by_training({"status": status, **done}, status != NOT_PLANNED)
-    rows = rows.join(about(ds), on="run").rename(columns={"network": "method"})
+    known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
+    rows = rows.join(known, on="run")
     named = rows["status"].map(dict(enumerate(STATUS)))
     return rows.assign(status=named, padding=rows["padding"].astype(int))
 
