@@ -62,9 +62,7 @@ def choose_treatment(
         "its architecture offers none: any treatment": np.full(len(table), True),
     }
     for scope, inside in scopes.items():
-        found = table[inside].sort_values(
-            ["mixed", "spread"], ascending=[False, False], kind="stable"
-        )
+        found = table[inside].sort_values(["mixed", "spread"], ascending=False, kind="stable")
         if len(found):
             best = found.iloc[0]
             rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]

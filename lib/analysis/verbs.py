@@ -178,10 +178,8 @@ class Networks:
 
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
-        asked = (to,) if learned is None else learned
-        return self.refusal(one, to, learned=asked) or exponential(
-            self._compared(one, to, logs=True)
-        )
+        refused = self.refusal(one, to, learned=(to,) if learned is None else learned)
+        return refused or exponential(self._compared(one, to, logs=True))
 
     def over_guess(self, name: str) -> Finding:
         """Return by how much a network's score is larger than that of guessing."""
@@ -280,11 +278,8 @@ class Networks:
             self._at_the_guess(names[behind]),
             self._catches_up(names[behind], names[1 - behind]),
         ]
-        return replace(
-            _wider(found, error),
-            note=found.note or UNSETTLED * late,
-            reservation=_joined(*reservations),
-        )
+        note = found.note or UNSETTLED * late
+        return replace(_wider(found, error), note=note, reservation=_joined(*reservations))
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
         """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
@@ -313,9 +308,8 @@ class Networks:
         each = self._by_sequence(name, logs=False)
         if each is not None:
             return _wider(found, each.std(ddof=1) / math.sqrt(len(each)))
-        return (
-            _wider(found, self._binomial(name)) if self.higher and found.scale.test_size else found
-        )
+        counted = self.higher and found.scale.test_size
+        return _wider(found, self._binomial(name)) if counted else found
 
     def _at_the_guess(self, name: str) -> str:
         row = self.of(name).iloc[0]
@@ -351,9 +345,8 @@ def _too_few(*sides: pd.DataFrame) -> str:
 
 def _wider(found: Finding, error: float) -> Finding:
     """Return the finding with an interval that also covers a further standard error."""
-    below, above = (
-        math.hypot(side, Z * error) for side in (found.value - found.low, found.high - found.value)
-    )
+    sides = found.value - found.low, found.high - found.value
+    below, above = (math.hypot(side, Z * error) for side in sides)
     return replace(found, low=found.value - below, high=found.value + above)
 
 
@@ -418,9 +411,7 @@ VERBS: dict[str, Callable[..., Finding]] = {
     "ratio": lambda held, one, other, learned: held.ratio(one, other, learned),
     "apart": lambda held, one, other, learned: magnitude(held.lead(one, other, learned)),
     "over_guess": lambda held, one, other, _: _learnable(held, other) or held.over_guess(one),
-    "share_of_guess": lambda held, one, other, _: (
-        _learnable(held, other) or held.share_of_guess(one)
-    ),
+    "share_of_guess": lambda held, one, two, _: _learnable(held, two) or held.share_of_guess(one),
     "deviation": lambda held, one, *_: held.deviation(one),
     "trend": lambda held, one, factor, _: held.trend(one, factor),
     "steps": lambda held, one, *_: held.steps_until_solved(one),

@@ -12,7 +12,7 @@ import platform
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median
 
@@ -178,13 +178,8 @@ def machine() -> str:
 
 def versions() -> str:
     """Return the installed packages that times depend on."""
-    found = []
-    for package in _PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    here = {one.name: one.version for one in distributions()}
+    return ", ".join(f"{name} {here[name]}" for name in _PACKAGES if name in here)
 
 
 def sentence(error: BaseException) -> str:
