@@ -6,10 +6,7 @@ import pandas as pd
 from lib.analysis.attempts import TREATMENT
 from lib.analysis.regimes import VANISHED, regimes
 
-FIGURE_35 = {
-    "rnn": ("imdb", "sequential", "none"),
-    "exponential": ("mnist", "permuted", "uniform"),
-}
+FIGURE_35 = {"rnn": ("imdb", "sequential", "none"), "exponential": ("mnist", "permuted", "uniform")}
 """Architecture and task (data set, order, noise) of the treatments that Figure 3.5 shows."""
 
 

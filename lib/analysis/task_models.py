@@ -34,14 +34,7 @@ from scipy import stats
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
-from lib.analysis.design import (
-    COVARIATES,
-    Design,
-    NothingToFit,
-    absences,
-    design,
-    with_covariates,
-)
+from lib.analysis.design import COVARIATES, Design, NothingToFit, absences, design, with_covariates
 from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
 
 REFERENCE = "antisymmetric"

@@ -17,12 +17,7 @@ from lib.report.safe import caption_html
 from lib.results import published
 from lib.results.names import label
 
-TEXTS = {
-    "dissertation": "Dissertation",
-    "unicornn": "UnICORNN",
-    "lem": "LEM",
-    "irnn": "iRNN",
-}
+TEXTS = {"dissertation": "Dissertation", "unicornn": "UnICORNN", "lem": "LEM", "irnn": "iRNN"}
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
 OURS = "ours"
 """Page of the figures that no text publishes."""
