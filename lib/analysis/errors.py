@@ -15,12 +15,9 @@ def error_rates(attempts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     The interval is Wilson's: it stays within 0 and 1 and has a width even where no attempt failed. It treats
     attempts as independent, which replicates of one treatment are not quite.
     """
-    frame = attempts.assign(
-        entered=attempts["status"] != "missing",
-        diverged=attempts["status"] == "diverged",
-        missing=attempts["status"] == "missing",
-    )
-    table = frame.groupby(list(by), sort=False)[["entered", "diverged", "missing"]].sum()
+    ends = {name: attempts["status"] == name for name in ("diverged", "missing")}
+    frame = attempts.assign(entered=~ends["missing"], **ends)
+    table = frame.groupby(list(by), sort=False)[["entered", *ends]].sum()
     entered = table["entered"].where(table["entered"] > 0)
     table["error_rate"] = table["diverged"] / entered
     low, high = proportion_confint(

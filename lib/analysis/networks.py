@@ -90,18 +90,9 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     ``ours`` and ``spread`` are mean and standard deviation (``nan`` of fewer than two) of the test metric over ``n`` trainings,
     of which ``diverged`` did.
     """
-    table = (
-        trainings(ds)
-        .groupby("run", sort=False)
-        .agg(
-            ours=("test", "mean"),
-            spread=("test", "std"),
-            n=("test", "size"),
-            completed=("completed", "sum"),
-        )
-    )
-    table = table.join(about(ds)).reset_index()
-    return table.assign(diverged=table["n"] - table["completed"]).drop(columns="completed")
+    runs = trainings(ds).groupby("run", sort=False)
+    table = runs["test"].agg(ours="mean", spread="std", n="size").join(about(ds))
+    return table.assign(diverged=table["n"] - runs["completed"].sum()).reset_index()
 
 
 def chosen_rates(ds: xr.Dataset) -> xr.Dataset:

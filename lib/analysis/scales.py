@@ -92,9 +92,8 @@ def largest_step(run: xr.Dataset) -> float:
 
 
 def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
-    return geometric_mean(
-        peak(histograms(run), float(at)).xs("trained", level="stage").clip(lower=1e-9), scale
-    )
+    trained = peak(histograms(run), float(at)).xs("trained", level="stage")
+    return geometric_mean(trained.clip(lower=1e-9), scale)
 
 
 def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:

@@ -358,24 +358,20 @@ def _learnable(held: Networks, other: str) -> Finding | None:
     return held.refusal(other) if other else None
 
 
-def _gain(held: Networks, name: str, quantity: str) -> Finding | np.ndarray:
-    """Return a norm's log10 of each training, mean over its records: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
-    if refused := held.refusal(name, learned=()):
+def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
+    """Return a norm's log10, mean over records, or by how much one network's is larger: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
+    if refused := held.refusal(*names, learned=()):
         return refused
     if "gain_first" not in held.ds:
         return unable("no gradients were recorded")
-    part = held.ds.sel(run=held.of(name)["run"].iloc[0])
-    found = part["gain_first"] if quantity == "first" else part["gain_first"] - part["gain_last"]
-    found = found.mean("record").dropna("replicate").values
-    # a Jacobian that is the identity differs from it by rounding, which is no effect
-    return found if quantity == "first" else np.abs(found).round(9)
-
-
-def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
-    sides = [_gain(held, name, quantity) for name in names]
-    if refused := [side for side in sides if isinstance(side, Finding)]:
-        return refused[0]
-    scale = held.scale(*names)
+    sides, scale = [], held.scale(*names)
+    for name in names:
+        part = held.ds.sel(run=held.of(name)["run"].iloc[0])
+        gain = part["gain_first"]
+        if quantity == "decay":  # a Jacobian that is the identity differs from it by rounding
+            gain = gain - part["gain_last"]
+        found = gain.mean("record").dropna("replicate").values
+        sides.append(found if quantity == "first" else np.abs(found).round(9))
     if len(sides) == 1:
         return mean(sides[0], scale)
     return replace(difference(*sides, scale), reservation=_too_few(*sides))

@@ -114,10 +114,8 @@ def main() -> int:
     parser.add_argument("--part", help=f"do this alone: {', '.join(dict.fromkeys(parts()))}")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        sentence = (
-            "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
-        )
-        print(sentence, file=sys.stderr)
+        need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
+        print(f"{need}, and there is none on this machine", file=sys.stderr)
         return 2
     where = torch.cuda.get_device_name(0)
     if arguments.look:
