@@ -163,13 +163,10 @@ def design(
         dropped={},
         changed={},
     )
-    causes = {
-        name: next((absent[p] for p in name.split(":") if p in absent), "") for name in made.names
-    }
-    made = _without(made, {name: cause for name, cause in causes.items() if cause})
-    return _without_aliases(
-        made, table, [name for name in COVARIATES if name in terms and name not in absent]
-    )
+    parts = {name: [part for part in name.split(":") if part in absent] for name in made.names}
+    made = _without(made, {name: absent[found[0]] for name, found in parts.items() if found})
+    known = [COVARIATES[name] for name in COVARIATES if name in terms and name not in absent]
+    return _without_aliases(made, table, [one for one in known if one.factor in table])
 
 
 def absences(
@@ -237,7 +234,7 @@ def _without(made: Design, causes: Mapping[str, str]) -> Design:
     )
 
 
-def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -> Design:
+def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covariate]) -> Design:
     """Drop the columns that those before them determine, each with its cause."""
     gram = made.gram()
     length = np.sqrt(np.diag(gram))
@@ -246,17 +243,14 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -
         return made
     matrix = made.matrix()
     kept, told = independent(matrix), estimable(matrix)
-    causes = {
-        name: _cause(name, table, covariates)
-        for name, known in zip(made.names, told, strict=True)
-        if not known
-    }
+    lacking = [name for name, known in zip(made.names, told, strict=True) if not known]
+    causes = {name: _cause(name, table, covariates) for name in lacking}
     stay = {name for name, keep in zip(made.names, kept, strict=True) if keep}
     lost = {name: causes[name] for name in made.names if name not in stay}
     return replace(_without(made, lost), changed={n: why for n, why in causes.items() if n in stay})
 
 
-def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
+def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
     """Return why a coefficient cannot be told from the attempts of `table`, as far as the design says."""
     levels = dict(re.findall(r"(\w+)\[([^]]*)\]", name))
     groups = {}
@@ -271,11 +265,9 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
         if part.empty:
             return f"no attempt of {who} entered"
     for who, part in groups.items():
-        for covariate in map(COVARIATES.get, covariates):
-            if covariate.factor in table and (
-                found := _too_few(covariate, part[covariate.factor], f"{who} entered with")
-            ):
-                return found
+        for covariate in covariates:
+            if few := _too_few(covariate, part[covariate.factor], f"{who} entered with"):
+                return few
     return "its column is a combination of others"
 
 

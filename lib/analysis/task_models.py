@@ -131,10 +131,9 @@ def fit_tasks(
             "luck": np.sqrt(luck),
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
-        numbers = {"residual": found.residuals, "standardised": found.standardised}
-        names = part["architecture"].astype(str).to_numpy()
-        numbers = {"architecture": names, "fitted": found.fitted, **numbers}
-        residuals.append(pd.DataFrame({**about, **numbers}))
+        each = {"architecture": part["architecture"].astype(str).to_numpy()}
+        each |= {"fitted": found.fitted, "residual": found.residuals}
+        residuals.append(pd.DataFrame({**about, **each, "standardised": found.standardised}))
     if not designs:
         raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
@@ -179,10 +178,8 @@ def _summary(found: Fit) -> dict:
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
     lost = {**found.dropped, **found.changed}
-    table = found.coefficients.set_index("term").rename(
-        columns={"standard_error": "se", "robust_error": "robust_se"}
-    )
-    order = list(found.design.planned)
+    names, order = {"standard_error": "se", "robust_error": "robust_se"}, [*found.design.planned]
+    table = found.coefficients.set_index("term").rename(columns=names)
     table = table.assign(weighted=weighted, weighted_se=error)
     table = table.reindex(order)[[*_NUMBERS, *_WEIGHTED]]
     table["cause"] = [lost.get(name, found.unmeasured) for name in order]
