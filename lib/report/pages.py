@@ -145,8 +145,10 @@ def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Gro
     by_id = grouped(shown, lambda item: (item.artefact, item.kind))
     known = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     order = [*known, *sorted({name for name, _ in by_id}.difference(known))]
+    own = {name: ("", name.removeprefix("own-").replace("-", " "), "") for name in order}
+    said = own | known
     return [
-        Group(name, kind, *known.get(name, ("", _own_name(name), "")), tuple(items))
+        Group(name, kind, *said[name], tuple(items))
         for (name, kind), items in sorted(by_id.items(), key=lambda pair: order.index(pair[0][0]))
     ]
 
@@ -206,10 +208,6 @@ def _needs(data: str) -> str:
     """Return what an artefact needs in words; `data` lists the names, parted by blanks."""
     in_words = {"factorial": "the factorial experiment", "synthetic": "synthetic data"}
     return ", ".join(in_words.get(name) or label(name).replace("_", " ") for name in data.split())
-
-
-def _own_name(name: str) -> str:
-    return name.removeprefix("own-").replace("-", " ")
 
 
 def _slug(name: str) -> str:

@@ -47,9 +47,8 @@ def run_part(part: str, ledger: Ledger, device: str = "cuda") -> None:
         time_engines(name, PIXELS, ledger, device)
     elif kind == "slice":
         for workload in SLICES:
-            slices.time_slice(
-                name, workload, ledger, places=50, probed=256, rounds=3, device=device
-            )
+            size = {"places": 50, "probed": 256, "rounds": 3}
+            slices.time_slice(name, workload, ledger, **size, device=device)
     else:
         time_figure_1(FIGURE_1[int(name)], ledger, rounds=30, device=device)
 
