@@ -273,16 +273,13 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
 
 def independent(matrix: np.ndarray) -> np.ndarray:
     """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns before them."""
-    basis = np.empty((matrix.shape[0], 0))
+    # The triangle has the columns' lengths and angles, and few rows.
+    triangle = np.linalg.qr(_unit_columns(matrix), mode="r")
     kept = np.zeros(matrix.shape[1], bool)
-    for place, column in enumerate(_unit_columns(matrix).T):
-        rest = column
-        for _ in range(2):  # the second time takes away what rounding left
-            rest = rest - basis @ (basis.T @ rest)
-        size = np.linalg.norm(rest)
-        if size > _TOLERANCE:
-            kept[place] = True
-            basis = np.column_stack([basis, rest / size])
+    for place, column in enumerate(triangle.T):
+        before = triangle[:, kept]
+        rest = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
+        kept[place] = np.linalg.norm(rest) > _TOLERANCE
     return kept
 
 
