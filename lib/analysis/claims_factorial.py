@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.analysis.attempts import TASK, attempts, epochs, terminal
+from lib.analysis.attempts import TASK, attempts, epochs, error_rates, terminal
 from lib.analysis.claims_tenet import judge_of
-from lib.analysis.errors import error_rates
 from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.selection import FIGURE_35, choose_treatment, nearest_zero

@@ -31,8 +31,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 
 from lib.analysis.accuracy import LEVEL, entered
-from lib.analysis.attempts import TASK
-from lib.analysis.errors import error_rates
+from lib.analysis.attempts import TASK, error_rates
 
 NO_NOISE = "none"
 r"""Noise orientation of the tasks of :math:`\mathcal T_o`."""
