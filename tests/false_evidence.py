@@ -194,6 +194,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     return xr.Dataset(
         {
             "network": ("run", [SWEEP] * 2 * networks),
+            "metric": ("run", ["accuracy"] * 2 * networks),
             "status": (training, np.full(shape, COMPLETED)),
             "records": (training, np.ones(shape, int)),
             "test_metric": ((*training, "record"), accuracy[..., None]),
@@ -201,7 +202,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
             "adjoint_norm_last": ((*training, "stage"), np.zeros((*shape, 1))),
             **dict.fromkeys(("width", "sequences", "test_sequences"), once),
         },
-        {"stage": ["trained"], "padding": ("run", [0, 3] * networks)}
+        {"run": range(2 * networks), "stage": ["trained"], "padding": ("run", [0, 3] * networks)}
         | {"dataset": ("run", [claims_gaps.TEXT[1]] * 2 * networks)},
     )
 

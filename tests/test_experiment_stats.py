@@ -45,6 +45,7 @@ def padded():
         {
             "network": (run, method),
             "width": (run, [100] * len(RUNS)),
+            "metric": (run, ["accuracy"] * len(RUNS)),
             "status": (training, status),
             "records": (training, records),
             "test_metric": ((*training, "record"), accuracy),

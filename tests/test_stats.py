@@ -6,7 +6,6 @@ import pytest
 from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import attempts, quartiles, regimes, selection
-from lib.analysis.errors import error_rates
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}
@@ -45,7 +44,7 @@ def test_error_rates_of_a_hand_made_case(ds):
     status = ["diverged"] * 3 + ["completed"] * 7 + ["missing"] * 2
     status += ["completed"] * 2 + ["missing"]
     frame = pd.DataFrame({"architecture": ["rnn"] * 12 + ["gru"] * 2 + ["new"], "status": status})
-    table = error_rates(frame, by=["architecture"]).set_index("architecture")
+    table = attempts.error_rates(frame, by=["architecture"]).set_index("architecture")
     assert table.index.tolist() == ["rnn", "gru", "new"]
     assert table.loc["rnn", ["entered", "diverged", "missing"]].tolist() == [10, 3, 2]
     # Wilson's interval by its formula, for 3 of 10 and z = 1.959964.
@@ -56,7 +55,7 @@ def test_error_rates_of_a_hand_made_case(ds):
     assert table.loc["rnn", ["error_rate", "low", "high"]].tolist() == pytest.approx(expected)
     assert table.loc["gru", "error_rate"] == table.loc["gru", "low"] == 0 < table.loc["gru", "high"]
     assert table.loc["new", ["error_rate", "low", "high"]].isna().all()
-    by_task = error_rates(attempts.attempts(ds), by=[*TASK, "architecture"])
+    by_task = attempts.error_rates(attempts.attempts(ds), by=[*TASK, "architecture"])
     worst = by_task.loc[by_task["error_rate"] == 1, [*TASK, "architecture"]]
     assert ["digits", "permuted", "post", "lstm"] in worst.values.tolist()
 

@@ -1,6 +1,6 @@
 """Statistics of results; nothing here knows how a network is trained.
 
-``attempts``, ``errors``, ``regimes``, ``quartiles``, ``selection``
+``attempts``, ``regimes``, ``quartiles``, ``selection``
     the factorial results as tables: error rates, the adjoint metric and its regimes, learning quality, and which attempts a figure shows.
 ``design``, ``linear``, ``reml``, ``resample``, ``unequal``
     linear models: what can be told from their columns; least squares and random intercepts with robust errors; what varies with the attempts.

@@ -47,11 +47,7 @@ def grade(ds: xr.Dataset) -> pd.DataFrame:
 
     The text does not say whether its maximum runs over the last epochs or over all epochs. It says that 1 is the
     largest task accuracy observed, which holds for the last epochs, where the behaviour is measured.
-
-    Raises
-    ------
-    NothingToFit
-        A data set has fewer than two classes, so that guessing has no accuracy.
+    Raises NothingToFit: a data set has fewer than two classes, so that guessing has no accuracy.
     """
     frame = attempts(ds)
     completed = frame["status"] == "completed"
@@ -95,10 +91,8 @@ def account(frame: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     reasons = [reason for reason in frame["left_out"].unique() if reason != ENTERED]
     columns = {"planned": True, "entered": frame["left_out"] == ENTERED}
     columns |= {reason: frame["left_out"] == reason for reason in reasons}
-    marked = frame[list(by)].assign(**columns)
-    if not by:
-        return marked.sum().astype(int).to_frame().T
-    return marked.groupby(list(by), sort=False)[list(columns)].sum().astype(int).reset_index()
+    groups = frame[list(by)].assign(**columns).groupby(list(by) or (lambda row: 0), sort=False)
+    return groups[list(columns)].sum().astype(int).reset_index(drop=not by)
 
 
 def entered_text(frame: pd.DataFrame) -> str:
@@ -116,11 +110,7 @@ def best_configurations(frame: pd.DataFrame, rule: str = "mean") -> pd.DataFrame
     Columns: the task, ``architecture``, the configuration, ``attempts`` (completed ones at it), ``accuracy`` (what the
     rule judged) and ``tied`` (configurations that were equally good; the first in the order of the
     design was taken). An architecture that completed no attempt at a task has no row.
-
-    Raises
-    ------
-    ValueError
-        `rule` is unknown.
+    Raises ValueError: `rule` is unknown.
     """
     if rule not in RULES:
         raise ValueError(f"rule is {rule!r}; expected one of {', '.join(RULES)}")

@@ -4,9 +4,12 @@ A table has the factors of the design as columns, named as the dimensions of the
 diverged or never ran stay in the tables of attempts, so that no count loses them.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import xarray as xr
+from statsmodels.stats.proportion import proportion_confint
 
 from lib.analysis.regimes import adjoint_metric, float32_metric
 from lib.results.factorial import ATTEMPT, MEASURED, SPLITS
@@ -21,12 +24,9 @@ STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
     """Return one row per attempt of the design, whether it ran or not: the factors, ``status`` and ``epochs_completed``."""
-    ds = ds[["status", "epochs_completed"]].transpose(*ATTEMPT)
-    levels = {dim: ds[dim].values.tolist() for dim in ATTEMPT}
-    frame = pd.MultiIndex.from_product(levels.values(), names=levels).to_frame(index=False)
-    frame["status"] = pd.Series(ds["status"].values.ravel()).map(STATUS)
-    frame["epochs_completed"] = ds["epochs_completed"].values.ravel()
-    return frame
+    counted = ds[["status", "epochs_completed"]].reset_coords(drop=True)
+    frame = counted.to_dataframe(dim_order=list(ATTEMPT)).reset_index()
+    return frame.assign(status=frame["status"].map(STATUS))
 
 
 def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
@@ -34,11 +34,7 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
 
     Columns: the factors, ``status``, ``attempt`` (its row in `attempts`), ``epoch``, ``loss`` (nat), ``accuracy`` (share), ``metric``, the adjoint metric (3.6),
     and ``metric_float32``, the same as single precision would have stored it (`lib.analysis.regimes.float32_metric`).
-
-    Raises
-    ------
-    ValueError
-        `split` is neither ``train`` nor ``test``.
+    Raises ValueError: `split` is neither ``train`` nor ``test``.
     """
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; expected one of {', '.join(SPLITS)}")
@@ -75,3 +71,26 @@ def count_status(frame: pd.DataFrame) -> dict[str, int]:
     """Return how many attempts of `frame` were planned, entered, completed, diverged and are missing."""
     counts = {status: int((frame["status"] == status).sum()) for status in STATUS.values()}
     return {"planned": len(frame), "entered": len(frame) - counts["missing"], **counts}
+
+
+def error_rates(attempts: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Return the share of attempts that diverged, among those that entered, for each group (dissertation, Table 1.7).
+
+    `attempts` has one row per attempt with ``status`` (`lib.analysis.attempts.attempts`); the columns `by` form the groups and keep their order of appearance. Columns: `by`, then
+    ``entered``, ``diverged``, ``missing`` (counts), ``error_rate`` and the ends ``low`` and ``high`` of its 95% interval. A group in which no attempt entered has no rate.
+
+    The interval is Wilson's: it stays within 0 and 1 and has a width even where no attempt failed. It treats
+    attempts as independent, which replicates of one treatment are not quite.
+    """
+    ends = {name: attempts["status"] == name for name in ("diverged", "missing")}
+    frame = attempts.assign(entered=~ends["missing"], **ends)
+    table = frame.groupby(list(by), sort=False)[["entered", *ends]].sum()
+    entered = table["entered"].where(table["entered"] > 0)
+    table["error_rate"] = table["diverged"] / entered
+    low, high = proportion_confint(
+        table["diverged"], table["entered"].clip(lower=1), alpha=0.05, method="wilson"
+    )
+    # Rounding may leave an end of 1e-18 where the formula has 0: then no rate of 0 would lie inside.
+    table["low"] = low.mask(table["diverged"] == 0, 0.0).where(entered.notna())
+    table["high"] = high.mask(table["diverged"] == entered, 1.0).where(entered.notna())
+    return table.reset_index()

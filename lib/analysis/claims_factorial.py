@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lib.analysis.attempts import TASK, attempts, epochs, terminal
+from lib.analysis.attempts import TASK, attempts, epochs, error_rates, terminal
 from lib.analysis.claims_tenet import judge_of
-from lib.analysis.errors import error_rates
 from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.selection import FIGURE_35, choose_treatment, nearest_zero
@@ -25,8 +24,9 @@ def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list
     return [share(row.diverged, row.entered) for row in table.itertuples()]
 
 
-def _vanished(rows: pd.DataFrame, border: float) -> pd.Series:
-    """Return which rows are in the vanishing regime, by the metric as single precision would have stored it."""
+def _vanished(rows: pd.DataFrame, border: float | None) -> pd.Series:
+    """Return which rows are in the vanishing regime, of the text's `border` by default, by the metric as single precision would have stored it."""
+    border = published_border() if border is None else border
     return pd.Series(regimes(rows["metric_float32"], border) == VANISHED, index=rows.index)
 
 
@@ -49,7 +49,7 @@ def share_by_task(chosen: pd.Series, total: pd.Series) -> Finding:
     return mean(shares)
 
 
-def best_had_vanished_while_training(ds: xr.Dataset, border: float) -> Finding:
+def best_had_vanished_while_training(ds: xr.Dataset, border: float | None = None) -> Finding:
     """Return the share, of the attempts in the upper quartile, that were in the vanishing regime in some epoch."""
     ended, training = terminal(ds), epochs(ds, "train")
     ever = ended["attempt"].isin(training.loc[_vanished(training, border), "attempt"])
@@ -58,7 +58,7 @@ def best_had_vanished_while_training(ds: xr.Dataset, border: float) -> Finding:
     return share_by_task(*((which & top).groupby(task).sum() for which in (ever, top)))
 
 
-def vanished_are_among_the_best(ds: xr.Dataset, border: float) -> Finding:
+def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> Finding:
     """Return the share, of the attempts that vanished at the end, that are in the upper quartile."""
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_guessing(rows, ds)
@@ -66,7 +66,7 @@ def vanished_are_among_the_best(ds: xr.Dataset, border: float) -> Finding:
     return share(int((top & gone).sum()), int(gone.sum()))
 
 
-def vanished_are_above_the_median(ds: xr.Dataset, border: float) -> Finding:
+def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -> Finding:
     """Return the smallest share over the task varieties of attempts that vanished at the end and are above the median."""
     rows = terminal(ds)
     upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_guessing(rows, ds)
@@ -104,7 +104,7 @@ def nearer_is_worse(ds: xr.Dataset) -> Finding:
     return Finding(float(value), float(low), float(high))
 
 
-COUNTEREXAMPLES: dict[str, Callable[[xr.Dataset, float], Finding]] = {
+COUNTEREXAMPLES: dict[str, Callable[..., Finding]] = {
     "diss-3.4-training-quartile": best_had_vanished_while_training,
     "diss-3.4-terminal-quartile": vanished_are_among_the_best,
     "diss-3.4-terminal-median": vanished_are_above_the_median,
@@ -114,16 +114,8 @@ _ATTEMPTS = {
     "diss-1.5.2-robust": lambda ds: largest(_rates(ds, ROBUST)),
     "diss-1.5.2-fragile": lambda ds: smallest(_rates(ds, FRAGILE)),
     "diss-1.4-error-rate": lambda ds: largest(_rates(ds, ROBUST, TASK)),
-    **{
-        claim: lambda ds, quantity=quantity: quantity(ds, published_border())
-        for claim, quantity in COUNTEREXAMPLES.items()
-    },
+    **COUNTEREXAMPLES,
     "diss-3.4-basic-rnn": basic_rnn_nearest,
     "diss-3.4-inverse": nearer_is_worse,
 }
-judges = Judges(
-    {
-        claim: judge_of(lambda e, quantity=quantity: quantity(e.ds))
-        for claim, quantity in _ATTEMPTS.items()
-    }
-)
+judges = Judges({claim: judge_of(lambda e, of=of: of(e.ds)) for claim, of in _ATTEMPTS.items()})

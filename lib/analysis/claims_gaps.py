@@ -177,10 +177,7 @@ linear = Judges(
 )
 coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
 padding = Judges(
-    {
-        "diss-2.8-no-relation": lambda ds: nearness(ds, 0),
-        "diss-2.8-relation": nearness_when_padded,
-    }
+    {"diss-2.8-no-relation": lambda ds: nearness(ds, 0), "diss-2.8-relation": nearness_when_padded}
 )
 latching = Judges(
     {

@@ -9,8 +9,6 @@ every solution of the normal equations has the same :math:`\hat\beta_j` and the 
 deficient matrix picks one of its solutions, and the other coefficients silently change their meaning. Here columns that the
 ones before them determine are dropped, as in R, each with its cause, and the coefficients that change their meaning are named.
 
-References
-----------
 S. R. Searle, *Linear Models*, Wiley, 1971, Section 5.4.
 """
 
@@ -139,11 +137,7 @@ def design(
     `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
     default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
     the cause, `absences` of these rows by default.
-
-    Raises
-    ------
-    NothingToFit
-        A response or a measurement is not finite.
+    Raises NothingToFit: a response or a measurement is not finite.
     """
     measured = {name: values for name, values in (measured or {}).items() if name in terms}
     for what, values in {"response": response, **measured}.items():
@@ -169,13 +163,10 @@ def design(
         dropped={},
         changed={},
     )
-    causes = {
-        name: next((absent[p] for p in name.split(":") if p in absent), "") for name in made.names
-    }
-    made = _without(made, {name: cause for name, cause in causes.items() if cause})
-    return _without_aliases(
-        made, table, [name for name in COVARIATES if name in terms and name not in absent]
-    )
+    parts = {name: [part for part in name.split(":") if part in absent] for name in made.names}
+    made = _without(made, {name: absent[found[0]] for name, found in parts.items() if found})
+    known = [COVARIATES[name] for name in COVARIATES if name in terms and name not in absent]
+    return _without_aliases(made, table, [one for one in known if one.factor in table])
 
 
 def absences(
@@ -184,15 +175,12 @@ def absences(
     """Return the covariates that no fit to any part of the rows could tell, each with the cause."""
     causes = {}
     for name in dict.fromkeys(part for term in terms for part in term.split(":")):
+        covariate = COVARIATES.get(name, Covariate(name, name, 2))
         if name in measured:
             values = pd.Series([measured[name].min(), measured[name].max()])
-            causes[name] = _too_few(
-                COVARIATES.get(name, Covariate(name, name, 2)), values, "the rows have"
-            )
+            causes[name] = _too_few(covariate, values, "the rows have")
         elif name in COVARIATES:
-            causes[name] = _too_few(
-                COVARIATES[name], table[COVARIATES[name].factor], "the attempts have"
-            )
+            causes[name] = _too_few(covariate, table[covariate.factor], "the attempts have")
     return {name: cause for name, cause in causes.items() if cause}
 
 
@@ -246,7 +234,7 @@ def _without(made: Design, causes: Mapping[str, str]) -> Design:
     )
 
 
-def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -> Design:
+def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covariate]) -> Design:
     """Drop the columns that those before them determine, each with its cause."""
     gram = made.gram()
     length = np.sqrt(np.diag(gram))
@@ -255,17 +243,14 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[str]) -
         return made
     matrix = made.matrix()
     kept, told = independent(matrix), estimable(matrix)
-    causes = {
-        name: _cause(name, table, covariates)
-        for name, known in zip(made.names, told, strict=True)
-        if not known
-    }
+    lacking = [name for name, known in zip(made.names, told, strict=True) if not known]
+    causes = {name: _cause(name, table, covariates) for name in lacking}
     stay = {name for name, keep in zip(made.names, kept, strict=True) if keep}
     lost = {name: causes[name] for name in made.names if name not in stay}
     return replace(_without(made, lost), changed={n: why for n, why in causes.items() if n in stay})
 
 
-def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
+def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
     """Return why a coefficient cannot be told from the attempts of `table`, as far as the design says."""
     levels = dict(re.findall(r"(\w+)\[([^]]*)\]", name))
     groups = {}
@@ -280,26 +265,21 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[str]) -> str:
         if part.empty:
             return f"no attempt of {who} entered"
     for who, part in groups.items():
-        for covariate in map(COVARIATES.get, covariates):
-            if covariate.factor in table and (
-                found := _too_few(covariate, part[covariate.factor], f"{who} entered with")
-            ):
-                return found
+        for covariate in covariates:
+            if few := _too_few(covariate, part[covariate.factor], f"{who} entered with"):
+                return few
     return "its column is a combination of others"
 
 
 def independent(matrix: np.ndarray) -> np.ndarray:
     """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns before them."""
-    basis = np.empty((matrix.shape[0], 0))
+    # The triangle has the columns' lengths and angles, and few rows.
+    triangle = np.linalg.qr(_unit_columns(matrix), mode="r")
     kept = np.zeros(matrix.shape[1], bool)
-    for place, column in enumerate(_unit_columns(matrix).T):
-        rest = column
-        for _ in range(2):  # the second time takes away what rounding left
-            rest = rest - basis @ (basis.T @ rest)
-        size = np.linalg.norm(rest)
-        if size > _TOLERANCE:
-            kept[place] = True
-            basis = np.column_stack([basis, rest / size])
+    for place, column in enumerate(triangle.T):
+        before = triangle[:, kept]
+        rest = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
+        kept[place] = np.linalg.norm(rest) > _TOLERANCE
     return kept
 
 

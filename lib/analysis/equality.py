@@ -31,19 +31,18 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_generic
 
 from lib.analysis.accuracy import LEVEL, entered
-from lib.analysis.attempts import TASK
-from lib.analysis.errors import error_rates
+from lib.analysis.attempts import TASK, error_rates
 
 NO_NOISE = "none"
 r"""Noise orientation of the tasks of :math:`\mathcal T_o`."""
 NEVER, ALWAYS = "no attempt diverged", "every attempt diverged"
 """Causes for which error rates are equal without a test."""
-_NUMBERS = ("statistic", "df_between", "df_within", "p_value")
 Numbers = tuple[float, float, float, float]
+"""The statistic, degrees of freedom between and within groups, and the p value."""
 
 
 def levene(groups: list[np.ndarray]) -> Numbers:
-    """Return the statistic, both degrees of freedom and the p value of the median-centred Levene test."""
+    """Return the median-centred Levene test."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = stats.levene(*groups, center="median")
     freedom = sum(map(len, groups)) - len(groups)
@@ -51,7 +50,7 @@ def levene(groups: list[np.ndarray]) -> Numbers:
 
 
 def f_star(groups: list[np.ndarray]) -> Numbers:
-    """Return the same of the F* test of equal means; its p value has the original numerator k - 1, as in the text, where statsmodels' own has Mehrotra's."""
+    """Return the F* test of equal means; its p value has the original numerator k - 1, as in the text, where statsmodels' own has Mehrotra's."""
     means, variances, counts = (
         np.array([of(group) for group in groups]) for of in (np.mean, lambda g: g.var(ddof=1), len)
     )
@@ -74,32 +73,31 @@ TESTS: dict[str, tuple[Callable, int]] = {
 
 
 def _kruskal(groups: list[np.ndarray]) -> Numbers:
-    return _ends(stats.kruskal(*groups), len(groups) - 1)
+    found = stats.kruskal(*groups)
+    return float(found.statistic), len(groups) - 1, np.nan, float(found.pvalue)
 
 
 def _pearson(groups: list[np.ndarray]) -> Numbers:
     draws = stats.MonteCarloMethod(n_resamples=9999, rng=np.random.default_rng(0))
-    table = np.column_stack(groups)
-    return _ends(stats.chi2_contingency(table, correction=False, method=draws), table.shape[1] - 1)
-
-
-def _ends(found, freedom: int) -> Numbers:
-    return float(found.statistic), freedom, np.nan, float(found.pvalue)
+    found = stats.chi2_contingency(np.column_stack(groups), correction=False, method=draws)
+    return float(found.statistic), len(groups) - 1, np.nan, float(found.pvalue)
 
 
 def _line(about: dict, cause: str, test: Callable[[list], Numbers], groups: list) -> dict:
     numbers = [np.nan] * 4 if cause else test(groups)
-    return {**about, **dict(zip(_NUMBERS, numbers, strict=True)), "cause": cause}
+    names = ("statistic", "df_between", "df_within", "p_value")
+    return {**about, **dict(zip(names, numbers, strict=True)), "cause": cause}
 
 
-def _corrected(lines: list[dict]) -> pd.DataFrame:
-    """Return tests as a table, with Bonferroni's correction over those of a kind that were made, and whether it rejects."""
+def _corrected(lines: list[dict], *, first: str) -> pd.DataFrame:
+    """Return tests as a table with Bonferroni's correction over those of a kind that were made, and whether `first`, a p value, rejects."""
     table = pd.DataFrame(lines)
     kind = table["test"] if "test" in table else np.zeros(len(table))
     family = table.groupby(kind)["p_value"].transform("count")
-    p = (table["p_value"] * family).clip(upper=1)
-    table = table.assign(p_bonferroni=p, rejected=(p < LEVEL).where(p.notna()))
-    return table[[name for name in table if name != "cause"] + ["cause"]]
+    table["p_bonferroni"] = (table["p_value"] * family).clip(upper=1)
+    table["rejected"] = (table[first] < LEVEL).where(table[first].notna())
+    table["cause"] = table.pop("cause")
+    return table
 
 
 def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
@@ -133,8 +131,7 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
             if not cause and not np.isfinite(line["statistic"]):
                 line = _line(about, "no variation within the tasks", test, inside)
             lines.append(line)
-    table = _corrected(lines)
-    return table.assign(rejected=(table["p_value"] < LEVEL).where(table["p_value"].notna()))
+    return _corrected(lines, first="p_value")
 
 
 def compare_times(
@@ -167,23 +164,19 @@ def compare_error_rates(attempts: pd.DataFrame) -> pd.DataFrame:
     """
     rates, lines = error_rates(attempts, by=["architecture", *TASK]), []
     for architecture, part in rates[rates["entered"] > 0].groupby("architecture", sort=False):
-        counts = part[["diverged"]].assign(completed=part["entered"] - part["diverged"]).to_numpy()
+        entries, diverged = part["entered"].to_numpy(), part["diverged"].to_numpy()
         cause = ""
-        if len(counts) < 2:
+        if len(part) < 2:
             cause = "attempts entered at one task; a comparison needs two"
-        elif not counts.any(axis=0).all():
-            cause = ALWAYS if counts[:, 0].any() else NEVER
-        about = {
-            "architecture": architecture,
-            "tasks": len(counts),
-            "attempts": int(counts.sum()),
-            "diverged": int(counts[:, 0].sum()),
-        }
-        lines.append(_line(about, cause, _pearson, list(counts)))
+        elif diverged.sum() in (0, entries.sum()):
+            cause = ALWAYS if diverged.any() else NEVER
+        about = {"architecture": architecture, "tasks": len(part), "attempts": entries.sum()}
+        about["diverged"] = diverged.sum()
+        counts = list(np.column_stack([diverged, entries - diverged]))
+        lines.append(_line(about, cause, _pearson, counts))
     return _one_freedom(lines)
 
 
 def _one_freedom(lines: list[dict]) -> pd.DataFrame:
-    table = _corrected(lines).drop(columns="df_within").rename(columns={"df_between": "df"})
-    last = ["statistic", "df", "p_value", "p_bonferroni", "rejected", "cause"]
-    return table[[name for name in table if name not in last] + last]
+    table = _corrected(lines, first="p_bonferroni")
+    return table.drop(columns="df_within").rename(columns={"df_between": "df"})

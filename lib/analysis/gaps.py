@@ -17,8 +17,6 @@ def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
     ``rank`` of the input t* by the size of its emphasis, 1 for the largest; its ``share`` in the sum of the squared emphases;
     ``accuracy``, and the accuracy ``expected`` of a network with this emphasis; ``departure`` of W from orthogonality.
 
-    Notes
-    -----
     The other T - 1 inputs are independent signs. Their weighted sum is nearly normal, so a network whose emphasis c
     has the right sign at t* is right with probability :math:`\Phi(c_{t^*} / \sqrt{\sum_{t \ne t^*} c_t^2})`.
     """

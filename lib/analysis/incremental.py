@@ -124,13 +124,9 @@ def standings(table: pd.DataFrame, *, higher: bool = True) -> list[str]:
     lines = []
     for task, rows in table.dropna(subset=["ours"]).groupby("task", sort=False):
         order = rows.sort_values("ours", ascending=not higher)
-        best = (
-            order.replace({"reading": {"": "others"}})
-            .drop_duplicates("reading")
-            .set_index("reading")
-            .reindex(READINGS)
-            .dropna(how="all")
-        )
+        named = order.assign(reading=order["reading"].replace("", "others"))
+        best = named.drop_duplicates("reading").set_index("reading")
+        best = best.loc[[reading for reading in READINGS if reading in best.index]]
         parts = [f"{row.network} {row.ours:.1f}" for row in best.itertuples()]
         guess = rows["guess"].iloc[0]
         poor = rows["ours"] <= guess if higher else rows["ours"] >= guess

@@ -13,8 +13,6 @@ Beside the standard errors of the model stand *robust* ones, which hold when var
 and with one those that let the rows of an attempt depend on each other in any way (clusters, with the usual factor
 :math:`\frac{G}{G-1}\frac{N-1}{N-p}`).
 
-References
-----------
 Nakagawa, Schielzeth: *A general and simple method for obtaining R² from generalized linear mixed-effects models*,
 Methods Ecol. Evol. 4, 2013, reference 75 of the dissertation. MacKinnon, White: *Some heteroskedasticity-consistent
 covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A practitioner's guide to cluster-robust
@@ -86,10 +84,7 @@ class Fit:
 def fit(made: Design, *, random: bool = False) -> Fit:
     """Estimate a model, `random`: with an intercept of its own for each attempt.
 
-    Raises
-    ------
-    lib.analysis.reml.ConvergenceError
-        There is no estimate that can be trusted.
+    Raises ConvergenceError: there is no estimate that can be trusted.
     """
     return _mixed(made) if random else _least_squares(made)
 
@@ -115,22 +110,17 @@ def _least_squares(made: Design) -> Fit:
         errors = np.asarray(result.bse)
         robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / spare) ** 2)
         robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
+    explained = {
+        "r2": float(result.rsquared),
+        "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
+        "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
+        "df_residual": int(result.df_resid),
+    }
+    df = result.df_resid
     return Fit(
         design=made,
-        coefficients=_table(
-            made.names, result.params, errors, result.df_resid, robust, result.df_resid
-        ),
-        summary={
-            "parameters": len(made.names),
-            "condition_number": made.condition_number(),
-            "rmse": float(np.sqrt(np.mean(residuals**2))),
-            "r2": float(result.rsquared),
-            "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
-            "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
-            "df_residual": int(result.df_resid),
-            "rows": len(made.response),
-            "attempts": len(made.constant),
-        },
+        coefficients=_table(made.names, result.params, errors, df, robust, df),
+        summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
         standardised=standardised,
@@ -155,6 +145,12 @@ def _mixed(made: Design) -> Fit:
     residuals = made.response - fitted
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
+    numbers = {
+        "r2_conditional": float((explained + group_variance) / whole),
+        "r2_marginal": float(explained / whole),
+        "group_sd": float(np.sqrt(group_variance)),
+        "residual_sd": float(np.sqrt(residual_variance)),
+    }
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
     constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
     varying = [np.bincount(made.attempt, weights=one * residuals) for one in made.varying.T]
@@ -165,17 +161,7 @@ def _mixed(made: Design) -> Fit:
     return Fit(
         design=made,
         coefficients=_table(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
-        summary={
-            "parameters": p,
-            "condition_number": made.condition_number(),
-            "rmse": float(np.sqrt(np.mean(residuals**2))),
-            "r2_conditional": float((explained + group_variance) / whole),
-            "r2_marginal": float(explained / whole),
-            "group_sd": float(np.sqrt(group_variance)),
-            "residual_sd": float(np.sqrt(residual_variance)),
-            "rows": rows,
-            "attempts": groups,
-        },
+        summary=_summary(made, residuals, numbers),
         fitted=fitted,
         residuals=residuals,
         standardised=np.full(rows, np.nan),
@@ -183,6 +169,17 @@ def _mixed(made: Design) -> Fit:
         engine="profiled",
         boundary=group_variance == 0.0,
     )
+
+
+def _summary(made: Design, residuals: np.ndarray, numbers: dict[str, float]) -> dict[str, float]:
+    return {
+        "parameters": len(made.names),
+        "condition_number": made.condition_number(),
+        "rmse": float(np.sqrt(np.mean(residuals**2))),
+        **numbers,
+        "rows": len(residuals),
+        "attempts": len(made.constant),
+    }
 
 
 def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
@@ -216,8 +213,6 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
 
     `variance` is v, shape (N,), above zero; nan where not known. The result is estimates and standard errors, each of shape (p,), and :math:`\tau^2`.
 
-    References
-    ----------
     Paule, Mandel: *Consensus values and weighting factors*, J. Res. Natl. Bur. Stand. 87, 1982.
     """
     matrix, known = made.matrix(), np.isfinite(variance).all()

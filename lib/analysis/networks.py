@@ -51,38 +51,37 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     validated), ``last`` is the test metric at the end, ``then`` after two thirds of the records, ``improving`` whether validation was best there. A training that diverged
     before its first record has ``nan``; ``completed`` says which did not diverge.
     """
-    names = ("status", "records", "step", "test_metric", "validation_metric")
-    status, records, step, test, validation = (
-        ds[name].transpose("run", "replicate", ...).values for name in names
-    )
-    higher = (ds["metric"] == "accuracy").values[:, None, None]
-    there = np.arange(ds.sizes["record"]) < records[..., None]
-    score = np.where(
-        there & np.isfinite(validation), np.where(higher, validation, -validation), -np.inf
-    )
-    validated, last = np.isfinite(score).any(-1), np.maximum(records - 1, 0)
-    chosen = np.where(validated, score.argmax(-1), last)
+    records, validation = ds["records"], ds["validation_metric"]
+    score = validation.where(ds["metric"] == "accuracy", -validation)
+    score = score.where(_there(ds) & np.isfinite(validation), -np.inf)
+    validated, last = np.isfinite(score).any("record"), (records - 1).clip(0)
+    chosen = xr.where(validated, score.argmax("record"), last)
 
-    def at(values: np.ndarray, place: np.ndarray) -> np.ndarray:
-        return np.where(
-            records > 0, np.take_along_axis(values, place[..., None], -1)[..., 0], np.nan
-        )
+    def at(name: str, place: xr.DataArray) -> xr.DataArray:
+        return ds[name].drop_vars("record", errors="ignore").isel(record=place).where(records > 0)
 
-    frame = pd.DataFrame(
-        {
-            "run": np.repeat(ds["run"].values, ds.sizes["replicate"]),
-            "replicate": np.tile(ds["replicate"].values, ds.sizes["run"]),
-            "step": at(step, chosen).ravel(),
-            "test": at(test, chosen).ravel(),
-            "validation": at(validation, chosen).ravel(),
-            "last": at(test, last).ravel(),
-            "then": at(test, np.maximum(-(-2 * records // 3) - 1, 0)).ravel(),
-            "improving": (validated & (chosen == last) & (last > 0)).ravel(),
-            "completed": (status == COMPLETED).ravel(),
-        }
-    )
-    planned = frame[(status != NOT_PLANNED).ravel()]
-    return planned.join(about(ds), on="run").reset_index(drop=True)
+    columns = {
+        "step": at("step", chosen),
+        "test": at("test_metric", chosen),
+        "validation": at("validation_metric", chosen),
+        "last": at("test_metric", last),
+        "then": at("test_metric", (-(-2 * records // 3) - 1).clip(0)),
+        "improving": validated & (chosen == last) & (last > 0),
+        "completed": ds["status"] == COMPLETED,
+    }
+    return by_training(columns, ds["status"] != NOT_PLANNED).join(about(ds), on="run")
+
+
+def _there(ds: xr.Dataset) -> xr.DataArray:
+    """Return which records a training has made."""
+    return xr.DataArray(np.arange(ds.sizes["record"]), dims="record") < ds["records"]
+
+
+def by_training(columns: dict[str, xr.DataArray], which: xr.DataArray) -> pd.DataFrame:
+    """Return a row for `which` trainings: ``run``, ``replicate`` and these columns."""
+    whole = xr.Dataset(columns | {"which": which}).reset_coords(drop=True)
+    frame = whole.to_dataframe(dim_order=["run", "replicate"]).reset_index()
+    return frame[frame.pop("which")].reset_index(drop=True)
 
 
 def outcomes(ds: xr.Dataset) -> pd.DataFrame:
@@ -91,18 +90,9 @@ def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     ``ours`` and ``spread`` are mean and standard deviation (``nan`` of fewer than two) of the test metric over ``n`` trainings,
     of which ``diverged`` did.
     """
-    table = (
-        trainings(ds)
-        .groupby("run", sort=False)
-        .agg(
-            ours=("test", "mean"),
-            spread=("test", "std"),
-            n=("test", "size"),
-            completed=("completed", "sum"),
-        )
-    )
-    table = table.join(about(ds)).reset_index()
-    return table.assign(diverged=table["n"] - table["completed"]).drop(columns="completed")
+    runs = trainings(ds).groupby("run", sort=False)
+    table = runs["test"].agg(ours="mean", spread="std", n="size").join(about(ds))
+    return table.assign(diverged=table["n"] - runs["completed"].sum()).reset_index()
 
 
 def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
@@ -219,21 +209,17 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps``, ``before`` (the last record before it, 0 where there is
     none: it lies between the two) and ``trained``, all steps of the training.
     """
-    value, step = (
-        ds[key].transpose("run", "replicate", "record").values for key in ("test_loss", "step")
-    )
-    records = ds["records"].transpose("run", "replicate").values
-    there = np.arange(ds.sizes["record"]) < records[..., None]
-    below = there & (value < threshold)
-    steps = np.where(below, step, np.inf).min(-1)
-    known = about(ds)[["label", "task", "architecture"]].reset_index()
-    table = known.loc[known.index.repeat(ds.sizes["replicate"])].assign(
-        replicate=np.tile(ds["replicate"].values, len(known)),
-        steps=steps.ravel(),
-        before=np.where(there & (step < steps[..., None]), step, 0).max(-1).ravel(),
-        trained=np.where(there, step, 0).max(-1).ravel(),
-    )
-    return table[(records > 0).ravel()].reset_index(drop=True)
+    step = ds["step"].where(_there(ds))
+    steps = step.where(ds["test_loss"] < threshold, np.inf).min("record")
+    columns = {
+        "steps": steps,
+        "before": step.where(step < steps, 0).max("record"),
+        "trained": step.max("record"),
+    }
+    table = by_training(columns, ds["records"] > 0)
+    known = about(ds)[["label", "task", "architecture"]]
+    table = table.join(known, on="run")[["run", *known, "replicate", *columns]]
+    return table.astype({"before": int, "trained": int})
 
 
 def scale_sentence(ds: xr.Dataset) -> str:

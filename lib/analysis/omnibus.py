@@ -11,8 +11,6 @@ task the model is fitted with the coefficient held at :math:`\bar\beta`, every r
 (Rademacher's weights), and Q is computed anew. That needs no variance that attempts share, where 435 pairwise tests at cell-wise variances
 have a joint size of 24 to 48 % instead of 5.
 
-References
-----------
 Davidson, Flachaire: *The wild bootstrap, tamed at last*, J. Econometrics 146, 2008.
 """
 
@@ -74,10 +72,7 @@ class _Part:
         place = self.places[key]
         column = common * self.matrix[:, place]
         others = np.delete(self.matrix, place, axis=1)
-        solved = (
-            np.linalg.lstsq(others, self.response - column, rcond=None)[0] if others.size else 0.0
-        )
-        fitted = column + others @ solved if others.size else column
+        fitted = column + others @ np.linalg.lstsq(others, self.response - column, rcond=None)[0]
         free = self.left > 1e-9
         # The residuals of a fit are smaller than the errors; HC3's factor makes up for it.
         residual = np.where(free, (self.response - fitted) / np.where(free, self.left, 1.0), 0.0)

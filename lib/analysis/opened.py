@@ -27,17 +27,9 @@ def open_results(
 ) -> tuple[xr.Dataset, Artefacts]:
     """Return the results in a file and what shows and keeps the artefacts made of them; figures have the project's look.
 
-    Parameters
-    ----------
-    tasks, networks
-        Makers of tasks, such as ``"adding"``, and labels that the notebook cannot do without.
-    published_scale
-        The size of the text's experiment: variables of the results and their largest values there.
-
-    Raises
-    ------
-    ResultsError
-        The file is missing, is none, or holds results of something else.
+    `tasks` are makers of tasks, such as ``"adding"``, and `networks` labels that the notebook cannot do without; `published_scale` is the
+    size of the text's experiment: variables of the results and their largest values there.
+    Raises ResultsError: the file is missing, is none, or holds results of something else.
     """
     use_style()
     path = resolve(results)
@@ -66,10 +58,7 @@ def open_results(
 def close_results(ds: xr.Dataset) -> None:
     """Print how the trainings behind the results ended, and the versions of what made numbers of them.
 
-    Raises
-    ------
-    ResultsError
-        A training among the rows did not run. Designs count those of theirs in their tables.
+    Raises ResultsError: a training among the rows did not run. Designs count those of theirs in their tables.
     """
     for name in (name for name in ds.data_vars if name.endswith("status")):
         counts = count_ends(ds[name])

@@ -8,6 +8,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import median_abs_deviation
 
+from lib.analysis.networks import about, by_training
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
 
@@ -42,18 +43,14 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     ``method`` is the network's name, ``status`` text; ``accuracy`` on the test part after the last epoch and ``metric``,
     log10 of ||lambda_1|| / ||lambda_T|| (3.6), are undefined where the training did not complete.
     """
-    done, trained = ds["status"] == COMPLETED, ds.sel(stage="trained", drop=True)
+    status, trained = ds["status"], ds.sel(stage="trained", drop=True)
     metric = trained["adjoint_norm_first"] - trained["adjoint_norm_last"]
-    last = ds["test_metric"].isel(record=ds["records"] - 1).drop_vars("record", errors="ignore")
-    kept = {
-        "method": ds["network"],
-        "width": ds["width"],
-        "status": ds["status"],
-        "accuracy": last.where(done),
-        "metric": metric.where(done),
-    }
-    rows = xr.Dataset(kept).to_dataframe(dim_order=["run", "replicate"]).reset_index()
-    rows = rows[rows["status"] != NOT_PLANNED].reset_index(drop=True)
+    last = ds["test_metric"].isel(record=ds["records"] - 1)
+    done = {"accuracy": last, "metric": metric}
+    done = {name: values.where(status == COMPLETED) for name, values in done.items()}
+    rows = by_training({"status": status, **done}, status != NOT_PLANNED)
+    known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
+    rows = rows.join(known, on="run")
     named = rows["status"].map(dict(enumerate(STATUS)))
     return rows.assign(status=named, padding=rows["padding"].astype(int))
 

@@ -17,10 +17,7 @@ TOP = QUARTILES[-1]
 def thresholds(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the ``accuracy`` at the upper end of each ``quartile`` of each task.
 
-    Raises
-    ------
-    ValueError
-        There are no rows to rank.
+    Raises ValueError: there are no rows to rank.
     """
     if frame.empty:
         raise ValueError(

@@ -56,10 +56,7 @@ def float32_metric(
 def regimes(metric: np.ndarray, border: float) -> np.ndarray:
     """Return the regime (3.7) of each value of the adjoint metric; `border` is b, in orders of magnitude.
 
-    Raises
-    ------
-    ValueError
-        `border` is not greater than zero.
+    Raises ValueError: `border` is not greater than zero.
     """
     if not border > 0:
         raise ValueError(f"border is {border}; expected a number of orders of magnitude above zero")

@@ -17,8 +17,6 @@ because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\
 :math:`\theta`, and in the second, groups of one size share a factor. A million rows become one small matrix a size,
 and the search over :math:`\theta` costs nothing beside making them.
 
-References
-----------
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67, 2015, whose
 criterion (its equation 41) this is, so that values compare directly. The tests hold it to lme4 and to statsmodels.
 """
@@ -74,10 +72,6 @@ class RandomIntercept:
     residual_variance: float
     criterion: float
     """Minus twice the restricted log likelihood, lme4's ``REMLcrit``."""
-    gradient: float
-    """Slope of the criterion in the logarithm of the ratio at the estimate; in the ratio itself at the boundary."""
-    boundary: bool
-    """Whether the variance of the intercept is estimated as zero."""
 
 
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
@@ -85,13 +79,7 @@ def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Mom
 
     `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is that of each row, whole numbers from 0 to G - 1, each at least once.
     """
-    n = np.bincount(group, minlength=len(constant))
-    sums = np.stack(
-        [np.bincount(group, weights=column, minlength=len(constant)) for column in varying.T],
-        axis=1,
-    )
-    means = sums / n[:, None]
-    about = varying - means[group]
+    n, means, about = grouped(varying, group)
     p, k = constant.shape[1], constant.shape[1] + varying.shape[1]
     within = np.zeros((k, k))
     within[p:, p:] = about.T @ about
@@ -101,14 +89,18 @@ def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Mom
     return Moments(within, between, sizes.astype(float), np.bincount(n)[sizes].astype(float))
 
 
+def grouped(columns: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the rows in each group, shape (G,), the means of `columns` in it, (G, q), and the columns about them, (N, q)."""
+    n = np.bincount(group)
+    means = np.stack([np.bincount(group, weights=one) for one in columns.T], axis=1) / n[:, None]
+    return n, means, columns - means[group]
+
+
 def fit_random_intercept(data: Moments) -> RandomIntercept:
     """Estimate the model from moments whose last column is the response.
 
-    Raises
-    ------
-    ConvergenceError
-        There are no more rows than columns or groups, the columns are not independent, or the residual
-        variance tends to zero.
+    Raises ConvergenceError: there are no more rows than columns or groups, the columns are not independent, or the residual
+    variance tends to zero.
     """
     k = len(data.within)
     if data.groups.sum() == 1:
@@ -128,7 +120,7 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         )
     outer = np.outer(scale, scale)
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
-    ratio, slope = _search(scaled)
+    ratio = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
     degrees = data.rows - (k - 1)
     residual = quadratic / degrees
@@ -140,8 +132,6 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         criterion=float(_criteria(scaled, np.array([ratio]))[0])
         + degrees * np.log(scale[-1] ** 2)
         + 2 * np.log(scale[:-1]).sum(),
-        gradient=slope,
-        boundary=ratio == 0.0,
     )
 
 
@@ -184,14 +174,12 @@ def _slope(data: Moments, ratio: float) -> float:
     )
 
 
-def _search(data: Moments) -> tuple[float, float]:
-    """Return the ratio at which the criterion is smallest, and its slope there."""
+def _search(data: Moments) -> float:
+    """Return the ratio at which the criterion is smallest."""
     at_zero, *values = _criteria(data, np.array([0.0, *np.exp(_LOG_RATIO)]))
     best = int(np.argmin(values))
-    if best == 0 or at_zero <= values[best]:
-        slope = _slope(data, 0.0)
-        if slope >= 0:
-            return 0.0, slope
+    if (best == 0 or at_zero <= values[best]) and _slope(data, 0.0) >= 0:
+        return 0.0
     if best == len(values) - 1:
         raise ConvergenceError(
             "the response does not vary within any group beyond what the columns and rounding explain, so that the residual "
@@ -216,4 +204,4 @@ def _search(data: Moments) -> tuple[float, float]:
             f"the search for the variance ratio ended after {report.iterations} steps where the criterion has the "
             f"slope {slope:.1g}; expected at most {FLAT:g}"
         )
-    return float(np.exp(root)), slope
+    return float(np.exp(root))

@@ -19,6 +19,7 @@ from scipy import stats
 
 from lib.analysis.design import INTERCEPT
 from lib.analysis.linear import CONFIDENCE, Fit
+from lib.analysis.reml import grouped
 
 
 class Drawn(NamedTuple):
@@ -36,18 +37,16 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     Models that were fitted to the same rows get the same weights, so that their numbers can be compared draw by draw.
     """
     made = fit.design
-    n = np.bincount(made.attempt).astype(float)
     ratio = 0.0
     if fit.intercepts is not None:
         ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
     columns = np.column_stack([made.varying, made.response - made.response.mean()])
-    sums = np.stack([np.bincount(made.attempt, weights=c) for c in columns.T], axis=1)
-    about = columns - (sums / n[:, None])[made.attempt]
+    n, own, about = grouped(columns, made.attempt)
     q, k = columns.shape[1], made.constant.shape[1] + columns.shape[1]
     products = np.stack(
         [np.bincount(made.attempt, weights=a * b) for a in about.T for b in about.T]
     )
-    means = np.hstack([made.constant, sums / n[:, None]])
+    means = np.hstack([made.constant, own])
     intercept = [*made.constant_names, *made.varying_names].index(INTERCEPT)
     rng = np.random.default_rng(0)
     weights = np.vstack([np.ones(len(n)), rng.exponential(size=(draws, len(n)))])

@@ -46,9 +46,8 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
     def ends(group: pd.DataFrame) -> pd.Series:
         by_class = group.groupby("dt")["share"].sum().sort_index()
         below = by_class.cumsum() / by_class.sum()
-        inside = by_class.index[
-            (below > outside) & (below - by_class / by_class.sum() < 1 - outside)
-        ]
+        above = below - by_class / by_class.sum()
+        inside = by_class.index[(below > outside) & (above < 1 - outside)]
         return pd.Series({"low": inside.min(), "high": inside.max()})
 
     return rows.groupby(keys, sort=False)[["dt", "share"]].apply(ends).reset_index()
@@ -69,15 +68,11 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
         mode = int(group["share"].to_numpy().argmax())
         side = slice(mode, None) if mode < len(group) / 2 else slice(None, mode + 1)
         size, log = size[side], log[side]
-        found = {"exponent": np.nan, "power": np.nan, "exponential": np.nan, "classes": len(size)}
+        found = [np.nan] * 3
         if len(size) >= 5:
             power, exponential = (stats.linregress(x, log) for x in (np.log10(size), size))
-            found |= {
-                "exponent": power.slope,
-                "power": power.rvalue**2,
-                "exponential": exponential.rvalue**2,
-            }
-        return pd.Series(found)
+            found = [power.slope, power.rvalue**2, exponential.rvalue**2]
+        return pd.Series([*found, len(size)], ["exponent", "power", "exponential", "classes"])
 
     return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
 
@@ -86,9 +81,7 @@ def peak(rows: pd.DataFrame, at: float) -> pd.Series:
     """Return by replicate and stage the share of steps within a factor two of `at` over the larger of those in the two ranges beside it."""
     width = 2 * np.log10(2)
     place = ((np.log10(rows["dt"]) - np.log10(at)) / width).round()
-    shares = (
-        rows["share"].groupby([rows["replicate"], rows["stage"], place]).sum().unstack(fill_value=0)
-    )
+    shares = rows.groupby(["replicate", "stage", place])["share"].sum().unstack(fill_value=0)
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
     return shares[0] / shares[[-1, 1]].max(axis=1).clip(lower=1e-9)
 
@@ -99,9 +92,8 @@ def largest_step(run: xr.Dataset) -> float:
 
 
 def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
-    return geometric_mean(
-        peak(histograms(run), float(at)).xs("trained", level="stage").clip(lower=1e-9), scale
-    )
+    trained = peak(histograms(run), float(at)).xs("trained", level="stage")
+    return geometric_mean(trained.clip(lower=1e-9), scale)
 
 
 def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:
@@ -138,19 +130,14 @@ def plot_histograms(
     rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
 ) -> Figure:
     """Draw a network's shares by class, a panel a kind of step: after training as bars, before as a line, means over trainings."""
-    figure, axes = plt.subplots(
-        1,
-        len(names),
-        figsize=(2.4 + 2.4 * len(names), 3.4),
-        sharex=True,
-        sharey=True,
-        squeeze=False,
-    )
+    size, alike = (2.4 + 2.4 * len(names), 3.4), {"sharex": True, "sharey": True}
+    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, **alike)
+    looks = {
+        "trained": {"fill": True, "color": colour(architecture), "alpha": 0.8},
+        "untrained": {"color": "black", "linestyle": ":"},
+    }
     for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
-        for stage, look in (
-            ("trained", {"fill": True, "color": colour(architecture), "alpha": 0.8}),
-            ("untrained", {"color": "black", "linestyle": ":"}),
-        ):
+        for stage, look in looks.items():
             of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
             mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
             classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)

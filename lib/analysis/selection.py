@@ -6,10 +6,7 @@ import pandas as pd
 from lib.analysis.attempts import TREATMENT
 from lib.analysis.regimes import VANISHED, regimes
 
-FIGURE_35 = {
-    "rnn": ("imdb", "sequential", "none"),
-    "exponential": ("mnist", "permuted", "uniform"),
-}
+FIGURE_35 = {"rnn": ("imdb", "sequential", "none"), "exponential": ("mnist", "permuted", "uniform")}
 """Architecture and task (data set, order, noise) of the treatments that Figure 3.5 shows."""
 
 
@@ -62,9 +59,7 @@ def choose_treatment(
         "its architecture offers none: any treatment": np.full(len(table), True),
     }
     for scope, inside in scopes.items():
-        found = table[inside].sort_values(
-            ["mixed", "spread"], ascending=[False, False], kind="stable"
-        )
+        found = table[inside].sort_values(["mixed", "spread"], ascending=False, kind="stable")
         if len(found):
             best = found.iloc[0]
             rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]

@@ -34,14 +34,7 @@ from scipy import stats
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
-from lib.analysis.design import (
-    COVARIATES,
-    Design,
-    NothingToFit,
-    absences,
-    design,
-    with_covariates,
-)
+from lib.analysis.design import COVARIATES, Design, NothingToFit, absences, design, with_covariates
 from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
 
 REFERENCE = "antisymmetric"
@@ -100,11 +93,7 @@ def fit_tasks(
 
     Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
     parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
-
-    Raises
-    ------
-    ValueError
-        `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
+    Raises ValueError: `reference` is no architecture of the design, no attempt entered, or no task at all can be fitted.
     """
     known = frame["architecture"].unique().tolist()
     if reference not in known:
@@ -142,10 +131,9 @@ def fit_tasks(
             "luck": np.sqrt(luck),
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
-        numbers = {"residual": found.residuals, "standardised": found.standardised}
-        names = part["architecture"].astype(str).to_numpy()
-        numbers = {"architecture": names, "fitted": found.fitted, **numbers}
-        residuals.append(pd.DataFrame({**about, **numbers}))
+        each = {"architecture": part["architecture"].astype(str).to_numpy()}
+        each |= {"fitted": found.fitted, "residual": found.residuals}
+        residuals.append(pd.DataFrame({**about, **each, "standardised": found.standardised}))
     if not designs:
         raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
@@ -190,10 +178,8 @@ def _summary(found: Fit) -> dict:
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
     lost = {**found.dropped, **found.changed}
-    table = found.coefficients.set_index("term").rename(
-        columns={"standard_error": "se", "robust_error": "robust_se"}
-    )
-    order = list(found.design.planned)
+    names, order = {"standard_error": "se", "robust_error": "robust_se"}, [*found.design.planned]
+    table = found.coefficients.set_index("term").rename(columns=names)
     table = table.assign(weighted=weighted, weighted_se=error)
     table = table.reindex(order)[[*_NUMBERS, *_WEIGHTED]]
     table["cause"] = [lost.get(name, found.unmeasured) for name in order]
@@ -237,11 +223,7 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
 
     `fits` are fits of (1.8) to the attempts of `frame`, for the residual variance of each task. Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at
     which an architecture has no attempt has no estimates, for its mean of architectures is another one.
-
-    Raises
-    ------
-    ValueError
-        There is one architecture.
+    Raises ValueError: there is one architecture.
     """
     known = frame["architecture"].unique()
     if len(known) < 2:

@@ -10,8 +10,6 @@ intercepts it is weighted least squares with :math:`1/\sigma_g^2`, and :math:`\h
 pay for (the sum of their leverages); with them the two variances of a group are estimated by REML from its residuals. Like `lib.analysis.reml` it needs sums over attempts
 alone, so that a million rows are no more work. The tests hold it to statsmodels' `WLS` and `GLS`.
 
-References
-----------
 Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
 """
 
@@ -44,10 +42,7 @@ class Unequal(NamedTuple):
 def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     """Estimate the model of `fit` again, with variances of its own for each group of attempts; `groups` names that of each, shape (G,).
 
-    Raises
-    ------
-    ConvergenceError
-        A group has no variance that could be estimated, or the rounds do not settle.
+    Raises ConvergenceError: a group has no variance that could be estimated, or the rounds do not settle.
     """
     made, random = fit.design, fit.intercepts is not None
     names, of_attempt = np.unique(groups, return_inverse=True)

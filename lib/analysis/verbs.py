@@ -27,18 +27,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import chi2
 
-from lib.analysis import scales
-from lib.analysis.networks import (
-    IDENTITY,
-    MEASURES,
-    beside_published,
-    in_measure,
-    levels_of,
-    outcomes,
-    steps_to,
-    trainings,
-    validated_best,
-)
+from lib.analysis import networks, scales
 from lib.results.claims import (
     AGREES,
     CONFIDENCE,
@@ -75,20 +64,17 @@ _TAIL = (1 - CONFIDENCE) / 2
 class Networks:
     """The networks of a group, each at its best learning rate.
 
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
-        and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
+    ``rows`` are `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
+    and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
     """
 
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", steps: float = math.nan
     ) -> None:
-        self.ds = in_measure(ds, measure) if measure in MEASURES else ds
-        rows = trainings(self.ds)
+        self.ds = networks.in_measure(ds, measure) if measure in networks.MEASURES else ds
+        rows = networks.trainings(self.ds)
         self.rates = rows.groupby(["label", "task"])["learning_rate"].nunique()
-        rows = rows[rows["run"].isin(validated_best(rows, IDENTITY))]
+        rows = rows[rows["run"].isin(networks.validated_best(rows, networks.IDENTITY))]
         unit = np.where((rows["metric"] == "accuracy") & (measure != "share"), 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
         self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
@@ -123,8 +109,8 @@ class Networks:
         network, _, factor = label.partition(", best ")
         if factor not in rows:
             return rows[rows["label"] == label]
-        rows = levels_of(rows, network, factor)
-        return rows[rows["run"].isin(validated_best(rows, ["task"]))]
+        rows = networks.levels_of(rows, network, factor)
+        return rows[rows["run"].isin(networks.validated_best(rows, ["task"]))]
 
     def labels(self) -> list[str]:
         """Return the networks that were trained."""
@@ -192,10 +178,8 @@ class Networks:
 
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
-        asked = (to,) if learned is None else learned
-        return self.refusal(one, to, learned=asked) or exponential(
-            self._compared(one, to, logs=True)
-        )
+        refused = self.refusal(one, to, learned=(to,) if learned is None else learned)
+        return refused or exponential(self._compared(one, to, logs=True))
 
     def over_guess(self, name: str) -> Finding:
         """Return by how much a network's score is larger than that of guessing."""
@@ -260,7 +244,7 @@ class Networks:
 
     def _solved(self, name: str) -> pd.DataFrame:
         runs = self.of(name)["run"].unique()
-        return steps_to(self.ds.sel(run=runs), SOLVED)
+        return networks.steps_to(self.ds.sel(run=runs), SOLVED)
 
     def trend(self, name: str, factor: str) -> Finding:
         """Return the rank correlation of the score with a coordinate."""
@@ -294,11 +278,8 @@ class Networks:
             self._at_the_guess(names[behind]),
             self._catches_up(names[behind], names[1 - behind]),
         ]
-        return replace(
-            _wider(found, error),
-            note=found.note or UNSETTLED * late,
-            reservation=_joined(*reservations),
-        )
+        note = found.note or UNSETTLED * late
+        return replace(_wider(found, error), note=note, reservation=_joined(*reservations))
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
         """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
@@ -327,9 +308,8 @@ class Networks:
         each = self._by_sequence(name, logs=False)
         if each is not None:
             return _wider(found, each.std(ddof=1) / math.sqrt(len(each)))
-        return (
-            _wider(found, self._binomial(name)) if self.higher and found.scale.test_size else found
-        )
+        counted = self.higher and found.scale.test_size
+        return _wider(found, self._binomial(name)) if counted else found
 
     def _at_the_guess(self, name: str) -> str:
         row = self.of(name).iloc[0]
@@ -365,9 +345,8 @@ def _too_few(*sides: pd.DataFrame) -> str:
 
 def _wider(found: Finding, error: float) -> Finding:
     """Return the finding with an interval that also covers a further standard error."""
-    below, above = (
-        math.hypot(side, Z * error) for side in (found.value - found.low, found.high - found.value)
-    )
+    sides = found.value - found.low, found.high - found.value
+    below, above = (math.hypot(side, Z * error) for side in sides)
     return replace(found, low=found.value - below, high=found.value + above)
 
 
@@ -379,24 +358,20 @@ def _learnable(held: Networks, other: str) -> Finding | None:
     return held.refusal(other) if other else None
 
 
-def _gain(held: Networks, name: str, quantity: str) -> Finding | np.ndarray:
-    """Return a norm's log10 of each training, mean over its records: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
-    if refused := held.refusal(name, learned=()):
+def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
+    """Return a norm's log10, mean over records, or by how much one network's is larger: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
+    if refused := held.refusal(*names, learned=()):
         return refused
     if "gain_first" not in held.ds:
         return unable("no gradients were recorded")
-    part = held.ds.sel(run=held.of(name)["run"].iloc[0])
-    found = part["gain_first"] if quantity == "first" else part["gain_first"] - part["gain_last"]
-    found = found.mean("record").dropna("replicate").values
-    # a Jacobian that is the identity differs from it by rounding, which is no effect
-    return found if quantity == "first" else np.abs(found).round(9)
-
-
-def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
-    sides = [_gain(held, name, quantity) for name in names]
-    if refused := [side for side in sides if isinstance(side, Finding)]:
-        return refused[0]
-    scale = held.scale(*names)
+    sides, scale = [], held.scale(*names)
+    for name in names:
+        part = held.ds.sel(run=held.of(name)["run"].iloc[0])
+        gain = part["gain_first"]
+        if quantity == "decay":  # a Jacobian that is the identity differs from it by rounding
+            gain = gain - part["gain_last"]
+        found = gain.mean("record").dropna("replicate").values
+        sides.append(found if quantity == "first" else np.abs(found).round(9))
     if len(sides) == 1:
         return mean(sides[0], scale)
     return replace(difference(*sides, scale), reservation=_too_few(*sides))
@@ -432,9 +407,7 @@ VERBS: dict[str, Callable[..., Finding]] = {
     "ratio": lambda held, one, other, learned: held.ratio(one, other, learned),
     "apart": lambda held, one, other, learned: magnitude(held.lead(one, other, learned)),
     "over_guess": lambda held, one, other, _: _learnable(held, other) or held.over_guess(one),
-    "share_of_guess": lambda held, one, other, _: (
-        _learnable(held, other) or held.share_of_guess(one)
-    ),
+    "share_of_guess": lambda held, one, two, _: _learnable(held, two) or held.share_of_guess(one),
     "deviation": lambda held, one, *_: held.deviation(one),
     "trend": lambda held, one, factor, _: held.trend(one, factor),
     "steps": lambda held, one, *_: held.steps_until_solved(one),
@@ -505,13 +478,13 @@ def _learners(verb: str, pair: tuple[str, str], region: Region) -> tuple[str, ..
 
 def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     """Return `beside_published` of the published networks alone, with ``learned``: better than guessing; None where not trained."""
-    table = beside_published(outcomes(ds), published)
+    table = networks.beside_published(networks.outcomes(ds), published)
     table = table[table["published"].notna()].reset_index(drop=True)
     every = Networks(ds)
     found = []
     for task, name in zip(table["task"], table["network"], strict=True):
-        networks = every.at(task)
-        found.append(networks.learned(name) if name in networks.labels() else None)
+        here = every.at(task)
+        found.append(here.learned(name) if name in here.labels() else None)
     return table.assign(learned=found)
 
 

@@ -41,17 +41,14 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, tor
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs)
     labels = torch.randint(0, _CLASSES, (workload.batch,))
     sizes = workload.inputs, workload.hidden
-    cell, layer, output = (
-        make_cell("rnn", *sizes),
-        nn.RNN(*sizes),
-        nn.Linear(workload.hidden, _CLASSES),
-    )
-    loss = METHODS[method]
+    cell, layer = make_cell("rnn", *sizes), nn.RNN(*sizes)
+    output, loss = nn.Linear(workload.hidden, _CLASSES), METHODS[method]
+
+    def losses(x: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(output(x), labels, reduction="none")
 
     def step() -> dict[str, torch.Tensor]:
-        loss(
-            cell, layer, u, lambda x: F.cross_entropy(output(x), labels, reduction="none")
-        ).backward()
+        loss(cell, layer, u, losses).backward()
         named = nn.ModuleList([cell, layer, output]).named_parameters()
         return {name: part.grad for name, part in named if part.grad is not None}
 
@@ -62,13 +59,8 @@ def peak_arrays(method: str, workload: Workload) -> float:
     """Return the memory that one training step needs at once, in arrays of (time, batch, hidden).
 
     Inputs and weights, which exist before, do not count. Measured in a fresh process.
-
-    Raises
-    ------
-    OSError
-        This is not Linux, whose `/proc` tells a process its largest size.
-    RuntimeError
-        The process failed.
+    Raises OSError: this is not Linux, whose `/proc` tells a process its largest size.
+    Raises RuntimeError: the process failed.
     """
     if not _PROCESS.joinpath("clear_refs").exists():
         raise OSError("the memory of a training step can only be measured on Linux")

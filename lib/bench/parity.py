@@ -39,12 +39,7 @@ def random_case(
 
 
 def everything(
-    cell: Cell,
-    u: Tensor,
-    state: State,
-    engine: str,
-    *,
-    use: tuple[str, ...] = ("outputs", "state"),
+    cell: Cell, u: Tensor, state: State, engine: str, *, use: tuple[str, ...] = ("outputs", "state")
 ) -> dict[str, Tensor]:
     """Run forward and backward; return outputs, final state and gradients by name, in float64.
 

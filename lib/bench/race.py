@@ -12,7 +12,7 @@ import platform
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median
 
@@ -64,7 +64,7 @@ class Ledger:
         path.parent.mkdir(parents=True, exist_ok=True)
         if anew or not path.exists():
             self._append(COLUMNS, "w")
-        elif tuple(read_rows(path, header=True)) != COLUMNS:
+        elif path.read_text(encoding="utf-8").partition("\n")[0].split(",") != [*COLUMNS]:
             raise ValueError(
                 f"{path} has other columns than {', '.join(COLUMNS)}; name another file"
             )
@@ -74,9 +74,8 @@ class Ledger:
         if unknown := more.keys() - set(COLUMNS):
             raise ValueError(f"unknown column {min(unknown)!r}; known: {', '.join(COLUMNS)}")
         given = {"what": what, "quantity": quantity, **self._about, **more}
-        row = {column: given.get(column) for column in COLUMNS} | {
-            "size": str(more.get("size", ""))
-        }
+        given["size"] = str(more.get("size", ""))
+        row = {column: given.get(column) for column in COLUMNS}
         self.rows.append(row)
         if self._path is not None:
             self._append(row.values(), "a")
@@ -88,11 +87,10 @@ class Ledger:
             csv.writer(file, lineterminator="\n").writerow(texts)
 
 
-def read_rows(path: Path, *, header: bool = False) -> list:
-    """Return the rows of a ledger's file as texts by column, or the names of its columns."""
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a ledger's file as texts by column."""
     with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        return list(reader.fieldnames or []) if header else list(reader)
+        return list(csv.DictReader(file))
 
 
 def race(
@@ -178,13 +176,8 @@ def machine() -> str:
 
 def versions() -> str:
     """Return the installed packages that times depend on."""
-    found = []
-    for package in _PACKAGES:
-        try:
-            found.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
+    here = {one.name: one.version for one in distributions()}
+    return ", ".join(f"{name} {here[name]}" for name in _PACKAGES if name in here)
 
 
 def sentence(error: BaseException) -> str:

@@ -1,11 +1,12 @@
 """Count which of the published figures and tables were rebuilt, how much weight each has, and which are missing."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
-from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact
+from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, grouped
 from lib.run.files import write_whole
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
@@ -35,13 +36,9 @@ def weight(item: Artefact) -> int:
 
 def main_files(found: Iterable[Artefact]) -> dict[str, list[Artefact]]:
     """Return for each id what stands for it, one for each set of results: its main file, a companion where it has parts alone."""
-    main: dict[tuple[str, str], Artefact] = {}
-    for item in sorted(found, key=lambda item: item.part != ""):
-        main.setdefault((item.artefact, item.result_set), item)
-    by_id: dict[str, list[Artefact]] = {}
-    for (name, _), item in main.items():
-        by_id.setdefault(name, []).append(item)
-    return by_id
+    ordered = sorted(found, key=lambda item: item.part != "")
+    main = [items[0] for items in grouped(ordered, lambda i: (i.artefact, i.result_set)).values()]
+    return grouped(main, lambda item: item.artefact)
 
 
 def count_coverage(found: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:
@@ -49,15 +46,13 @@ def count_coverage(found: Iterable[Artefact], published: pd.DataFrame) -> pd.Dat
 
     An artefact that was not rebuilt has one row with empty text and no runs.
     """
-    main = main_files(found)
     rows = [
         (name, item.profile, item.file, item.runs, item.result_set, state(item))
-        if item
-        else (name, "", "", 0, "", "")
-        for name in published["id"]
-        for item in main.get(name, [None])
+        for name, items in main_files(found).items()
+        for item in items
     ]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    table = published[["id"]].merge(pd.DataFrame(rows, columns=list(COLUMNS)), how="left")
+    return table.fillna({"runs": 0}).astype({"runs": int}).fillna("")
 
 
 def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
@@ -84,6 +79,4 @@ def own_data(published: pd.DataFrame) -> pd.Series:
 
 def save_coverage(coverage: pd.DataFrame, path: Path) -> Path:
     """Write the coverage table as CSV, whole or not at all, and return its path."""
-    return write_whole(
-        path, lambda partial: coverage.to_csv(partial, index=False, lineterminator="\n")
-    )
+    return write_whole(path, partial(coverage.to_csv, index=False, lineterminator="\n"))

@@ -1,8 +1,10 @@
 """Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 from pydantic import ValidationError
@@ -12,6 +14,7 @@ from lib.report.numbers import counted
 from lib.results.manifest import Manifest, Name
 from lib.run.notebooks import NotebookError, read_cells, read_parameters
 
+T, K = TypeVar("T"), TypeVar("K")
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
 RESULT_SETS = {
@@ -105,6 +108,14 @@ class Inputs:
         return described(result_set, ", ".join(sorted(found - {NO_PROFILE})))
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return items by what `key` says of them, in the order in which that is first said."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def described(result_set: str, profile: str) -> str:
     """Return a reader's name for a set of results at a profile, which is left out where it says nothing."""
     name = RESULT_SETS.get(result_set, result_set)
@@ -166,7 +177,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
 
     The set of results is the notebook's parameter ``result_set``; one without it belongs to the pipeline's own run.
     """
-    found: dict[tuple[str, str], Notebook] = {}
+    found = []
     for path in sorted([*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]):
         # Hidden files are half-written, and what a failed run leaves for its author (see lib.run) is no result.
         parts = path.relative_to(data).parts
@@ -181,13 +192,13 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
             ) from None
         lines = "\n".join(prose).splitlines()
         title = next((line[2:].strip() for line in lines if line.startswith("# ")), path.stem)
-        one = Notebook(path, result_set, title)
-        first = found.setdefault((one.name, result_set), one)
-        if first is not one:
+        found.append(Notebook(path, result_set, title))
+    for first, *others in grouped(found, lambda one: one.page).values():
+        if others:
             raise ReportError(
-                f"{first.path} and {path} show the same notebook and the same results; delete one of them"
+                f"{first.path} and {others[0].path} show the same notebook and the same results; delete one of them"
             )
-    return tuple(sorted(found.values(), key=lambda one: (one.name, _place(one.result_set))))
+    return tuple(sorted(found, key=lambda one: (one.name, _place(one.result_set))))
 
 
 def _read_json(path: Path) -> dict:

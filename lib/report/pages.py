@@ -11,18 +11,13 @@ from sphinx.util.images import get_image_size
 
 from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, read_table
+from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, grouped, read_table
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
 from lib.results import published
 from lib.results.names import label
 
-TEXTS = {
-    "dissertation": "Dissertation",
-    "unicornn": "UnICORNN",
-    "lem": "LEM",
-    "irnn": "iRNN",
-}
+TEXTS = {"dissertation": "Dissertation", "unicornn": "UnICORNN", "lem": "LEM", "irnn": "iRNN"}
 """How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
 OURS = "ours"
 """Page of the figures that no text publishes."""
@@ -55,10 +50,8 @@ class Group:
     def by_result_set(self) -> dict[str, list[Artefact]]:
         """Return the items by set of results, the weightiest first and toys last, the main file before its companions."""
         ordered = sorted(self.items, key=lambda item: (item.toy, -weight(item)))
-        found: dict[str, list[Artefact]] = {item.result_set: [] for item in ordered}
-        for item in sorted(self.items, key=lambda item: item.part):
-            found[item.result_set].append(item)
-        return found
+        of = grouped(sorted(self.items, key=lambda item: item.part), lambda item: item.result_set)
+        return {item.result_set: of[item.result_set] for item in ordered}
 
     def split(self, *, toys: bool) -> dict[str, list[Artefact]]:
         """Return those that are proof that the pipeline works and no more, or the others."""
@@ -116,18 +109,13 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
         )
         path.write_text(text, encoding="utf-8")
 
+    described = {one: inputs.describe(one.result_set) for one in inputs.notebooks}
     for one in inputs.notebooks:
-        others = [
-            (inputs.describe(copy.result_set), f"../../{copy.page}.ipynb")
-            for copy in inputs.notebooks
-            if copy.name == one.name and copy is not one
-        ]
-        described = inputs.describe(one.result_set)
+        copies = [copy for copy in inputs.notebooks if copy.name == one.name and copy is not one]
+        others = [(described[copy], f"../../{copy.page}.ipynb") for copy in copies]
         path = source / f"{one.page}.ipynb"
-        notebooks.write_notebook(one, path, described=described, others=others)
-    by_text: dict[str, list[Group]] = {}
-    for group in figures:
-        by_text.setdefault(group.text or OURS, []).append(group)
+        notebooks.write_notebook(one, path, described=described[one], others=others)
+    by_text = grouped(figures, lambda group: group.text or OURS)
     write("figures", texts=by_text)
     for text, of_text in by_text.items():
         write("figures_of", f"figures/{text}", text=text, groups=of_text)
@@ -153,26 +141,21 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
 
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
     """Return the figures and tables by kind and id, in the order of those `listed`; those that no text publishes go last."""
-    by_id: dict[tuple[str, str], list[Artefact]] = {}
-    for item in found:
-        if item.kind != "claims":
-            by_id.setdefault((item.artefact, item.kind), []).append(item)
+    shown = [item for item in found if item.kind != "claims"]
+    by_id = grouped(shown, lambda item: (item.artefact, item.kind))
     known = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     order = [*known, *sorted({name for name, _ in by_id}.difference(known))]
+    own = {name: ("", name.removeprefix("own-").replace("-", " "), "") for name in order}
+    said = own | known
     return [
-        Group(name, kind, *known.get(name, ("", _own_name(name), "")), tuple(items))
+        Group(name, kind, *said[name], tuple(items))
         for (name, kind), items in sorted(by_id.items(), key=lambda pair: order.index(pair[0][0]))
     ]
 
 
 def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> list[Question]:
     """Return each notebook's question, in the order of the notebooks' numbers."""
-    by_name: dict[str, list[Notebook]] = {}
-    for notebook in inputs.notebooks:
-        by_name.setdefault(notebook.name, []).append(notebook)
-    made_by: dict[tuple[str, str], list[Artefact]] = {}
-    for item in inputs.artefacts:
-        made_by.setdefault((item.notebook, item.result_set), []).append(item)
+    made_by = grouped(inputs.artefacts, lambda item: (item.notebook, item.result_set))
 
     def evidence(notebook: Notebook) -> tuple[int, bool, bool]:
         of = made_by.get((notebook.name, notebook.result_set), [])
@@ -186,7 +169,7 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
         return tuple(whole or own)
 
     found = []
-    for name, copies in by_name.items():
+    for name, copies in grouped(inputs.notebooks, lambda notebook: notebook.name).items():
         ordered = tuple(sorted(copies, key=evidence, reverse=True))
         first = ordered[0]
         runs = max((item.runs for item in made_by.get((name, first.result_set), [])), default=0)
@@ -225,10 +208,6 @@ def _needs(data: str) -> str:
     """Return what an artefact needs in words; `data` lists the names, parted by blanks."""
     in_words = {"factorial": "the factorial experiment", "synthetic": "synthetic data"}
     return ", ".join(in_words.get(name) or label(name).replace("_", " ") for name in data.split())
-
-
-def _own_name(name: str) -> str:
-    return name.removeprefix("own-").replace("-", " ")
 
 
 def _slug(name: str) -> str:

@@ -104,9 +104,7 @@ def execute_all(
         try:
             done, left = wait(left, return_when=FIRST_EXCEPTION)
             error = next(filter(None, (future.exception() for future in done)), None)
-        except (
-            KeyboardInterrupt
-        ):  # kernels are in sessions of their own, where it does not reach them
+        except KeyboardInterrupt:  # it does not reach kernels, in sessions of their own
             name, failed = runs[0].notebook.name, _failed(runs[0].output)
             error = RunError(f"{name} was interrupted; executed so far: {failed}", 130)
         pool.shutdown(wait=False, cancel_futures=True)

@@ -229,8 +229,4 @@ class _Writer:
 
 def _is_prose(node: ast.AST) -> bool:
     """Return whether a statement is text alone: a docstring, or what describes a constant or a field."""
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)

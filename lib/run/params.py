@@ -64,11 +64,7 @@ def _several(value: object) -> object:
 
 
 Factor = Annotated[
-    tuple[T, ...],
-    Field(min_length=1),
-    BeforeValidator(_several),
-    AfterValidator(distinct),
-    _FACTOR,
+    tuple[T, ...], Field(min_length=1), BeforeValidator(_several), AfterValidator(distinct), _FACTOR
 ]
 """Levels of a factor: one, or a list of them, in `params.yaml`. A job has one."""
 

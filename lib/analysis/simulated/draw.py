@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from lib.analysis.attempts import TREATMENT
 from lib.analysis.simulated import PROFILE, law
-from lib.results.factorial import ATTEMPT, FACTORIAL, SPLITS, check_measurements
+from lib.results.factorial import FACTORIAL, SPLITS, check_measurements
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED
 
@@ -28,11 +29,7 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
     Training measurements and terminal test measurements follow `lib.analysis.simulated.law`; the two are independent given the factors, because the text does not say how they go together. Made up
     to fill the schema: test measurements before the last epoch, which are those of training; ``loss``, the negative logarithm of the accuracy; the adjoint of the last
     step, one, so that the adjoint metric is the logarithm of the first; ``parameters``, of one input feature. Nothing stands for ``examples``.
-
-    Raises
-    ------
-    ValueError
-        `replicates` is not between 1 and those of the design.
+    Raises ValueError: `replicates` is not between 1 and those of the design.
     """
     levels, rng = law.levels(), np.random.default_rng(seed)
     every = len(levels["replicate"])
@@ -54,19 +51,12 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
         profile=PROFILE,
         settings={"seed": seed, "source": source},
     )
-    place = tuple(
-        ds.get_index(factor).get_indexer(table[factor].to_numpy(ds[factor].dtype))
-        for factor in ATTEMPT
-        if factor != "replicate"
-    )
+    wanted = {factor: table[factor].to_numpy(ds[factor].dtype) for factor in TREATMENT}
+    place = tuple(ds.get_index(factor).get_indexer(wanted[factor]) for factor in TREATMENT)
     done = np.where(status == COMPLETED, lengths[:, None], 0)
     ds["status"].values[place], ds["epochs_completed"].values[place] = status, done
     treatment, replicate = np.nonzero(status == COMPLETED)
-    for name, drawn in zip(
-        ("accuracy", "adjoint_first"),
-        _measurements(rng, lines[treatment], lengths[treatment]),
-        strict=True,
-    ):
+    for name, drawn in _measurements(rng, lines[treatment], lengths[treatment]):
         values = np.full((*status.shape, len(SPLITS), last), np.nan, np.float32)
         values[treatment, replicate] = drawn
         ds[name].values[place] = values
@@ -80,7 +70,7 @@ def simulate(seed: int, *, replicates: int | None = None, **kept: list) -> xr.Da
 
 
 def _measurements(rng: np.random.Generator, treatment: np.ndarray, length: np.ndarray):
-    """Return accuracy and metric of attempts, each of shape (attempts, splits, epochs); nan after an attempt's last epoch."""
+    """Yield accuracy and metric of attempts with their variables' names, each of shape (attempts, splits, epochs); nan after an attempt's last epoch."""
     names, matrix = law.columns()
     epoch, slope = np.arange(1, length.max() + 1), names.index("epoch")
     still = matrix.copy()
@@ -90,16 +80,17 @@ def _measurements(rng: np.random.Generator, treatment: np.ndarray, length: np.nd
     attempt = rng.multivariate_normal([0, 0], between, size=size)
     residual = rng.multivariate_normal([0, 0], within, size=(size, len(epoch)))
     end = rng.multivariate_normal([0, 0], law.terminal_covariance(), size=size)
-    for place, (training, terminal) in enumerate(((3, 6), (9, 12))):
+    for place, (name, training, terminal) in enumerate(
+        (("accuracy", 3, 6), ("adjoint_first", 9, 12))
+    ):
         beta = law.vector(training, names)
         mean = (still @ beta)[treatment][:, None] + beta[slope] * epoch
         values = mean + attempt[:, [place]] + residual[..., place]
         values = np.where(epoch <= length[:, None], values, np.nan)
         both = np.stack([values, values], axis=1)
-        both[np.arange(size), 1, length - 1] = (
-            matrix[treatment] @ law.vector(terminal, names) + end[:, place]
-        )
-        yield both
+        mean = matrix[treatment] @ law.vector(terminal, names)
+        both[np.arange(size), 1, length - 1] = mean + end[:, place]
+        yield name, both
 
 
 def _describe(ds: xr.Dataset) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logit
 
-from lib.analysis.design import INTERCEPT, design, with_covariates
+from lib.analysis.design import design, with_covariates
 from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS, REFERENCE
 from lib.results.factorial import ATTEMPT
 from lib.results.published import load_published
@@ -104,9 +104,7 @@ def truth(model: int) -> pd.Series:
     predictor = MODELS[model].predictor
     slope = estimate(model, predictor)
     rest = pd.Series(vector(own, names) - slope * vector(other, names), names)
-    return pd.concat([pd.Series({predictor: slope}), rest])[
-        lambda t: [INTERCEPT, *t.index.drop(INTERCEPT)]
-    ]
+    return pd.concat([rest, pd.Series({predictor: slope})])
 
 
 def statuses(rng: np.random.Generator) -> np.ndarray:

@@ -23,13 +23,9 @@ OWN = "a variance per architecture"
 def columns(model: Model, observations: Rows) -> Design:
     """Return the columns of `model` over `observations`, without what they cannot estimate.
 
-    Raises
-    ------
-    NothingToFit
-        The response is the same in every row, each attempt has a single row where a random intercept is asked for, or
-        there are no more rows than coefficients.
-    ValueError
-        The observations are of the other kind.
+    Raises NothingToFit: the response is the same in every row, each attempt has a single row where a random intercept is asked for, or
+    there are no more rows than coefficients.
+    Raises ValueError: the observations are of the other kind.
     """
     if observations.kind != model.rows:
         raise ValueError(
@@ -45,13 +41,8 @@ def columns(model: Model, observations: Rows) -> Design:
             f"{model.name}: each of the {count:,} attempts has a single {model.rows} row, so an intercept per attempt "
             "cannot be told from the residual; train for two epochs or more"
         )
-    made = design(
-        model.terms,
-        observations.attempts,
-        response,
-        attempt=observations.attempt,
-        measured=observations.measured,
-    )
+    rows = {"attempt": observations.attempt, "measured": observations.measured}
+    made = design(model.terms, observations.attempts, response, **rows)
     if count <= len(made.names):
         raise NothingToFit(
             f"{model.name} has {len(made.names)} coefficients and {count} rows; train more attempts"
@@ -62,12 +53,8 @@ def columns(model: Model, observations: Rows) -> Design:
 def fit(model: Model, observations: Rows) -> Fit:
     """Estimate `model` from `observations`.
 
-    Raises
-    ------
-    NothingToFit
-        The rows do not allow the model at all.
-    lib.analysis.reml.ConvergenceError
-        There is no estimate that can be trusted.
+    Raises NothingToFit: the rows do not allow the model at all.
+    Raises ConvergenceError: there is no estimate that can be trusted.
     """
     made = columns(model, observations)
     try:
@@ -85,7 +72,7 @@ class Fits:
         self.rows = cache(
             lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
         )
-        self._fit, self._own = cache(self._estimate), cache(self._refit)
+        self._fit, self.own = cache(self._estimate), cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:
         """Return a model on a view of the metric; raises as `fit`."""
@@ -99,10 +86,6 @@ class Fits:
         except NothingToFit as refusal:
             return None, str(refusal)
 
-    def own(self, number: int) -> tuple[Unequal | None, str]:
-        """Return a model with variances of its own for each architecture, or None and why there is none."""
-        return self._own(number)
-
     def _estimate(self, number: int, view: str) -> Fit:
         model = MODELS[number]
         observations = self.rows(model.rows, TRUE if view == SPLINE else view)
@@ -114,6 +97,7 @@ class Fits:
         return fit(model, observations)
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
+        """Return a model with variances of its own for each architecture, or None and why there is none."""
         groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
         try:
             return with_own_variances(self.fit(number), groups), ""

@@ -34,7 +34,7 @@ REFERENCE |= {"noise": "none", "order": "sequential"}
 class Model:
     """One of the twelve models.
 
-    `response` is ``accuracy`` or ``metric``, the adjoint metric (3.6); `rows` is ``training`` (every epoch, measured on the training data) or ``terminal`` (the last epoch
+    `response` is ``accuracy`` or ``metric``, the adjoint metric (3.6), `rows` ``training`` (every epoch, measured on the training data) or ``terminal`` (the last epoch
     of attempts that completed, measured on the test data); `terms` are those beside the intercept, in the order of the published table.
     """
 
@@ -74,23 +74,14 @@ class Model:
         return f"diss-tab-A{7 + self.number}"
 
 
-def _models() -> dict[int, Model]:
-    found = {}
-    for first, response, rows in (
-        (1, ACCURACY, TRAINING),
-        (4, ACCURACY, TERMINAL),
-        (7, METRIC, TRAINING),
-        (10, METRIC, TERMINAL),
-    ):
-        other = METRIC if response == ACCURACY else ACCURACY
-        # The published tables of Models 8 and 9 have no epochs; all others with factors do.
-        factors = tuple(term for term in FACTORS if term != "epoch" or first != 7)
-        for place, terms in enumerate([(other,), (other, *factors), factors]):
-            found[first + place] = Model(first + place, response, rows, terms)
-    return found
-
-
-MODELS = _models()
+MODELS: dict[int, Model] = {}
 """The models by their number."""
+for _response, _other in ((ACCURACY, METRIC), (METRIC, ACCURACY)):
+    for _rows in (TRAINING, TERMINAL):
+        # The published tables of Models 8 and 9 have no epochs; all others with factors do.
+        _no_epochs = _response == METRIC and _rows == TRAINING
+        _factors = tuple(term for term in FACTORS if not (_no_epochs and term == "epoch"))
+        for _terms in ((_other,), (_other, *_factors), _factors):
+            MODELS[len(MODELS) + 1] = Model(len(MODELS) + 1, _response, _rows, _terms)
 FAMILIES = {family: (3 * family - 2, 3 * family - 1, 3 * family) for family in (1, 2, 3, 4)}
 """The three models of each summary table, 3.5 to 3.8: with the one predictor alone, with the factors too, and with the factors alone."""

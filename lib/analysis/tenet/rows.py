@@ -50,8 +50,6 @@ class Rows:
     """``epoch``, ``accuracy`` and ``metric``, each of shape (N,)."""
     account: pd.DataFrame
     """How many attempts and rows entered, and how many did not and why: ``what``, ``attempts``, ``rows``."""
-    clamped: int = 0
-    """Rows of which single precision would have kept another norm."""
 
     def __len__(self) -> int:
         return len(self.attempt)
@@ -64,10 +62,8 @@ class Rows:
 
     def splines(self, name: str) -> dict[str, np.ndarray]:
         """Return a natural cubic spline basis of a measurement, by `SPLINES`."""
-        basis = np.asarray(
-            dmatrix("cr(x, df=4, constraints='center') - 1", {"x": self.column(name)})
-        )
-        return dict(zip(SPLINES, basis.T, strict=True))
+        basis = dmatrix("cr(x, df=4, constraints='center') - 1", {"x": self.column(name)})
+        return dict(zip(SPLINES, np.asarray(basis).T, strict=True))
 
 
 def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None) -> Rows:
@@ -75,13 +71,8 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
 
     ``training``: one row per attempt and epoch measured on the training data, the epochs before a divergence included. ``terminal``: the last epoch of completed attempts,
     measured on the test data. `view` is one of `VIEWS`; `frame` are the measurements of that kind, where somebody has them.
-
-    Raises
-    ------
-    NothingToFit
-        No attempt was measured, or none has an adjoint metric.
-    ValueError
-        `kind` or `view` is unknown.
+    Raises NothingToFit: no attempt was measured, or none has an adjoint metric.
+    Raises ValueError: `kind` or `view` is unknown.
     """
     for what, name, known in (("kind", kind, (TRAINING, TERMINAL)), ("view", view, VIEWS)):
         if name not in known:
@@ -89,8 +80,6 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
     frame = measurements(ds, kind) if frame is None else frame
     design = attempts(ds)
     metric = frame["metric_float32" if view == SINGLE else "metric"].to_numpy()
-    with np.errstate(invalid="ignore"):
-        clamped = np.abs(metric - frame["metric"].to_numpy()) > 1e-6
     if view == RANKS:
         ranks = rankdata(metric, nan_policy="omit")
         metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
@@ -108,7 +97,7 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
         "metric": np.maximum(metric, FLOOR)[usable] if view == CLIPPED else metric[usable],
     }
     covariates = with_covariates(design.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre)
-    return Rows(kind, covariates, attempt, measured, account, int(clamped[usable].sum()))
+    return Rows(kind, covariates, attempt, measured, account)
 
 
 def measurements(ds: xr.Dataset, kind: str) -> pd.DataFrame:

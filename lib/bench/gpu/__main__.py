@@ -47,9 +47,8 @@ def run_part(part: str, ledger: Ledger, device: str = "cuda") -> None:
         time_engines(name, PIXELS, ledger, device)
     elif kind == "slice":
         for workload in SLICES:
-            slices.time_slice(
-                name, workload, ledger, places=50, probed=256, rounds=3, device=device
-            )
+            size = {"places": 50, "probed": 256, "rounds": 3}
+            slices.time_slice(name, workload, ledger, **size, device=device)
     else:
         time_figure_1(FIGURE_1[int(name)], ledger, rounds=30, device=device)
 
@@ -114,10 +113,8 @@ def main() -> int:
     parser.add_argument("--part", help=f"do this alone: {', '.join(dict.fromkeys(parts()))}")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        sentence = (
-            "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
-        )
-        print(sentence, file=sys.stderr)
+        need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
+        print(f"{need}, and there is none on this machine", file=sys.stderr)
         return 2
     where = torch.cuda.get_device_name(0)
     if arguments.look:
