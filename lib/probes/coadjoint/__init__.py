@@ -15,21 +15,16 @@ A3.2 have it in front of G.
 >>> u, labels = torch.randn(20, 4, 1), torch.tensor([0, 1, 1, 0])
 >>> def losses(x):
 ...     return torch.nn.functional.cross_entropy(output(x), labels, reduction="none")
->>> penalised = coadjoint_loss(cell, u, losses, kappa=10.0)
->>> penalised.backward([*cell.parameters(), *output.parameters()])
+>>> coadjoint_loss(cell, u, losses, kappa=10.0).total.backward()
 """
 
-from lib.probes.coadjoint.loss import Penalised, coadjoint_loss, engine_names
+from lib.probes.coadjoint.loss import Penalised, coadjoint_loss, engine_names, scaled_variance
 from lib.probes.coadjoint.orthogonality import soft_orthogonality
-from lib.probes.coadjoint.penalties import find_penalty, penalty, penalty_names, scaled_variance
 
 __all__ = [
     "Penalised",
     "coadjoint_loss",
     "engine_names",
-    "find_penalty",
-    "penalty",
-    "penalty_names",
     "scaled_variance",
     "soft_orthogonality",
 ]

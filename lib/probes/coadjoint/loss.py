@@ -1,16 +1,15 @@
 """The penalised loss that any training loop can minimise, by double backward or by Algorithm 2."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib import kernels
 from lib.cells import Cell
 from lib.probes import Diverged
-from lib.probes.coadjoint.penalties import OfNorms, Penalty, find_penalty
 
 Losses = Callable[[Tensor], Tensor]
 
@@ -37,31 +36,17 @@ class Penalised:
     penalty: Tensor
     last: Tensor
 
-    def backward(self, parameters: Iterable[nn.Parameter] = ()) -> None:
-        """Differentiate `total`; the `parameters` are checked afterwards.
 
-        Raises
-        ------
-        Diverged
-            A gradient is not finite.
-        """
-        self.total.backward()
-        for i, parameter in enumerate(parameters):
-            if parameter.grad is not None and not parameter.grad.isfinite().all():
-                raise Diverged(
-                    f"the gradient of parameter {i}, {tuple(parameter.shape)}, is not finite after the "
-                    "backward pass of the penalised loss; lower the learning rate or kappa"
-                )
+def scaled_variance(norms: Tensor) -> Tensor:
+    r"""Return the penalty of the adjoints' norms (time, batch), their scaled variance over time, (batch,):
+
+    .. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2 \Bigr]^2 \tag{2.20}
+    """
+    return (norms - norms.mean(0)).square().sum(0)
 
 
 def coadjoint_loss(
-    cell: Cell,
-    u: Tensor,
-    losses: Losses,
-    penalty: str | Penalty = "scaled_variance",
-    *,
-    kappa: float,
-    engine: str = "auto",
+    cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
 ) -> Penalised:
     """Return loss + kappa * G(adjoints) of a mini-batch u, (time, batch, input), ready to be differentiated.
 
@@ -72,8 +57,6 @@ def coadjoint_loss(
     losses
         Maps the last state that is read out, (batch, hidden), to the loss of each sequence, (batch,). The
         output layer belongs to it and gets its gradient too.
-    penalty
-        A name of `penalty_names`, or a function from adjoints (time, batch, hidden) to (batch,).
     kappa
         Weight of the penalty, not negative. With 0 this is backpropagation; G is measured all the same.
     engine
@@ -91,9 +74,8 @@ def coadjoint_loss(
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
-    G = find_penalty(penalty)
-    last, F, cost = _measured(cell, u, losses, G, engine, differentiable=kappa > 0)
-    loss, cost = F.mean(), cost.mean()
+    last, F, norms = _measured(cell, u, losses, engine, differentiable=kappa > 0)
+    loss, cost = F.mean(), scaled_variance(norms).mean()
     total = loss + kappa * cost if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
@@ -108,23 +90,20 @@ def engine_names(cell: Cell) -> list[str]:
 
 
 def _measured(
-    cell: Cell, u: Tensor, losses: Losses, G: Penalty, engine: str, *, differentiable: bool
+    cell: Cell, u: Tensor, losses: Losses, engine: str, *, differentiable: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the last state, the losses and G of the adjoints, whose graph is kept if `differentiable`."""
-    what, cost = "adjoints", G
-    if isinstance(G, OfNorms) and G.order == 2:
-        what, cost = "adjoint_norms", G.function
-    fast = kernels.select(f"{cell.name}/{what}", engine, u, cell.engine_options)
+    """Return the last state, the losses and the adjoints' norms (time, batch), whose graph is kept if `differentiable`."""
+    fast = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
     if fast is None:
         x, F, adjoints = _double_backward(cell, u, losses, differentiable)
-        return x, F, G(adjoints)
+        return x, F, torch.linalg.vector_norm(adjoints, dim=2)
     outputs, state = cell(u)
     # The final state, not the last of the outputs: its gradient needs no array over all times.
     x = state[cell.readout]
     F = _checked(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
-        return x, F, cost(fast(cell.weights().W, outputs, -slope))
+        return x, F, fast(cell.weights().W, outputs, -slope)
 
 
 def _double_backward(
