@@ -7,12 +7,12 @@ from torch.nn import functional as F
 from lib.cells import cell_names, make_cell
 from lib.probes import Diverged
 from lib.probes.coadjoint import (
+    _double_backward,
     coadjoint_loss,
     engine_names,
     scaled_variance,
     soft_orthogonality,
 )
-from lib.probes.coadjoint.loss import _double_backward
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 2e-4}
 KINKED = {"exponential": {}, "indrnn": {}, "irnn": {}, "rnn": {"activation": "relu"}}

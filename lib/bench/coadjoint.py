@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from lib.bench.race import Workload
 from lib.cells import make_cell
 from lib.paths import ROOT
-from lib.probes.coadjoint.loss import coadjoint_loss
+from lib.probes.coadjoint import coadjoint_loss
 
 METHODS = {
     "backpropagation": lambda cell, layer, u, losses: losses(cell(u)[1][0]).mean(),

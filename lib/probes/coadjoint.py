@@ -1,4 +1,22 @@
-"""The penalised loss that any training loop can minimise, by double backward or by Algorithm 2."""
+r"""The coadjoint method: training on a loss plus a penalty on the adjoint states.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.6. What is minimised is the mean over
+sequences of
+
+.. math:: F(y, \hat{y}) + \kappa \, G(\lambda_1, \dots, \lambda_T)
+
+where :math:`\lambda_t = -\partial F / \partial x_t` are the sequence's own adjoint states (2.21), through everything that
+follows the state that is read out at time t. The weight :math:`\kappa` is not in (2.23) to (2.25); section 2.6.1 and appendix
+A3.2 have it in front of G.
+
+>>> import torch
+>>> from lib.cells import make_cell
+>>> cell, output = make_cell("rnn", 1, 8), torch.nn.Linear(8, 2)
+>>> u, labels = torch.randn(20, 4, 1), torch.tensor([0, 1, 1, 0])
+>>> def losses(x):
+...     return torch.nn.functional.cross_entropy(output(x), labels, reduction="none")
+>>> coadjoint_loss(cell, u, losses, kappa=10.0).total.backward()
+"""
 
 import math
 from collections.abc import Callable
@@ -158,3 +176,25 @@ def _refuse_kinks(cell: Cell) -> None:
                 "needs a second derivative; choose a smooth activation such as tanh"
             )
         todo.extend(after for after, _ in node.next_functions)
+
+
+def soft_orthogonality(W: Tensor) -> Tensor:
+    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of square matrices.
+
+    Parameters
+    ----------
+    W : (..., hidden, hidden)
+        Recurrent weights; axes in front are networks.
+
+    Returns
+    -------
+    (...)
+
+    Notes
+    -----
+    L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Table 2.1 (experiments 2.2 and 2.3). The text
+    does not say which norm of a matrix it means; here it is Frobenius', whose two terms are equal for a
+    square matrix. The text does not give the penalty's weight either.
+    """
+    identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
+    return sum((product - identity).square().sum((-2, -1)) for product in (W.mT @ W, W @ W.mT))
