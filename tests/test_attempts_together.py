@@ -149,15 +149,15 @@ def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepa
         wide.work(prepared)
 
 
-def test_data_that_do_not_fit_the_memory_are_told_before_any_is_varied(monkeypatch):
+def test_data_that_do_not_fit_the_memory_are_told_before_anything_is_trained(monkeypatch):
     data, jobs = toy_task(n=16), attempts("rnn")
-    # Three own copies of two parts of 16 sequences, of 6 numbers and 5 of noise, and a class each that counts with them.
-    needed = 3 * 11 / 6 * 2 * 16 * (6 * 4 + 8)
-    memory = SimpleNamespace(available=math.ceil(needed))
+    # Three own copies of two parts of 16 sequences, of 6 numbers and 5 of noise, and a class each.
+    needed = 3 * 2 * 16 * (11 * 4 + 8)
+    memory = SimpleNamespace(available=needed)
     monkeypatch.setattr("lib.training.limits.psutil.virtual_memory", lambda: memory)
-    check_copies(data, 3 * 11 / 6)
-    memory.available = math.floor(needed) - 1
-    monkeypatch.setattr(factorial, "vary", lambda *_: pytest.fail("varied"))
+    check_copies(jobs[0].varied(data), 3)
+    memory.available = needed - 1
+    monkeypatch.setattr(factorial, "fit_together", lambda *_, **__: pytest.fail("trained"))
     with pytest.raises(ValueError, match="toy: attempts side by side hold .*; lower together"):
         train_together(jobs, data, [None] * 3)
 

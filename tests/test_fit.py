@@ -130,6 +130,15 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     assert torch.isfinite(weights(model)).all()
 
 
+def test_a_gradient_that_is_not_finite_ends_the_training_where_gradients_are_looked_at():
+    def steep(model, inputs, labels):  # at zero the root's slope is infinite
+        zero = sum(part.sum() for part in model.parameters()) * 0
+        return _objective(model, inputs, labels) + zero.sqrt()
+
+    done = _fit(_model(), Recipe(learning_rate=0.1, steps=4), objective=steep, finite="gradients")
+    assert done.status == DIVERGED and done.steps == 0
+
+
 def test_a_row_may_end_the_training():
     record = Record(norm, range(100), stop=lambda row: row["step"] == 5)
     done = _fit(_model(), Recipe(learning_rate=0.1, steps=50), record=record)

@@ -506,12 +506,9 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     put("imdb", _packed_reviews(reviews))
     put("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
     monkeypatch.setattr(word_vectors, "WORDS", 4)
-    monkeypatch.setattr(
-        word_vectors, "ppmi_vectors", lambda _, ids, scale: np.full((ids, 100), scale)
-    )
     data = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
-    assert sorted(data.word_vectors) == ["glove", "ppmi"]
+    assert sorted(data.word_vectors) == ["glove"]
     glove = data.word_vectors["glove"]
     assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
     # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
@@ -520,20 +517,6 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     put("glove", zipped({word_vectors.MEMBER: lines}), mirrored=False)
     again = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert np.array_equal(again.word_vectors["glove"], glove)
-
-
-def test_words_among_the_same_words_get_vectors_in_the_same_direction():
-    rng = _rng()
-    cats, meals = [3, 4], [5, 6]  # either of a pair stands among the companions of that pair
-    drawn = []
-    for _ in range(400):
-        pair, others = (cats, (7, 8, 9)) if rng.random() < 0.5 else (meals, (10, 11, 12))
-        drawn.append([1, *rng.choice(others, 3), rng.choice(pair), *rng.choice(others, 3)])
-    vectors = word_vectors.ppmi_vectors(np.array(drawn), ids=13, scale=0.4, size=2)
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    assert unit[3] @ unit[4] > 0.95 and unit[5] @ unit[6] > 0.95
-    assert abs(unit[3] @ unit[5]) < 0.5
-    assert vectors[3:].std() == pytest.approx(0.4, rel=1e-3)
 
 
 def test_penn_treebank_as_words_and_as_characters(both_ways, prepare):

@@ -20,7 +20,7 @@ from lib.tasks.prepared import (
     validate_prepared,
 )
 from lib.tasks.sources.texts import stream
-from lib.tasks.variations import ORDERS, SPREADS, noise_places, time_steps, vary
+from lib.tasks.variations import ORDERS, SPREADS, noise_places, vary
 from lib.training.model import cross_entropy, likeliest
 
 
@@ -64,7 +64,6 @@ def test_sequences_are_the_printed_ones_and_only_their_inputs_are_permuted(noise
     assert own["sequential"] == expected
     assert own["permuted"] != expected and sorted(own["permuted"]) == sorted(expected)
     assert [t[0] for t in own["permuted"]] == [t[0] for t in expected]
-    assert time_steps(data, noise) == len(expected)
 
 
 def test_one_permutation_for_all_attempts_is_the_authors():
@@ -127,7 +126,7 @@ def test_a_generator_decides_everything_and_the_data_stay(data, spread, monkeypa
     settings = {"order": "permuted", "noise": "uniform", "spread": spread}
     first, again, other = (vary(data, _rng(s), **settings).test.inputs for s in (1, 1, 2))
     assert first.tobytes() == again.tobytes()
-    assert first.shape[1:] == (time_steps(data, "uniform"), *before.shape[2:])
+    assert first.shape[1:] == (before.shape[1] + data.noise_inputs, *before.shape[2:])
     assert not np.array_equal(first, other)
     monkeypatch.setattr(variations_module, "ROWS", 2)  # a few rows at a time change nothing
     assert np.array_equal(vary(data, _rng(1), **settings).test.inputs, first)
@@ -464,13 +463,12 @@ def test_padded_rows_are_rows_and_so_many_times_as_many_of_noise(made):
 
 
 def test_series_keep_every_so_manieth_and_the_last_or_random_steps(made):
-    for settings in ({"steps": 3}, {"share": 0.6}):
-        task = made("series", "waves", every=4, **settings)
-        for part in (task.train, task.validation, task.test):
-            assert (part.inputs[:, :, 0] == [8, 12, 16]).all()
-            assert np.array_equal(part.inputs[:, 0, 1], part.targets[:, 0])
+    task = made("series", "waves", every=4, share=0.6)
+    for part in (task.train, task.validation, task.test):
+        assert (part.inputs[:, :, 0] == [8, 12, 16]).all()
+        assert np.array_equal(part.inputs[:, 0, 1], part.targets[:, 0])
     assert made("series", "waves").train.inputs.shape == (4, 20, 2)
-    task = made("series", "waves", keep="random", steps=8)
+    task = made("series", "waves", keep="random", share=0.4)
     places = task.train.inputs[:, :, 0]
     assert (np.diff(places, axis=1) > 0).all() and len(np.unique(places, axis=0)) == 4
     assert np.array_equal(task.train.inputs[:, 0, 1], task.train.targets[:, 0])
@@ -536,8 +534,6 @@ def test_one_output_is_the_log_odds_of_two(made):
         ("pixels", "waves", {"pool": 2}, "waves: expected square images, .* got series"),
         ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
         ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
-        ("series", "waves", {"steps": 21}, "waves: 21 steps to be kept, there are 20"),
-        ("series", "waves", {"steps": 2, "share": 0.5}, "steps or share to keep, not both"),
         ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
         ("series", "reviews", {}, "reviews: expected series with one target each, got tokens"),
         ("texts", "letters", {}, "letters: expected texts with one target each, got tokens"),

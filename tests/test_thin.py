@@ -18,7 +18,7 @@ ORACLES = {
     "lib.analysis.task_models.deviations": "R",
     "lib.bench.coadjoint": "a process of its own, called by its address",
     "lib.bench.parity": "the cells in float64",
-    "lib.probes.coadjoint.loss.engine_names": "the engines themselves",
+    "lib.probes.coadjoint.engine_names": "the engines themselves",
     "lib.probes.equilibria": "a closed form",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }

@@ -17,14 +17,14 @@ from torch.nn import functional as F
 from lib.bench.race import Workload
 from lib.cells import make_cell
 from lib.paths import ROOT
-from lib.probes.coadjoint.loss import coadjoint_loss
+from lib.probes.coadjoint import coadjoint_loss
 
 METHODS = {
     "backpropagation": lambda cell, layer, u, losses: losses(cell(u)[1][0]).mean(),
     "backpropagation, nn.RNN": lambda cell, layer, u, losses: losses(layer(u)[1][0]).mean(),
-    "Algorithm 2": lambda cell, layer, u, losses: coadjoint_loss(cell, u, losses, kappa=1.0),
-    "double backward": lambda cell, layer, u, losses: coadjoint_loss(
-        cell, u, losses, kappa=1.0, engine="reference"
+    "Algorithm 2": lambda cell, layer, u, losses: coadjoint_loss(cell, u, losses, kappa=1.0).total,
+    "double backward": lambda cell, layer, u, losses: (
+        coadjoint_loss(cell, u, losses, kappa=1.0, engine="reference").total
     ),
 }
 """Ways to the gradient of one mini-batch: the first two without, the others with the penalty (2.20)."""

@@ -33,6 +33,7 @@ Stored: the outputs, which exist anyway, and y where it is not the state: it can
 difference. Recomputed: nothing.
 """
 
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -191,45 +192,36 @@ def _by_turns(by_matrix, delta, x0, outputs):
 _DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 6))
 
 
-def _run(form: int, W, numbers, g, state, A=None, by_matrix=NONE) -> tuple[Tensor, tuple[Tensor]]:
+def _fastrnn(U, W, b, alpha, beta, phi):
+    return FAST + PHI[phi], U, None, torch.stack([alpha, beta]), W, b
+
+
+NETWORKS = {
+    "rnn": lambda W, R, b: (BASIC, W, None, [], R, b),
+    "exponential": lambda B, R, b: (MODRELU, B, None, b, R, None),
+    "antisymmetric": lambda W, R, b, epsilon: (EULER, W, None, [epsilon], R, b),
+    "lipschitz": lambda A, W, R, b, epsilon: (LIPSCHITZ, W, A, [epsilon], R, b),
+}
+"""What the dissertation's (2.1), Lezcano-Casado's, Chang's (9) and Erichson's (7) are by their weights: form, W, A, numbers (the modReLU's
+b, or epsilon), and R and b of the drive. FastRNN's are those of section 3.1 of Kusupati et al."""
+
+
+def _register(cell: str, parts: Callable) -> None:
+    @engine(cell)
+    def run(weights, state, u):
+        form, W, A, numbers, R, b = parts(*weights)
+        numbers = per_chain(numbers, state[0]) if form == MODRELU else numbers
+        return _run(form, W, A, numbers, drive(u, R, b), state)
+
+
+for _cell, _parts in {**NETWORKS, "fastrnn": _fastrnn}.items():
+    _register(_cell, _parts)
+
+
+def _run(form: int, W, A, numbers, g, state, by_matrix=NONE) -> tuple[Tensor, tuple[Tensor]]:
     numbers = W.new_tensor(numbers) if isinstance(numbers, list) else numbers
     outputs, x = _DENSE(form, by_matrix, W, W if A is None else A, numbers, g, state[0])
     return outputs, (x,)
-
-
-@engine("rnn")
-def rnn(weights, state, u):
-    """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
-    W, R, b = weights
-    return _run(BASIC, W, [], drive(u, R, b), state)
-
-
-@engine("exponential")
-def exponential(weights, state, u):
-    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`."""
-    B, R, b = weights
-    return _run(MODRELU, B, per_chain(b, state[0]), drive(u, R), state)
-
-
-@engine("antisymmetric")
-def antisymmetric(weights, state, u):
-    """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
-    W, R, b, epsilon = weights
-    return _run(EULER, W, [epsilon], drive(u, R, b), state)
-
-
-@engine("lipschitz")
-def lipschitz(weights, state, u):
-    """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`."""
-    A, W, R, b, epsilon = weights
-    return _run(LIPSCHITZ, W, [epsilon], drive(u, R, b), state, A)
-
-
-@engine("fastrnn")
-def fastrnn(weights, state, u):
-    """FastRNN, section 3.1 of Kusupati et al.; shapes as in `lib.cells.Cell.forward`."""
-    U, W, b, alpha, beta, phi = weights
-    return _run(FAST + PHI[phi], U, torch.stack([alpha, beta]), drive(u, W, b), state)
 
 
 @engine("lu_rnn")
@@ -261,5 +253,5 @@ def _take_turns(W: Tensor, inverse: Tensor, tau: int, g: Tensor, state):
         x = torch.cat([final for _, (final, _) in found])[order]
     else:
         turns = (torch.arange(len(g), dtype=t.dtype) + times).remainder(2 * tau) < tau
-        outputs, (x,) = _run(INTERCHANGED, W, [], g, (x,), inverse, turns.numpy())
+        outputs, (x,) = _run(INTERCHANGED, W, inverse, [], g, (x,), turns.numpy())
     return outputs, (x, t + len(g))

@@ -20,12 +20,9 @@ Carried on by the ordinary backward pass of `lib.kernels.cpu_rnn`, whose
 q_t \odot \lambda_t \odot W \gamma_{t-1}` with :math:`\alpha` of (2.24), and the rest of (2.25) is that pass's own product with the states.
 So Algorithm 2 costs six matrix products a step where backpropagation costs three.
 
-Stored: the states and the adjoints. A penalty that looks at Euclidean norms alone, as (2.20) does, takes them from
-`rnn_adjoint_norms`: its derivative by :math:`\lambda_t` is a multiple of :math:`\lambda_t`, made as it is needed and never held for
-all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their product is fast enough.
+Stored: the states and the adjoints. The penalty (2.20) looks at Euclidean norms alone: its derivative by :math:`\lambda_t` is a
+multiple of :math:`\lambda_t`, made as it is needed and never held for all times. Nor are :math:`\gamma` and :math:`s \odot \lambda`: over `CHUNK_ROWS` rows their product is fast enough.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 from torch import Tensor
@@ -75,66 +72,40 @@ def _norms(adjoints, norms):
             norms[t, b] = np.sqrt(square)
 
 
-def _through_time(
-    W: np.ndarray, x: np.ndarray, adjoints: np.ndarray, from_penalty: Callable[[slice], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what the penalty leaves at the weights, the states and the last adjoint.
+def _states(W, x, last):
+    adjoints, norms = np.empty(x.shape, x.dtype), np.empty(x.shape[:2], x.dtype)
+    adjoints[-1] = last
+    _adjoints(W, x, adjoints)
+    _norms(adjoints, norms)
+    return norms, [], [norms, adjoints]
 
-    `from_penalty` gives the penalty's derivative by the adjoints of some times, (time, batch, hidden).
-    """
+
+def _gradients(W, x, norms, adjoints, arrived):
     T, batch, d = x.shape
+    # A norm of zero has many slopes: zero is PyTorch's choice too.
+    slopes = np.divide(arrived, norms, out=np.zeros_like(norms), where=norms > 0)
     steps = min(T, max(1, CHUNK_ROWS // batch))
     W_gradient, at_states = np.zeros_like(W), np.empty_like(x)
     gamma, scaled = np.zeros((steps + 1, batch, d), x.dtype), np.empty((steps, batch, d), x.dtype)
     for start in range(0, T, steps):
         now = slice(start, min(start + steps, T))
         k = now.stop - start
-        m = from_penalty(now)
-        _coadjoints(W, x[now], adjoints[now], m, gamma[: k + 1], scaled[:k], at_states[now])
+        from_penalty = slopes[now, :, None] * adjoints[now]
+        states = x[now], adjoints[now], from_penalty
+        _coadjoints(W, *states, gamma[: k + 1], scaled[:k], at_states[now])
         W_gradient -= scaled[:k].reshape(-1, d).T @ gamma[:k].reshape(-1, d)
         gamma[0] = gamma[k]
     return W_gradient, at_states, -gamma[0]
 
 
-def _states(W, x, last):
-    adjoints = np.empty(x.shape, x.dtype)
-    adjoints[-1] = last
-    _adjoints(W, x, adjoints)
-    return adjoints, [], [adjoints]
-
-
-def _gradients(W, x, adjoints, arrived):
-    return _through_time(W, x, adjoints, arrived.__getitem__)
-
-
-def _states_and_norms(W, x, last):
-    adjoints, *_ = _states(W, x, last)
-    norms = np.empty(adjoints.shape[:2], adjoints.dtype)
-    _norms(adjoints, norms)
-    return norms, [], [norms, adjoints]
-
-
-def _gradients_of_norms(W, x, norms, adjoints, arrived):
-    # A norm of zero has many slopes: zero is PyTorch's choice too.
-    slopes = np.divide(arrived, norms, out=np.zeros_like(norms), where=norms > 0)
-    return _through_time(W, x, adjoints, lambda now: slopes[now, :, None] * adjoints[now])
-
-
-_ADJOINTS = Recurrence(_states, _gradients, saved=(0, 1))
-_ADJOINT_NORMS = Recurrence(_states_and_norms, _gradients_of_norms, saved=(0, 1))
+_ADJOINT_NORMS = Recurrence(_states, _gradients, saved=(0, 1))
 
 
 @engine("rnn/adjoints")
-def rnn_adjoints(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
-    """Return the adjoints lambda_1..lambda_T of the basic RNN, in any sign, (time, batch, hidden).
+def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
+    """Return the Euclidean norms of the adjoints lambda_1..lambda_T of the basic RNN, (time, batch).
 
     They can be differentiated once: by the recurrent weights W, the states (time, batch, hidden) that an engine returned, and
-    the last adjoint (batch, hidden).
+    the last adjoint (batch, hidden), in any sign.
     """
-    return _ADJOINTS(W, outputs, last)[0]
-
-
-@engine("rnn/adjoint_norms")
-def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
-    """Return the Euclidean norms of what `rnn_adjoints` returns, (time, batch), differentiable as well."""
     return _ADJOINT_NORMS(W, outputs, last)[0]

@@ -12,13 +12,12 @@ the first cache. Each weight read is used for all sequences of the block.
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
 from lib.kernels._cuda_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, per_chain, product
-from lib.kernels.cpu_rnn import BASIC, EULER, LIPSCHITZ, MODRELU, modrelu
+from lib.kernels.cpu_rnn import BASIC, EULER, LIPSCHITZ, MODRELU, NETWORKS, modrelu
 
 _modrelu = shared(modrelu)
 
@@ -140,35 +139,16 @@ def _gradients(form, M, numbers, x0, outputs, *more):
 _DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 4), arrays=False)
 
 
-def _run(cell: str, form: int, M, numbers, state, g) -> tuple[Tensor, tuple[Tensor]]:
-    outputs, x = _DENSE(form, M, numbers, g, state[0])
-    return outputs, (x,)
+def _register(cell: str) -> None:
+    @engine(cell)
+    def run(weights, state, u):
+        form, W, A, numbers, R, b = NETWORKS[cell](*weights)
+        M = W if A is None else torch.cat([W, A])
+        if isinstance(numbers, list):  # one for each unit
+            numbers = per_chain(*numbers, b) if numbers else W.new_empty(0)
+        outputs, x = _DENSE(form, M, numbers, drive(u, R, b), state[0])
+        return outputs, (x,)
 
 
-@engine("rnn")
-def rnn(weights, state, u):
-    """The basic RNN (2.1); shapes as in `lib.cells.Cell.forward`."""
-    W, R, b = weights
-    return _run("rnn", BASIC, W, W.new_empty(0), state, drive(u, R, b))
-
-
-@engine("exponential")
-def exponential(weights, state, u):
-    """The exponential RNN of Lezcano-Casado et al.; shapes as in `lib.cells.Cell.forward`."""
-    B, R, b = weights
-    return _run("exponential", MODRELU, B, b, state, drive(u, R))
-
-
-@engine("antisymmetric")
-def antisymmetric(weights, state, u):
-    """The antisymmetric RNN, (9) of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
-    W, R, b, epsilon = weights
-    return _run("antisymmetric", EULER, W, per_chain(epsilon, b), state, drive(u, R, b))
-
-
-@engine("lipschitz")
-def lipschitz(weights, state, u):
-    """The Lipschitz RNN, (7) of Erichson et al.; shapes as in `lib.cells.Cell.forward`."""
-    A, W, R, b, epsilon = weights
-    numbers = per_chain(epsilon, b)
-    return _run("lipschitz", LIPSCHITZ, torch.cat([W, A]), numbers, state, drive(u, R, b))
+for _cell in NETWORKS:
+    _register(_cell)

@@ -7,7 +7,7 @@ that is read out, and the norm of the whole, are both returned.
 
 Along a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. So what is pulled back is a unit
 vector per sequence, and its log10 norm accumulates beside it. Everything is computed in float64, from
-states stored every `chunk` steps: memory is what one chunk keeps and T / chunk checkpoints.
+states stored once a chunk of steps: memory is what one chunk keeps and the checkpoints.
 
 Where few times are wanted, a cell with an engine is run by it, and differentiated between those times. An engine takes slopes
 from what an activation returned, whose digits are gone near its ends: a chunk that shrinks an adjoint so far that this may
@@ -62,7 +62,6 @@ def adjoint_norms(
     *,
     times: Sequence[int] | None = None,
     whole: bool = False,
-    chunk: int | None = None,
     engine: str = "auto",
 ) -> AdjointNorms:
     """Measure the adjoint states of `cell` over the sequences `u`, (time, batch, input); the cell is copied, not changed.
@@ -76,15 +75,13 @@ def adjoint_norms(
     whole
         Whether the loss sees all state tensors after the last input side by side, (batch, states * hidden), and not only the
         one that is read out.
-    chunk
-        Steps differentiated at once; `CHUNK` of the reference and `ENGINE_CHUNK` of an engine by default.
     engine
         ``"auto"``, or ``"reference"`` to differentiate the step whatever engines there are.
 
     Raises
     ------
     ValueError
-        A time point lies outside the sequence, `chunk` is not positive, or `engine` is neither.
+        A time point lies outside the sequence, or `engine` is neither.
 
     Notes
     -----
@@ -95,14 +92,12 @@ def adjoint_norms(
     wanted = sorted(set(range(1, T + 1) if times is None else times))
     if not wanted or wanted[0] < 0 or wanted[-1] > T:
         raise ValueError(f"expected time points between 0 and T={T}, got {wanted}")
-    if chunk is not None and chunk < 1:
-        raise ValueError(f"expected a positive chunk, got {chunk}")
     if engine not in ("auto", "reference"):
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
     fast = engine == "auto" and len(wanted) <= 2 + T // ENGINE_CHUNK and _has_engine(cell, u)
-    chunk = chunk or (ENGINE_CHUNK if fast else CHUNK)
+    chunk = ENGINE_CHUNK if fast else CHUNK
     # An engine tells the states at the ends of its chunks alone: each wanted time is one.
     edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
     with parametrize.cached() if fast else nullcontext():

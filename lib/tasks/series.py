@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from lib.run.params import Positive, Size
+from lib.run.params import Positive
 from lib.tasks._registry import task
 from lib.tasks.data import Task
 
@@ -18,7 +18,6 @@ def series(
     *,
     every: Positive = 1,
     keep: Literal["last", "random"] = "last",
-    steps: Size = 0,
     share: Annotated[float, Field(gt=0, le=1)] = 1.0,
     centred: bool = False,
 ) -> Task:
@@ -28,25 +27,20 @@ def series(
     ----------
     every
         One step of so many is kept, from the first on.
-    keep, steps, share
-        Of these, so many are kept (0: all), or this share: the ``last`` ones, or ``random`` ones in their order, a choice of its
-        own for each sequence that does not change between epochs.
+    keep, share
+        Of these, this share is kept: the ``last`` ones, or ``random`` ones in their order, a choice of its own for each sequence
+        that does not change between epochs.
     centred
         Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
         without it a head that starts at zero must first climb to some ninety beats a minute.
     """
-    if steps and share < 1:
-        raise ValueError(f"expected steps or share to keep, not both, got {steps} and {share}")
     if data.kind != "series" or data.target == "steps":
         raise ValueError(
             f"{data.name}: expected series with one target each, got {data.kind} with {data.target}"
         )
     data = data.map_inputs(lambda inputs: inputs[:, ::every])
     length = data.train.time_steps
-    if share < 1:
-        steps = max(1, round(share * length))
-    if steps > length:
-        raise ValueError(f"{data.name}: {steps} steps to be kept, there are {length}")
+    steps = max(1, round(share * length))
     if centred:
         if data.target != "value":
             raise ValueError(
@@ -61,4 +55,4 @@ def series(
         places = (np.sort(rng.choice(length, steps, replace=False)) for _ in inputs)
         return np.stack([one[kept] for one, kept in zip(inputs, places, strict=True)])
 
-    return data.map_inputs(shortened) if steps else data
+    return data.map_inputs(shortened) if steps < length else data

@@ -58,7 +58,8 @@ def vary(
     spread
         Rule by which the noise is spread, see `noise_places`.
     sigmoid
-        Whether two classes have one output, as the author's program has it for IMDB; other data sets stay as they are.
+        Whether two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay
+        as they are.
     """
     data = smaller(data, pool, words)
     data = replace(data, noise_inputs=noise_inputs or data.noise_inputs)
@@ -67,12 +68,8 @@ def vary(
     moved = draw(length) if order == "permuted" else slice(None)
     places = noise_places(length, data.noise_inputs, noise, spread)
     data = data.map_inputs(lambda inputs: _with_noise(inputs[:, moved], places, data, rng))
-    return one_output(data) if sigmoid else data
-
-
-def one_output(data: Task) -> Task:
-    """Return a task of two classes with one output, the log odds of class 1; any other task as it is."""
-    return replace(data, outputs=1) if (data.target, data.outputs) == ("class", 2) else data
+    two = (data.target, data.outputs) == ("class", 2)
+    return replace(data, outputs=1) if sigmoid and two else data
 
 
 def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
@@ -95,10 +92,6 @@ def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
     if words and data.kind != "tokens":
         raise ValueError(f"{data.name}: expected texts to keep {words} words of, got {data.kind}")
     return data.map_inputs(lambda inputs: inputs[:, -words:]) if words else data
-
-
-def time_steps(data: Task, noise: str) -> int:
-    return len(noise_places(data.train.time_steps, data.noise_inputs, noise))
 
 
 def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:

@@ -5,6 +5,7 @@ machine, one after another.
 """
 
 import argparse
+import itertools
 import sys
 import time
 from collections.abc import Sequence
@@ -67,16 +68,14 @@ def hours(jobs: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
     ValueError
         A data set is not prepared.
     """
-    runs: dict[str, list[Row]] = {}
-    for job in jobs:
-        runs.setdefault(job.run, []).append(job)
-    lines = [(*_timed(of[0], prepared), len(of)) for of in runs.values()]
-    found = pd.DataFrame(lines, columns=("task", "sequence_steps", "hours", "jobs"))
-    found[["sequence_steps", "hours"]] = found[["sequence_steps", "hours"]].mul(
-        found["jobs"], axis=0
-    )
-    columns = ["task", "jobs", "sequence_steps", "hours"]
-    return found[columns].groupby("task", sort=False).sum().reset_index()
+    lines = []
+    for _, replicates in itertools.groupby(jobs, key=lambda job: job.run):
+        first, *others = replicates
+        task, read, taken = _timed(first, prepared)
+        count = 1 + len(others)
+        lines.append((task, count, count * read, count * taken))
+    found = pd.DataFrame(lines, columns=("task", "jobs", "sequence_steps", "hours"))
+    return found.groupby("task", sort=False).sum().reset_index()
 
 
 def _timed(row: Row, prepared: Path | None) -> tuple[str, float, float]:

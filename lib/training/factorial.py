@@ -9,7 +9,6 @@ cells say.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -19,16 +18,7 @@ import numpy as np
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
-from lib.tasks.variations import (
-    DRAWS,
-    NOISES,
-    ORDERS,
-    SPREADS,
-    one_output,
-    smaller,
-    time_steps,
-    vary,
-)
+from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
 from lib.training.job import Job, Results
@@ -132,13 +122,26 @@ class Factorial(Job):
         return shared | {"noise": self.noise != "none"}  # either kind is as long
 
     def compute(self, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
-        return train(self, _data(self, prepared), resume)
+        return train(self, self.data(prepared), resume)
 
     @staticmethod
     def compute_together(
         asked: Sequence[tuple["Factorial", Path]], resumes: Sequence[Resume]
     ) -> list[Mapping[str, Any] | Exception]:
-        return train_together([job for job, _ in asked], _data(*asked[0]), resumes)
+        first, prepared = asked[0]
+        return train_together([job for job, _ in asked], first.data(prepared), resumes)
+
+    def data(self, prepared: Path) -> Task:
+        """Return the data set that is not yet varied."""
+        return load_prepared(prepared / f"{self.dataset}.nc", self.train_size, self.test_size)
+
+    def varied(self, data: Task) -> Task:
+        """Return the attempt's own variation of its data set."""
+        (seed,) = seeds_of(self, ATTEMPT, 1)
+        names = ("order", "noise", "noise_inputs", "permutation", "spread", "sigmoid")
+        shorter = ("pool",) if data.kind == "pixels" else ("words",)
+        settings = {name: getattr(self, name) for name in (*names, *shorter)}
+        return vary(data, np.random.default_rng(seed), **settings)
 
     @classmethod
     def dimensions(cls, designs: Sequence["Factorial"], results: Results) -> dict[str, list]:
@@ -162,13 +165,13 @@ def train_together(
         Their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
     """
     own = [job for job in jobs if job.order != "sequential" or job.noise != "none"]
-    longer = time_steps(data, jobs[0].noise) / time_steps(data, "none")
-    check_copies(data, len(own) * longer)
-    trainings = [_training(job, data, resume) for job, resume in zip(jobs, resumes, strict=True)]
+    check_copies(jobs[0].varied(data), len(own))
+    tasks = [job.varied(data) for job in jobs]
+    trainings = list(map(_training, jobs, tasks, resumes))
     found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].jobs_in_a_call)
     return [
-        done if isinstance(done, Exception) else _measurements(job, data, training.model, done)
-        for job, training, done in zip(jobs, trainings, found, strict=True)
+        done if isinstance(done, Exception) else _measurements(job, task, training.model, done)
+        for job, task, training, done in zip(jobs, tasks, trainings, found, strict=True)
     ]
 
 
@@ -183,15 +186,14 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
     dict
         ``status``, ``epochs_completed``, and each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
     """
-    training = _training(job, data, resume)
-    done = fit(objective=objective("plain", data), **vars(training))
-    return _measurements(job, data, training.model, done)
+    task = job.varied(data)
+    training = _training(job, task, resume)
+    done = fit(objective=objective("plain", task), **vars(training))
+    return _measurements(job, task, training.model, done)
 
 
-def _training(job: Factorial, data: Task, resume: Resume | None) -> Training:
-    variation, initial, order = seeds_of(job, ATTEMPT, 3)
-    levels = {name: getattr(job, name) for name in ("order", "noise", "permutation", "spread")}
-    task = vary(data, np.random.default_rng(variation), **levels)
+def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
+    _, initial, order = seeds_of(job, ATTEMPT, 3)
     device = pick_device(job.device)
     with torch_seed(initial):
         model = build(task, network(job)).to(device)
@@ -231,35 +233,22 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
     }
 
 
-def _measurements(job: Factorial, data: Task, model: Model, done: Fit) -> dict[str, np.ndarray]:
-    """Return what came of an attempt, and what follows from its data set: labels, sizes, sequence length, parameter count."""
-    return {
+def _measurements(job: Factorial, task: Task, model: Model, done: Fit) -> dict[str, np.ndarray]:
+    """Return what came of an attempt, and what follows from its task: labels, sizes, sequence length, parameter count."""
+    column, length = done.column, job.training_length
+    measured = {
+        name: np.array([column(f"{name} {split}", length) for split in SPLITS])
+        for name in MEASUREMENTS
+    }
+    sizes = [len(getattr(task, split)) for split in SPLITS]
+    # Without the initial state, which only some ways to start train.
+    weights = [p for name, p in model.cell.named_parameters() if "x0" not in name]
+    return measured | {
         "status": done.status,
         "epochs_completed": len(done.rows),
-        **{
-            name: np.array(
-                [done.column(f"{name} {split}", job.training_length) for split in SPLITS]
-            )
-            for name in MEASUREMENTS
-        },
-        "classes": max(data.outputs, 2),  # two classes may have one output
-        "largest_class": np.bincount(data.test.targets).max() / len(data.test),
-        "examples": [
-            min(job.probe_size or len(part), len(part)) for part in (data.train, data.test)
-        ],
-        "time_steps": time_steps(data, job.noise),
-        # Without the initial state, which only some ways to start train.
-        "parameters": sum(
-            p.numel() for name, p in model.cell.named_parameters() if "x0" not in name
-        ),
+        "classes": max(task.outputs, 2),  # two classes may have one output
+        "largest_class": np.bincount(task.test.targets).max() / len(task.test),
+        "examples": [min(job.probe_size or size, size) for size in sizes],
+        "time_steps": task.train.time_steps,
+        "parameters": sum(p.numel() for p in weights),
     }
-
-
-def _data(design: Factorial, prepared: Path) -> Task:
-    """Return a data set in the size that the design asks for."""
-    path = prepared / f"{design.dataset}.nc"
-    data = load_prepared(path, design.train_size, design.test_size)
-    pictures = data.kind == "pixels"
-    short = smaller(data, design.pool if pictures else 1, 0 if pictures else design.words)
-    sized = replace(short, noise_inputs=design.noise_inputs or data.noise_inputs)
-    return one_output(sized) if design.sigmoid else sized

@@ -26,16 +26,12 @@ Losses = Callable[[Sequence[nn.Module], Sequence[Batch]], Sequence[Tensor]]
 """Maps models, and a batch for each, to their losses."""
 Row = Mapping[str, float]
 
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "rmsprop": torch.optim.RMSprop,
-    "sgd": torch.optim.SGD,
+OPTIMISERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] = {
+    "adam": (torch.optim.Adam, ("betas", "eps", "weight_decay", "amsgrad", "fused")),
+    "rmsprop": (torch.optim.RMSprop, ("alpha", "eps", "weight_decay", "momentum", "centered")),
+    "sgd": (torch.optim.SGD, ("momentum", "dampening", "weight_decay", "nesterov")),
 }
-_OPTIONS = {
-    "adam": ("betas", "eps", "weight_decay", "amsgrad", "fused"),
-    "rmsprop": ("alpha", "eps", "weight_decay", "momentum", "centered"),
-    "sgd": ("momentum", "dampening", "weight_decay", "nesterov"),
-}
+"""What makes an optimiser, and the options that it may be given."""
 _FLAGS = ("amsgrad", "fused", "centered", "nesterov")
 _Numbers = Annotated[tuple[float, ...], Field(strict=False)]  # or a list of them
 Optimiser = Literal[tuple(OPTIMISERS)]
@@ -84,7 +80,7 @@ class Recipe(Section):
     def _can_train(self) -> Self:
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
-        known = _OPTIONS[self.optimiser]
+        make, known = OPTIMISERS[self.optimiser]
         for name, value in self.options.items():
             if name not in known:
                 expected = ", ".join(known)
@@ -93,7 +89,7 @@ class Recipe(Section):
                 kind = "true or false" if name in _FLAGS else "a number, betas two"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
         try:
-            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
+            make([torch.zeros(1)], lr=self.learning_rate, **self.options)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
         return self
@@ -136,15 +132,95 @@ def every_epoch(recipe: Recipe, batches: Batches) -> range:
     return range(batches.epoch, recipe.total(batches.epoch) + 1, batches.epoch)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Training:
-    """What is trained, on what, how, and what is recorded: see `fit`."""
+    """What is trained, on what, how, and what is recorded (see `fit`); and how far it is."""
 
     model: nn.Module
     batches: Batches
     recipe: Recipe
-    record: Record
+    record: Record = NOTHING
     resume: Resume | None = None
+
+    def begin(self, finite: str) -> None:
+        """Make the optimisers, and take up the state where one is kept."""
+        self._finite, self._at, self.failure = finite, set(self.record.steps), None
+        epoch = self.batches.epoch
+        self._total = self.recipe.total(epoch)
+        optimisers, schedules = _optimisers(self.model, self.recipe, self._total, epoch)
+        self._moving = {"optimisers": optimisers, "schedules": schedules}
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self._on_gpu = self._parameters[0].is_cuda
+        self._loss_sum = torch.zeros((), device=self._parameters[0].device)
+        self.done = Fit(COMPLETED, 0, [])
+        self._state = self.model, self._moving, self.batches, self.done
+        if self.resume is not None:
+            self.resume.load(*self._state)
+        self.going = self.done.steps < self._total
+        if 0 in self._at and not self.done.rows:
+            self._measure()
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """End this training, and no other, where the block raises an error."""
+        try:
+            yield
+        except Exception as error:
+            self.end(error)
+
+    def end(self, error: Exception, *, alone: bool = True) -> None:
+        """End the training: as diverged by an `ArithmeticError` of its own, else as failed."""
+        self.going = False
+        if alone and isinstance(error, ArithmeticError):
+            self.done.status = DIVERGED
+        else:
+            self.failure = error
+
+    def next_batch(self) -> None:
+        self.batch = self.batches.next()
+        for optimiser in self._moving["optimisers"]:
+            optimiser.zero_grad()
+
+    def check_loss(self, loss: Tensor) -> None:
+        if self._finite == "nothing":
+            return
+        if self._on_gpu:
+            self._loss_sum += loss.detach()
+        else:
+            _check(loss, "the loss of a batch")
+
+    def step(self) -> None:
+        """Take the step that the gradients ask for, and record it."""
+        if self._finite == "gradients":
+            for parameter in self._parameters:
+                if parameter.grad is not None:
+                    _check(parameter.grad, "a gradient")
+        if self.recipe.gradient_clip:
+            nn.utils.clip_grad_norm_(self._parameters, self.recipe.gradient_clip)
+        for part in (*self._moving["optimisers"], *self._moving["schedules"]):
+            part.step()
+        self.done.steps += 1
+        self.going = self.done.steps < self._total
+        if self.done.steps in self._at:
+            if self._on_gpu:
+                _check(self._loss_sum, "the sum of the losses")
+            self._measure()
+            if self.record.stop is not None and self.record.stop(self.done.rows[-1]):
+                self.going = False
+                return
+        if self.resume is not None:
+            self.resume.save_if_due(*self._state, self._total)
+
+    def _measure(self) -> None:
+        """Record a row, and the model where its figure of merit is the largest."""
+        row = {name: float(value) for name, value in self.record.measure(self.model).items()}
+        if bad := [name for name, value in row.items() if math.isnan(value)]:
+            raise Diverged(f"{bad[0]} is not a number after {self.done.steps} steps")
+        row["step"] = self.done.steps
+        self.done.rows.append(row)
+        merit, kept = self.record.keep, self.done.kept
+        if merit is not None and (kept is None or merit(row) >= merit(kept[0])):
+            self.done.kept = row, copy.deepcopy(self.model.state_dict())
 
 
 def fit(
@@ -210,11 +286,10 @@ def fit_together(
 def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit | Exception]:
     if finite not in ("loss", "gradients", "nothing"):
         raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
-    runs = [_Run(training, finite) for training in trainings]
-    for run in runs:
+    for run in trainings:
         with run.ending():
-            run.begin()
-    while going := _going(runs):
+            run.begin(finite)
+    while going := _going(trainings):
         for run in going:
             with run.ending():
                 run.next_batch()
@@ -229,104 +304,15 @@ def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit
                 torch.autograd.backward(sound)
         except Exception as error:
             for run in _going(going):  # whose it is cannot be told, but of one alone
-                run.end(error, alone=len(runs) == 1)
+                run.end(error, alone=len(trainings) == 1)
         for run in _going(going):
             with run.ending():
                 run.step()
-    return [run.failure or run.done for run in runs]
+    return [run.failure or run.done for run in trainings]
 
 
-def _going(runs: Iterable["_Run"]) -> list["_Run"]:
+def _going(runs: Iterable[Training]) -> list[Training]:
     return [run for run in runs if run.going]
-
-
-class _Run:
-    """A training on its way."""
-
-    def __init__(self, training: Training, finite: str) -> None:
-        self.model, self._batches, self._recipe = training.model, training.batches, training.recipe
-        self._record, self._resume = training.record, training.resume
-        self._finite, self._at = finite, set(training.record.steps)
-        epoch = self._batches.epoch
-        self._total = self._recipe.total(epoch)
-        optimisers, schedules = _optimisers(self.model, self._recipe, self._total, epoch)
-        self._moving = {"optimisers": optimisers, "schedules": schedules}
-        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self._on_gpu = self._parameters[0].is_cuda
-        self._loss_sum = torch.zeros((), device=self._parameters[0].device)
-        self.done = Fit(COMPLETED, 0, [])
-        self._state = self.model, self._moving, self._batches, self.done
-        self.failure: Exception | None = None
-        self.going = True
-
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """End this training, and no other, where the block raises an error."""
-        try:
-            yield
-        except Exception as error:
-            self.end(error)
-
-    def end(self, error: Exception, *, alone: bool = True) -> None:
-        """End the training: as diverged by an `ArithmeticError` of its own, else as failed."""
-        self.going = False
-        if alone and isinstance(error, ArithmeticError):
-            self.done.status = DIVERGED
-        else:
-            self.failure = error
-
-    def begin(self) -> None:
-        if self._resume is not None:
-            self._resume.load(*self._state)
-        self.going = self.done.steps < self._total
-        if 0 in self._at and not self.done.rows:
-            self._measure()
-
-    def next_batch(self) -> None:
-        self.batch = self._batches.next()
-        for optimiser in self._moving["optimisers"]:
-            optimiser.zero_grad()
-
-    def check_loss(self, loss: Tensor) -> None:
-        if self._finite == "nothing":
-            return
-        if self._on_gpu:
-            self._loss_sum += loss.detach()
-        else:
-            _check(loss, "the loss of a batch")
-
-    def step(self) -> None:
-        """Take the step that the gradients ask for, and record it."""
-        if self._finite == "gradients":
-            for parameter in self._parameters:
-                if parameter.grad is not None:
-                    _check(parameter.grad, "a gradient")
-        if self._recipe.gradient_clip:
-            nn.utils.clip_grad_norm_(self._parameters, self._recipe.gradient_clip)
-        for part in (*self._moving["optimisers"], *self._moving["schedules"]):
-            part.step()
-        self.done.steps += 1
-        self.going = self.done.steps < self._total
-        if self.done.steps in self._at:
-            if self._on_gpu:
-                _check(self._loss_sum, "the sum of the losses")
-            self._measure()
-            if self._record.stop is not None and self._record.stop(self.done.rows[-1]):
-                self.going = False
-                return
-        if self._resume is not None:
-            self._resume.save_if_due(*self._state, self._total)
-
-    def _measure(self) -> None:
-        """Record a row, and the model where its figure of merit is the largest."""
-        row = {name: float(value) for name, value in self._record.measure(self.model).items()}
-        if bad := [name for name, value in row.items() if math.isnan(value)]:
-            raise Diverged(f"{bad[0]} is not a number after {self.done.steps} steps")
-        row["step"] = self.done.steps
-        self.done.rows.append(row)
-        merit, kept = self._record.keep, self.done.kept
-        if merit is not None and (kept is None or merit(row) >= merit(kept[0])):
-            self.done.kept = row, copy.deepcopy(self.model.state_dict())
 
 
 def _check(values: Tensor, what: str) -> None:
@@ -366,7 +352,8 @@ def _optimisers(
     optimisers, schedules = [], []
     for kind, parts in kinds.items():
         options = recipe.options if kind == recipe.optimiser else {}
-        optimiser = OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options)
+        make, _ = OPTIMISERS[kind]
+        optimiser = make(parts, lr=recipe.learning_rate, **options)
         optimisers.append(optimiser)
         if recipe.cosine:
             schedules.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total))

@@ -25,7 +25,7 @@ Results = Sequence[Arrays]
 
 
 class Job(Design):
-    """What an experiment trains in one call.
+    """What an experiment trains in one call; `size`, `title` and `modules` are as of `lib.training.jobs.Work`.
 
     Attributes
     ----------
@@ -37,17 +37,11 @@ class Job(Design):
         Names of the cells that it trains, and of what else engines are registered for, such as ``rnn/adjoints``.
     datasets
         Prepared data sets that it reads.
-    modules
-        Modules that it uses and no import tells, such as that of its task.
-    size
-        About proportional to the time it takes.
     on
         The device's setting: ``auto``, ``cpu`` or ``cuda``.
-    jobs_in_a_call
-        How many jobs are done in one call, 1 for each by itself.
-    compute_together
-        Does jobs in one call, where they ask for it: it gets a list of what `compute` would get of each, and their `Resume`; results are
-        kept apart from those of `compute`, since they differ by rounding.
+    jobs_in_a_call, compute_together
+        How many jobs are done in one call, 1 for each by itself, and what does them: it gets a list of jobs and prepared folders, and their
+        `Resume`. Its results are kept apart from those of `compute`, since they differ by rounding.
     """
 
     section: ClassVar[str]

@@ -48,12 +48,12 @@ def check_memory(
     _refuse(task, f"{what} need", needed, free, advice)
 
 
-def check_copies(task: Task, copies: float) -> None:
-    """Refuse trainings side by side, each with a copy of a data set of its own, that do not fit the memory.
+def check_copies(task: Task, copies: int) -> None:
+    """Refuse trainings side by side, each with a copy of a task's data of its own, that do not fit the memory.
 
-    Longer copies count by their length. Raises `ValueError` with how much is needed and how much there is.
+    Raises `ValueError` with how much is needed and how much there is.
     """
-    needed = int(copies * (task.train.nbytes + task.test.nbytes))
+    needed = copies * (task.train.nbytes + task.test.nbytes)
     free = psutil.virtual_memory().available
     _refuse(task, "attempts side by side hold data of", needed, free, "together")
 

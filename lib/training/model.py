@@ -164,9 +164,8 @@ def build(task: Task, network: Network) -> Model:
     tokens, size = task.kind == "tokens", network.embedding_width
     if tokens and size < 1:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
-    # Lists of numbers, as params.yaml writes them, are tuples to a cell.
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in network.hyper_parameters.items()}
-    cell = make_cell(network.cell, size if tokens else task.features, network.width, **given)
+    inputs = size if tokens else task.features
+    cell = make_cell(network.cell, inputs, network.width, **network.hyper_parameters)
     if network.start != "text":  # the text's are the constructor's
         length = task._example.inputs.shape[1]
         cell.start(network.start, time_steps=length, **network.start_settings)

@@ -147,11 +147,10 @@ def load_profile(name: str) -> Profile:
 def _check_networks(rows: Iterable[Row]) -> None:
     """Build the smallest of the networks that differ in width alone, so that one that cannot be is told here and not by a worker."""
     smallest: dict[str, Row] = {}
-    fields = (*Network.model_fields, "objective", "groups", "task")
-    for row in rows:
-        said = row.values()
-        key = json.dumps({name: said[name] for name in fields if name != "width"}, sort_keys=True)
-        smallest[key] = min(smallest.get(key, row), row, key=lambda one: one.width)
+    fields = {*Network.model_fields, "objective", "groups", "task"} - {"width"}
+    for row in sorted(rows, key=lambda row: row.width):
+        said = {name: value for name, value in row.values().items() if name in fields}
+        smallest.setdefault(json.dumps(said, sort_keys=True), row)
     for row in smallest.values():
         try:
             check_network(row)

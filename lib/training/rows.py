@@ -165,23 +165,18 @@ class Row(Job, Network, Recipe):
             weight = getattr(self, WEIGHTS[self.objective] or "kappa") or 0.0
             probe = Probe(self, task, model, parts["train"], test, device)
             before, _ = probe.ends()
+            first = 0 if self.first_record else 1
+            record = Record(
+                lambda trained: _scores(self, trained, task, seen) | probe.asked(*WITH_RECORDS),
+                [total * k // self.records for k in range(first, self.records + 1)],
+                keep=_merit(self, task, seen),
+                # Without a bound no loss is below it.
+                stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
+            )
+            minimised = objective(self.objective, task, weight)
+            finite = "gradients" if self.objective == "coadjoint" else "loss"
             done = fit(
-                trained,
-                batches,
-                self.recipe,
-                objective(self.objective, task, weight),
-                Record(
-                    lambda trained: _scores(self, trained, task, seen) | probe.asked(*WITH_RECORDS),
-                    [
-                        total * k // self.records
-                        for k in range(0 if self.first_record else 1, self.records + 1)
-                    ],
-                    keep=_merit(self, task, seen),
-                    # Without a bound no loss is below it.
-                    stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
-                ),
-                finite="gradients" if self.objective == "coadjoint" else "loss",
-                resume=resume,
+                trained, batches, self.recipe, minimised, record, finite=finite, resume=resume
             )
             after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
             if not sound:

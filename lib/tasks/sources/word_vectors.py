@@ -1,16 +1,13 @@
 """IMDB, word vectors: the reviews as the texts' programs read them, 25,000 words and vectors that their embedding starts from.
 
 UnICORNN's program takes GloVe's vectors and draws those of unknown words from N(0, 1). The mirror has GloVe's most frequent
-words alone, so both what they cover and a second set of vectors are kept with the data: positive pointwise mutual
-information of the training reviews, reduced by a singular value decomposition.
+words alone, so what they cover is kept with the data.
 """
 
 import io
 from collections.abc import Iterable
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.extmath import randomized_svd
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member
@@ -21,13 +18,11 @@ from lib.tasks.sources.texts import encode, labelled, labels, read_reviews, voca
 
 MEMBER = "glove.6B.100d.txt"
 WORDS, SIZE, SEED = 25_000, 100, 6
-WINDOW = 5
-"""Words on either side that count as near."""
 
 
 @reader
 def reviews_with_vectors() -> dict:
-    """Return the reviews as 500 tokens, the official split, with the vectors ``glove`` and ``ppmi`` of their words."""
+    """Return the reviews as 500 tokens, the official split, with the vectors ``glove`` of their words."""
     train, test = read_reviews()
     texts = [text for _, text in train]
     known = vocabulary(texts, WORDS + FIRST_WORD)
@@ -44,9 +39,7 @@ def reviews_with_vectors() -> dict:
         f"GloVe's vectors for {has_one.sum():,} of {len(known):,} words, {covered:.0%} of the training tokens, "
         "and random ones for the others"
     )
-    scale = glove[FIRST_WORD:][has_one].std()
-    vectors = {"glove": glove, "ppmi": ppmi_vectors(tokens[0], size, scale)}
-    about = {"substitute": "" if has_one.all() else substitute, "vectors": vectors}
+    about = {"substitute": "" if has_one.all() else substitute, "vectors": {"glove": glove}}
     return labelled(tokens, (labels(train), labels(test)), size) | about
 
 
@@ -74,27 +67,3 @@ def glove_vectors(
                 ) from None
             has_one[place] = True
     return embedding, has_one[FIRST_WORD:]
-
-
-def ppmi_vectors(tokens: np.ndarray, ids: int, scale: float, size: int = SIZE) -> np.ndarray:
-    """Return an embedding (ids, size) that follows from which words stand near each other.
-
-    In the texts `tokens`, (n, T), what is below `FIRST_WORD` is no word; the numbers of the words' vectors get the deviation `scale`.
-    """
-    counts = sparse.csr_matrix((ids, ids), dtype=np.float64)
-    for distance in range(1, WINDOW + 1):
-        left, right = tokens[:, :-distance].ravel(), tokens[:, distance:].ravel()
-        both = (left >= FIRST_WORD) & (right >= FIRST_WORD)
-        pairs = (np.ones(both.sum()), (left[both].astype(int), right[both].astype(int)))
-        counts = counts + sparse.csr_matrix(pairs, shape=(ids, ids))
-    counts = (counts + counts.T).tocoo()
-    total, row = counts.data.sum(), np.asarray(counts.sum(axis=1)).ravel()
-    information = np.log(counts.data * total / (row[counts.row] * row[counts.col]))
-    kept = information > 0
-    matrix = sparse.csr_matrix(
-        (information[kept], (counts.row[kept], counts.col[kept])), shape=(ids, ids)
-    )
-    left, strength, _ = randomized_svd(matrix, size, n_iter=2, random_state=SEED)
-    vectors = (left * np.sqrt(strength)).astype(np.float32)
-    vectors[FIRST_WORD:] *= scale / vectors[FIRST_WORD:].std()
-    return vectors

@@ -1,16 +1,33 @@
-"""The penalised loss that any training loop can minimise, by double backward or by Algorithm 2."""
+r"""The coadjoint method: training on a loss plus a penalty on the adjoint states.
+
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.6. What is minimised is the mean over
+sequences of
+
+.. math:: F(y, \hat{y}) + \kappa \, G(\lambda_1, \dots, \lambda_T)
+
+where :math:`\lambda_t = -\partial F / \partial x_t` are the sequence's own adjoint states (2.21), through everything that
+follows the state that is read out at time t. The weight :math:`\kappa` is not in (2.23) to (2.25); section 2.6.1 and appendix
+A3.2 have it in front of G.
+
+>>> import torch
+>>> from lib.cells import make_cell
+>>> cell, output = make_cell("rnn", 1, 8), torch.nn.Linear(8, 2)
+>>> u, labels = torch.randn(20, 4, 1), torch.tensor([0, 1, 1, 0])
+>>> def losses(x):
+...     return torch.nn.functional.cross_entropy(output(x), labels, reduction="none")
+>>> coadjoint_loss(cell, u, losses, kappa=10.0).total.backward()
+"""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib import kernels
 from lib.cells import Cell
 from lib.probes import Diverged
-from lib.probes.coadjoint.penalties import OfNorms, Penalty, find_penalty
 
 Losses = Callable[[Tensor], Tensor]
 
@@ -37,31 +54,17 @@ class Penalised:
     penalty: Tensor
     last: Tensor
 
-    def backward(self, parameters: Iterable[nn.Parameter] = ()) -> None:
-        """Differentiate `total`; the `parameters` are checked afterwards.
 
-        Raises
-        ------
-        Diverged
-            A gradient is not finite.
-        """
-        self.total.backward()
-        for i, parameter in enumerate(parameters):
-            if parameter.grad is not None and not parameter.grad.isfinite().all():
-                raise Diverged(
-                    f"the gradient of parameter {i}, {tuple(parameter.shape)}, is not finite after the "
-                    "backward pass of the penalised loss; lower the learning rate or kappa"
-                )
+def scaled_variance(norms: Tensor) -> Tensor:
+    r"""Return the penalty of the adjoints' norms (time, batch), their scaled variance over time, (batch,):
+
+    .. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2 \Bigr]^2 \tag{2.20}
+    """
+    return (norms - norms.mean(0)).square().sum(0)
 
 
 def coadjoint_loss(
-    cell: Cell,
-    u: Tensor,
-    losses: Losses,
-    penalty: str | Penalty = "scaled_variance",
-    *,
-    kappa: float,
-    engine: str = "auto",
+    cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
 ) -> Penalised:
     """Return loss + kappa * G(adjoints) of a mini-batch u, (time, batch, input), ready to be differentiated.
 
@@ -72,8 +75,6 @@ def coadjoint_loss(
     losses
         Maps the last state that is read out, (batch, hidden), to the loss of each sequence, (batch,). The
         output layer belongs to it and gets its gradient too.
-    penalty
-        A name of `penalty_names`, or a function from adjoints (time, batch, hidden) to (batch,).
     kappa
         Weight of the penalty, not negative. With 0 this is backpropagation; G is measured all the same.
     engine
@@ -91,9 +92,8 @@ def coadjoint_loss(
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
-    G = find_penalty(penalty)
-    last, F, cost = _measured(cell, u, losses, G, engine, differentiable=kappa > 0)
-    loss, cost = F.mean(), cost.mean()
+    last, F, norms = _measured(cell, u, losses, engine, differentiable=kappa > 0)
+    loss, cost = F.mean(), scaled_variance(norms).mean()
     total = loss + kappa * cost if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
@@ -108,23 +108,20 @@ def engine_names(cell: Cell) -> list[str]:
 
 
 def _measured(
-    cell: Cell, u: Tensor, losses: Losses, G: Penalty, engine: str, *, differentiable: bool
+    cell: Cell, u: Tensor, losses: Losses, engine: str, *, differentiable: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the last state, the losses and G of the adjoints, whose graph is kept if `differentiable`."""
-    what, cost = "adjoints", G
-    if isinstance(G, OfNorms) and G.order == 2:
-        what, cost = "adjoint_norms", G.function
-    fast = kernels.select(f"{cell.name}/{what}", engine, u, cell.engine_options)
+    """Return the last state, the losses and the adjoints' norms (time, batch), whose graph is kept if `differentiable`."""
+    fast = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
     if fast is None:
         x, F, adjoints = _double_backward(cell, u, losses, differentiable)
-        return x, F, G(adjoints)
+        return x, F, torch.linalg.vector_norm(adjoints, dim=2)
     outputs, state = cell(u)
     # The final state, not the last of the outputs: its gradient needs no array over all times.
     x = state[cell.readout]
     F = _checked(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
-        return x, F, cost(fast(cell.weights().W, outputs, -slope))
+        return x, F, fast(cell.weights().W, outputs, -slope)
 
 
 def _double_backward(
@@ -179,3 +176,25 @@ def _refuse_kinks(cell: Cell) -> None:
                 "needs a second derivative; choose a smooth activation such as tanh"
             )
         todo.extend(after for after, _ in node.next_functions)
+
+
+def soft_orthogonality(W: Tensor) -> Tensor:
+    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of square matrices.
+
+    Parameters
+    ----------
+    W : (..., hidden, hidden)
+        Recurrent weights; axes in front are networks.
+
+    Returns
+    -------
+    (...)
+
+    Notes
+    -----
+    L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Table 2.1 (experiments 2.2 and 2.3). The text
+    does not say which norm of a matrix it means; here it is Frobenius', whose two terms are equal for a
+    square matrix. The text does not give the penalty's weight either.
+    """
+    identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
+    return sum((product - identity).square().sum((-2, -1)) for product in (W.mT @ W, W @ W.mT))
