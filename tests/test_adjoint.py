@@ -93,9 +93,6 @@ def test_what_cannot_be_measured_is_refused(wrong, complaint):
         adjoint_norms(make_cell("rnn", P, D), torch.zeros(T, B, P), _loss, **wrong)
 
 
-# ------------------------------------------------------------------------- saturated activations
-
-
 def _closed(a):
     return 1 / (1 + mp.exp(a))  # 1 - sigma(a)
 
@@ -184,9 +181,6 @@ def test_a_saturated_rnn_has_the_adjoint_of_many_digits(level):
     jacobians = torch.stack([one[0] for one in step_jacobians(cell, u, start=1)])
     slopes = jacobians / cell.W.detach()
     assert (slopes > 0).all()
-
-
-# ---------------------------------------------------------------------------------- engines
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "unicornn"])

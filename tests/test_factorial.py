@@ -45,9 +45,10 @@ def test_an_attempt_depends_on_nothing_that_ran_before_and_leaves_nothing(attemp
     assert _bytes(train(attempt, toy_task(kind))) == _bytes(found)
 
 
-@pytest.mark.parametrize(
-    "level", [{"replicate": 1}, {"learning_rate": 0.02}, {"noise": "none"}, {"width": 5}]
-)
+OTHER = [{"replicate": 1}, {"learning_rate": 0.02}, {"noise": "none"}, {"width": 5}]
+
+
+@pytest.mark.parametrize("level", OTHER)
 def test_every_level_has_its_own_random_numbers(attempt, level):
     ours, theirs = (
         [seed.generate_state(2).tolist() for seed in seeds_of(job, ATTEMPT, 3)]
@@ -131,9 +132,6 @@ def test_a_gpu_that_is_not_there_is_named(monkeypatch):
     assert pick_device("auto").type == "cpu"
     with pytest.raises(ValueError, match="the setting device is 'cuda' but PyTorch sees no GPU"):
         pick_device("cuda")
-
-
-# ------------------------------------------------------------------------------- how networks start
 
 
 def _started(attempt, architecture, start):

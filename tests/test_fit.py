@@ -312,9 +312,7 @@ def _out_of_range(path):
         (_out_of_range, "index out of range"),
     ],
 )
-def test_a_state_that_cannot_be_trusted_is_named_and_the_training_begins_anew(
-    tmp_path, going_on, damage, why, capsys
-):
+def test_after_a_damaged_state_the_training_begins_anew(tmp_path, going_on, damage, why, capsys):
     run, whole = going_on
     path = tmp_path / "one.state"
     with pytest.raises(KeyboardInterrupt):

@@ -139,9 +139,7 @@ def test_only_the_named_tasks_change_their_measure():
         ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
     ],
 )
-def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_nobody(
-    one, over, changed, why
-):
+def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, over, changed, why):
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
     found = [networks.lead(one, over)]

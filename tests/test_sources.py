@@ -150,7 +150,7 @@ def test_a_download_is_kept_and_goes_on_where_it_ended(raw, publisher, left, che
         (None, b"", {}, r"a.gz could not be downloaded \(HTTPError\)"),
     ],
 )
-def test_a_wrong_download_is_refused_and_the_right_one_taken_later(
+def test_a_wrong_download_is_refused_and_a_right_one_taken(
     raw, publisher, served, left, limits, sentence
 ):
     publisher.files["a.gz"], address = served, publisher.address + "a.gz"
@@ -174,20 +174,16 @@ def test_a_publisher_out_of_reach(raw):
 @pytest.mark.parametrize(
     ("name", "make", "sentence"),
     [
-        (
-            ".a.gz.part",
-            Path.symlink_to,
-            "a.gz.part is no file of its own but a link, a folder or a",
-        ),
+        (".a.gz.part", Path.symlink_to, "a.gz.part is no file of its own but a link, a folder"),
         (
             "a.gz",
             lambda place, _: os.mkfifo(place),
-            "a.gz is no file but a link, a folder or a pipe; remove it",
+            "a.gz is no file but a link, a folder or a pipe",
         ),
         ("", Path.hardlink_to, "a.gz could not be kept in .*/toy"),
     ],
 )
-def test_what_lies_in_the_way_of_a_download_is_not_written_through(
+def test_what_lies_in_the_way_is_not_written_through(
     raw, publisher, tmp_path, name, make, sentence
 ):
     publisher.files["a.gz"] = b"content"
@@ -302,9 +298,7 @@ def test_what_is_no_idx_file_is_refused(content, error, sentence, tmp_path):
         images.read_idx(path)
 
 
-def test_cifar10_exact_from_the_mirror_is_part_of_the_publishers(
-    both_ways, put, prepare, monkeypatch
-):
+def test_cifar10_exact_is_part_of_the_publishers(both_ways, put, prepare, monkeypatch):
     for name, value in (("FIRST_OF_ONE", 3), ("FIRST_OF_OTHERS", 2), ("A_FILE", 4)):
         monkeypatch.setattr(images, name, value)
     planes = _rng().integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
@@ -480,9 +474,7 @@ def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, put, prepare):
     ],
     ids=["incomplete", "bomb", "cut"],
 )
-def test_another_reuters_archive_is_refused_and_removed(
-    put, prepare, raw, tmp_path, monkeypatch, archive, sentence
-):
+def test_another_reuters_is_removed(put, prepare, raw, tmp_path, monkeypatch, archive, sentence):
     monkeypatch.setattr(texts, "LARGEST", 10_000)
     put("reuters", archive, False, SGML)
     with pytest.raises(ChecksumError, match=sentence) as error:
@@ -506,9 +498,8 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     put("imdb", _packed_reviews(reviews))
     put("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
     monkeypatch.setattr(word_vectors, "WORDS", 4)
-    monkeypatch.setattr(
-        word_vectors, "ppmi_vectors", lambda _, ids, scale: np.full((ids, 100), scale)
-    )
+    drawn = lambda _, ids, scale: np.full((ids, 100), scale)  # noqa: E731
+    monkeypatch.setattr(word_vectors, "ppmi_vectors", drawn)
     data = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
     assert sorted(data.word_vectors) == ["glove", "ppmi"]
@@ -729,9 +720,7 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(put, prepare):
         ({"EigenWorms_TEST.ts": OTHERS}, "test file differ in length, dimensions or classes"),
     ],
 )
-def test_an_archive_of_worms_that_does_not_fit_is_removed_with_its_record(
-    put, prepare, raw, second, sentence
-):
+def test_worms_that_do_not_fit_are_removed_with_their_record(put, prepare, raw, second, sentence):
     files = dict(list(WORMS.items())[:1]) | second
     put("eigenworms", {"EigenWorms.zip": zipped(files)}, mirrored=False)
     with pytest.raises(ChecksumError, match=f"found something else than .*{sentence}.* removed"):
@@ -810,9 +799,8 @@ def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentenc
         ("tone_words_short", [194, 24, 24], (126, 80), 12),
     ],
 )
-def test_sets_that_need_no_network(
-    raw, prepare, name, sequences, shape, outputs, tmp_path, monkeypatch
-):
+@pytest.mark.usefixtures("raw")
+def test_sets_that_need_no_network(prepare, name, sequences, shape, outputs, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket", lambda *a, **k: pytest.fail("asked the network"))
     ds, _ = (prepare(name, folder) for folder in "ab")
     first, second = ((tmp_path / folder / f"{name}.nc").read_bytes() for folder in "ab")
@@ -828,11 +816,11 @@ def test_sets_that_need_no_network(
 
 def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeypatch):
     put("mnist", {})
-    for module, small in (
-        (worms, {"CASES": 20, "LENGTH": 30}),
-        (speech, {"CLIPS": 5, "SPEAKERS": 5}),
+    for module, *small in (
+        (worms, ("CASES", 20), ("LENGTH", 30)),
+        (speech, ("CLIPS", 5), ("SPEAKERS", 5)),
     ):
-        for name, value in small.items():
+        for name, value in small:
             monkeypatch.setattr(module, name, value)
     ds = prepare("eigenworms")
     assert ds["inputs"].shape == (20, 30, 6)

@@ -444,9 +444,7 @@ def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made)
     assert np.array_equal(taken.targets, part.targets[[2, 0]])
 
 
-@pytest.mark.parametrize(
-    ("law", "mean", "deviation"), [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)]
-)
+@pytest.mark.parametrize("law, mean, deviation", [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)])
 def test_the_noise_follows_its_law(made, law, mean, deviation):
     task = made("rows_then_noise", "colour", law=law, block="fresh", time_steps=500)
     noise = task.train.inputs[:, 4:]

@@ -66,9 +66,7 @@ def _untouched(trials, what, target, content, folder):
     shutil.rmtree(folder)
 
 
-def test_what_lies_in_the_way_is_neither_trusted_nor_written_through(
-    trials, draw, publisher, raw, elsewhere
-):
+def test_what_lies_in_the_way_is_not_written_through(trials, draw, publisher, raw, elsewhere):
     folder = raw / "toy"
     for i in trials.some(120):
         content = draw.randbytes(500)
@@ -96,8 +94,6 @@ def test_records_of_hashes_are_files(trials, draw, publisher, raw, elsewhere, mo
         trials.refuse(what, fetch, *REFUSED, right=b"content".__eq__)
         _untouched(trials, what, elsewhere, b"no hash", folder)
 
-
-# ---- archives ----------------------------------------------------------------------------------------------------------
 
 OUTSIDE = (
     "../x", "a/../../x", "/etc/x", "..", "a/..", "C:/x", "C:\\x", "\\x", "..\\x", "a\\..\\..\\x", "//x",
@@ -130,9 +126,7 @@ def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
             trials.refuse(more[0], call, FormatError)
         else:
             _archive(draw, path, items)
-            texts_of = {
-                name.removeprefix("./"): part for name, part in items if name.endswith(".txt")
-            }
+            texts_of = {n.removeprefix("./"): part for n, part in items if n.endswith(".txt")}
             trials.accept(names, call, texts_of.__eq__)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.archive"]
 

@@ -84,9 +84,8 @@ def test_bad_cells_and_engines_are_refused(trials, draw):
 def _strided(draw, u):
     """The same numbers, elsewhere in memory and between numbers that are none."""
     wide = torch.full((2 * len(u), u.shape[1], 2 * P + 1), np.nan, dtype=u.dtype)
-    held = draw.choice(
-        (wide[::2, :, 1 : 1 + P], wide[: len(u), :, ::2][..., :P], wide[1::2, :, -P:])
-    )
+    first = wide[: len(u), :, ::2][..., :P]
+    held = draw.choice((wide[::2, :, 1 : 1 + P], first, wide[1::2, :, -P:]))
     held.copy_(u)
     return draw.choice((held, u.permute(1, 2, 0).contiguous().permute(2, 0, 1)))
 
@@ -106,9 +105,8 @@ def test_strides_do_not_change_what_is_computed(trials, draw, name):
 
         def right(found, expected=expected, final=final, held=held, before=before, dtype=dtype):
             pairs = zip((found[0], *found[1]), (expected, *final), strict=True)
-            near = all(
-                torch.allclose(a, b, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype]) for a, b in pairs
-            )
+            within = TOLERANCE[dtype]
+            near = all(torch.allclose(a, b, atol=within, rtol=within) for a, b in pairs)
             return near and torch.equal(held, before)
 
         call = lambda: cells[dtype](held, engine=engine)
