@@ -1,100 +1,19 @@
-"""Publishers that cut, alter, stall or never end, and archives that reach out of their folder or unpack without end."""
+"""Archives that are damaged, reach out of their folder or unpack without end."""
 
-import contextlib
 import io
-import shutil
 import tarfile
 import zipfile
 
 import pytest
-from archives import packed, sha256, tarred, zipped
-from trials.faults import damaged, in_the_way
+from archives import packed, tarred, zipped
+from trials.faults import damaged
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
-from lib.tasks.sources import _fetch
-from lib.tasks.sources._fetch import ChecksumError, DownloadError, from_publisher, unpacked
+from lib.tasks.sources._fetch import ChecksumError, unpacked
 
 pytestmark = pytest.mark.trials
-KIND = "downloads"
-REFUSED = (ChecksumError, DownloadError)
-
-
-WAYS = (
-    "well", "status", "altered", "longer", "no length", "cut", "reset", "ignores ranges", "another range", "endless",
-)  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    monkeypatch.setattr(_fetch, "LARGEST", 300_000)
-
-
-@pytest.fixture
-def elsewhere(tmp_path):
-    """A file that no download may touch."""
-    path = tmp_path / "elsewhere" / "precious"
-    path.parent.mkdir()
-    return path
-
-
-def test_a_file_is_the_expected_one_or_none(trials, draw, publisher, raw):
-    folder = raw / "toy"
-    for i in trials.some(300):
-        content, name = draw.randbytes(draw.choice((1, 100, 9_000, 100_000))), f"{i}.zip"
-        publisher.files[name] = content
-        url, hashed = publisher.address + name, sha256(content)
-        fetch = lambda: from_publisher(url, hashed, "toy").read_bytes()
-        ways = [draw.choice(WAYS) for _ in range(draw.randrange(1, 4))]
-        for how in ways:
-            publisher.how = how
-            trials.refuse((how, len(content)), fetch, *REFUSED, right=content.__eq__)
-            if {path.name for path in folder.glob("[!.]*")} - {name}:
-                trials.note("wrong acceptance", f"{ways}: more than the file was left")
-        publisher.how = "well"
-        # A wrong part that was kept is found out, at the latest by the second attempt.
-        for _ in range(2):
-            with contextlib.suppress(*REFUSED):
-                fetch()
-        trials.accept(("at last", ways), fetch, content.__eq__)
-        shutil.rmtree(folder)
-
-
-def _untouched(trials, what, target, content, folder):
-    if target.read_bytes() != content or list(target.parent.iterdir()) != [target]:
-        trials.note("wrong acceptance", f"{what}: written through a link")
-    shutil.rmtree(folder)
-
-
-def test_what_lies_in_the_way_is_not_written_through(trials, draw, publisher, raw, elsewhere):
-    folder = raw / "toy"
-    for i in trials.some(120):
-        content = draw.randbytes(500)
-        elsewhere.write_bytes(content[:100])
-        name, stated = f"{i}.zip", draw.random() < 0.5
-        publisher.files[name] = content
-        url, hashed = publisher.address + name, sha256(content) if stated else ""
-        place = folder / draw.choice((name, f".{name}.part"))
-        what = in_the_way(draw, place, elsewhere, pipe=True), place.name, stated
-        # Without a checksum the reader of the content tells what lies under the name: a link to another file is such a one.
-        may_be = (content,) if stated or what[0] != "link" else (content, content[:100])
-        fetch = lambda: from_publisher(url, hashed, "toy").read_bytes()
-        trials.refuse(what, fetch, *REFUSED, right=may_be.__contains__)
-        _untouched(trials, what, elsewhere, content[:100], folder)
-
-
-def test_records_of_hashes_are_files(trials, draw, publisher, raw, elsewhere, monkeypatch):
-    folder, name = raw / "eigenworms", "EigenWorms.zip"
-    publisher.files[name] = b"content"
-    monkeypatch.setitem(_fetch.ORIGINS["eigenworms"], "address", publisher.address)
-    elsewhere.write_bytes(b"no hash")
-    for _ in trials.some(30):
-        what = in_the_way(draw, folder / f"{name}.sha256", elsewhere, pipe=True)
-        fetch = lambda: _fetch.fetch("eigenworms", name).read_bytes()
-        trials.refuse(what, fetch, *REFUSED, right=b"content".__eq__)
-        _untouched(trials, what, elsewhere, b"no hash", folder)
-
-
+KIND = "archives"
 OUTSIDE = (
     "../x", "a/../../x", "/etc/x", "..", "a/..", "C:/x", "C:\\x", "\\x", "..\\x", "a\\..\\..\\x", "//x",
 )  # fmt: skip
