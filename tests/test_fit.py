@@ -130,12 +130,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     assert torch.isfinite(weights(model)).all()
 
 
-def test_a_row_may_end_the_training():
-    record = Record(norm, range(100), stop=lambda row: row["step"] == 5)
-    done = _fit(_model(), Recipe(learning_rate=0.1, steps=50), record=record)
-    assert done.status == COMPLETED and done.steps == 5
-
-
 def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_none():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])

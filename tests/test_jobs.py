@@ -79,13 +79,14 @@ def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, caps
     assert len(list(tmp_path.glob("*.damaged"))) == 2
 
 
-def test_a_shard_that_would_fill_the_memory_is_put_aside(tmp_path, capsys):
+def test_a_shard_that_would_fill_the_memory_is_put_aside(tmp_path, capsys, monkeypatch):
     path = write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
     assert read_shard(tmp_path, {"code": 2, "job": 1}) is not None, "in any order"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as container:
-        container.writestr("loss.npy", bytes(600 * 2**20))
+        container.writestr("loss.npy", bytes(3000))
+    monkeypatch.setattr("lib.training.jobs.shards.MOST", 1000)
     assert read_shard(tmp_path, {"code": 2, "job": 1}) is None
-    assert "it unpacks to 629,145,600 bytes, expected at most" in capsys.readouterr().err
+    assert "it unpacks to 3,000 bytes, expected at most 2,000" in capsys.readouterr().err
     assert not path.exists()
 
 

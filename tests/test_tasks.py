@@ -324,14 +324,6 @@ def test_the_authors_solver_leaves_the_exact_trajectory_as_measured():
     assert error == pytest.approx(0.028, abs=1e-3)
 
 
-def test_fast_slow_as_a_task():
-    sizes = {"train_size": 3, "validation_size": 2, "test_size": 4}
-    made = make_task({"task": "fast_slow", "time_steps": 20} | sizes, None, _rng())
-    shapes = [part.inputs.shape for part in (made.train, made.validation, made.test)]
-    assert shapes == [(3, 20, 1), (2, 20, 1), (4, 20, 1)]
-    assert (made.target, made.outputs, made.features, made.classifies) == ("steps", 1, 1, False)
-
-
 @pytest.mark.parametrize("delay", [1, 2, 30])
 def test_what_is_copied_returns_at_the_end(delay):
     part = draw_copies(delay, 5, _rng())
