@@ -38,12 +38,8 @@ def fabricate(data: Path) -> Path:
         made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.", explore=True)
-        made.save_figure(
-            drawing(),
-            "diss-fig-3.3",
-            data=error_rates(),
-            caption=f"A line, and a < b & c. {HOSTILE}",
-        )
+        caption = f"A line, and a < b & c. {HOSTILE}"
+        made.save_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
         made.save_claims(judged(min(runs, 120)))
         path = data / "made" / "22_errors" / result_set / "22_errors.ipynb"
         write_notebook(path, result_set=result_set)
@@ -58,14 +54,8 @@ def fabricate(data: Path) -> Path:
 
 def error_rates() -> pd.DataFrame:
     """Return a table with one key column, ours and published."""
-    return pd.DataFrame(
-        {
-            "architecture": ["rnn", "lstm"],
-            "ours": [0.125, 0.25],
-            "published": [0.12, None],
-            "difference": [0.005, None],
-        }
-    )
+    table = pd.DataFrame({"architecture": ["rnn", "lstm"], "ours": [0.125, 0.25]})
+    return table.assign(published=[0.12, None], difference=[0.005, None])
 
 
 def counts() -> pd.DataFrame:

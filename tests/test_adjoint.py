@@ -39,9 +39,10 @@ def test_the_step_and_engines_agree_with_autograd(name):
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
 
 
-@pytest.mark.parametrize(
-    ("factor", "chunk"), [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
-)
+SCALES = [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
+
+
+@pytest.mark.parametrize(("factor", "chunk"), SCALES)
 def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk):
     # W = factor times orthogonal: ||lambda_t|| = factor^(T - t) ||lambda_T|| exactly, here to 1e-100000.
     steps = 400

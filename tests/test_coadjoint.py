@@ -83,10 +83,8 @@ def test_the_fused_engine_equals_double_backward(sizes, dtype):
     expected = case.gradient(engine="reference")
     assert_equal(case.gradient(engine="numba-cpu"), expected, TOLERANCE[dtype])
     case.u.requires_grad_()
-    by_input = [
-        torch.autograd.grad(case.penalised(engine=engine).total, case.u)[0]
-        for engine in ("numba-cpu", "reference")
-    ]
+    totals = [case.penalised(engine=engine).total for engine in ("numba-cpu", "reference")]
+    by_input = [torch.autograd.grad(total, case.u)[0] for total in totals]
     torch.testing.assert_close(*by_input, rtol=10 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 

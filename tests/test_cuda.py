@@ -56,9 +56,8 @@ def test_ci_compiles_the_kernels_where_the_compiler_can_be_had(there, tmp_path):
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "LTD_COMPILER": ""}
-    done = subprocess.run(
-        [tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, check=True
-    )
+    how = {"env": environment, "capture_output": True, "text": True, "check": True}
+    done = subprocess.run([tmp_path / ".ci" / "run"], **how)
     assert done.stdout.splitlines()[-1] == f"test with LTD_COMPILER={'1' if there else ''}"
     assert ("the GPU kernels are not compiled" in done.stderr) != there
 

@@ -48,10 +48,8 @@ OTHER = [{"replicate": 1}, {"learning_rate": 0.02}, {"noise": "none"}, {"width":
 
 @pytest.mark.parametrize("level", OTHER)
 def test_every_level_has_its_own_random_numbers(attempt, level):
-    ours, theirs = (
-        [seed.generate_state(2).tolist() for seed in seeds_of(job, ATTEMPT, 3)]
-        for job in (attempt, attempt.at(**level))
-    )
+    drawn = [seeds_of(job, ATTEMPT, 3) for job in (attempt, attempt.at(**level))]
+    ours, theirs = ([seed.generate_state(2).tolist() for seed in one] for one in drawn)
     assert all(a != b for a, b in zip(ours, theirs, strict=True))
 
 
@@ -106,9 +104,8 @@ def test_only_the_first_sequences_are_measured_where_a_size_is_given():
     data = toy_task()
     model = Model(make_cell("rnn", 1, 5), data.outputs)
     head = Part(data.test.inputs[:10], data.test.targets[:10])
-    assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(
-        measure(model, head, batch_size=10)
-    )
+    expected = measure(model, head, batch_size=10)
+    assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(expected)
     assert measure(model, head, batch_size=10, size=99) == measure(model, head, batch_size=10)
 
 

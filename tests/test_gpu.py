@@ -145,11 +145,8 @@ def not_on_a_box():
     """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch."""
     absent = packages_in("requirements.in") - packages_in("requirements-box.in")
     absent -= {"torch", "jinja2", "markupsafe", "mpmath"}
-    modules = {
-        m
-        for m, owners in packages_distributions().items()
-        if absent & set(map(canonicalize_name, owners))
-    }
+    owned = packages_distributions().items()
+    modules = {m for m, owners in owned if absent & set(map(canonicalize_name, owners))}
     assert {"playwright", "netCDF4", "pandas", "xarray"} <= modules
     return sorted(modules)
 

@@ -128,10 +128,10 @@ def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, 
     assert networks_learned(ds) is expected
 
 
-@pytest.mark.parametrize(
-    ("substitute", "dataset", "expected"),
-    [("made up", "mnist", True), ("", "digits", True), ("", "mnist", False)],
-)
+STAND_INS = [("made up", "mnist", True), ("", "digits", True), ("", "mnist", False)]
+
+
+@pytest.mark.parametrize(("substitute", "dataset", "expected"), STAND_INS)
 def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     said = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
     assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected

@@ -157,10 +157,8 @@ def test_a_name_made_for_people_identifies_nothing():
 
 def test_a_profile_stands_over_the_base(content):
     networks = {"UnICORNN": {"batch_size": 9}, "GRU": None}
-    content["profiles"]["quick"] = {
-        "factorial": {"width": 5},
-        "trainings": {"noisy_images": {"width": 7, "networks": networks}},
-    }
+    tables = {"noisy_images": {"width": 7, "networks": networks}}
+    content["profiles"]["quick"] = {"factorial": {"width": 5}, "trainings": tables}
     profile = profile_of(content)
     (changed,) = profile.designs["factorial"]
     assert changed.width == (5,)

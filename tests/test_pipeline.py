@@ -119,9 +119,8 @@ def test_every_stored_reference_is_analysed(runs):
 def test_stages_are_named_and_asked_as_dvc_expands_them(stages):
     profile = read_params()["profile"]
     found = {name: said.replace("${profile}", profile) for name, said in repro.stages().items()}
-    assert {name: said.split() for name, said in found.items()} == {
-        name: stage.cmd.split() for name, stage in stages.items()
-    }
+    asked = {name: stage.cmd.split() for name, stage in stages.items()}
+    assert {name: said.split() for name, said in found.items()} == asked
 
 
 @pytest.fixture

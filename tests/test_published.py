@@ -119,6 +119,7 @@ def test_the_paper_profile_is_the_published_design():
 OURS = pd.DataFrame({"architecture": ["rnn", "own"], "rate": [0.2, 0.3], "n": [5, 6]})
 
 
+TWICE = pd.concat([OURS, OURS])
 THEIRS = OURS.assign(architecture=["rnn", "lstm"], rate=[0.1, 0.4])
 
 
@@ -140,8 +141,8 @@ def test_beside_keeps_our_rows_where_nothing_is_published(theirs):
         (lambda: load_published("diss-fig-1.1"), "'diss-fig-1.1' are not transcribed"),
         (lambda: beside(OURS, OURS, on=["architecture"], value="count"), "no column 'count'"),
         (
-            lambda: beside(OURS, pd.concat([OURS, OURS]), on=["architecture"], value="rate"),
-            "several rows for one value of architecture",
+            lambda: beside(OURS, TWICE, on=["architecture"], value="rate"),
+            "several rows for one value",
         ),
     ],
 )

@@ -206,6 +206,9 @@ while True:
 """
 
 
+TWO_SETS = ("-s", "one", "1.nc", "-s", "two", "2.nc")
+
+
 def _heartbeat(tmp_path):
     beats = [tmp_path / "kernel", tmp_path / "child"]
     parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}\n{_SETS}"
@@ -256,11 +259,7 @@ def started(request):
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("how", "sets"),
-    [
-        (signal.SIGKILL, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
-        (signal.SIGTERM, ()),
-        (signal.SIGINT, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
-    ],
+    [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS)],
 )
 def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
     notebook, beats = _heartbeat(tmp_path)
@@ -323,12 +322,8 @@ def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_ask
     with warm.serving() as path:
         (server,) = _with(path)
         for _ in range(2):
-            client = subprocess.Popen(
-                [sys.executable, "-c", asks],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stdin=subprocess.PIPE,
-            )
+            pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
+            client = subprocess.Popen([sys.executable, "-c", asks], cwd=ROOT, **pipes)
             fork = int(client.stdout.readline())
             server.suspend()  # so that it learns of both at once
             os.kill(fork, signal.SIGKILL)

@@ -104,8 +104,8 @@ def test_quartiles_of_a_hand_made_case():
     [
         (lambda ds: attempts.epochs(ds, "validation"), "validation"),
         *[
-            (lambda _, border=border: regimes.regimes(np.array([1.0]), border), "border")
-            for border in (0.0, -1.0, float("nan"))
+            (lambda _, at=at: regimes.regimes(np.ones(1), at), "border")
+            for at in (0.0, -1.0, np.nan)
         ],
         (lambda _: quartiles.thresholds(attempts.terminal(empty(LEVELS, profile="x"))), "measured"),
     ],

@@ -89,10 +89,7 @@ def test_the_best_configuration_by_either_rule(rule, width, judged):
     ("wrong", "word"),
     [
         (lambda: grade(make_results()), "digits: expected two classes or more"),
-        (
-            lambda: best_configurations(attempts_of(1, 1, 1, 1), "median"),
-            "rule is 'median'; expected one of mean, max",
-        ),
+        (lambda: best_configurations(attempts_of(1, 1, 1, 1), "median"), "rule is 'median'; "),
     ],
 )
 def test_bad_input_is_refused(wrong, word):
@@ -100,10 +97,10 @@ def test_bad_input_is_refused(wrong, word):
         wrong()
 
 
-@pytest.mark.parametrize(
-    ("accuracies", "left_out"),
-    [((0.5, NAN, 0.4, NAN), ["", "diverged", OTHER, OTHER]), ((NAN,) * 4, ["diverged"] * 4)],
-)
+ELSEWHERE = (0.5, NAN, 0.4, NAN), ["", "diverged", OTHER, OTHER]
+
+
+@pytest.mark.parametrize("accuracies, left_out", [ELSEWHERE, ((NAN,) * 4, ["diverged"] * 4)])
 def test_attempts_elsewhere_are_left_out_and_failures_keep_their_reason(accuracies, left_out):
     assert at_best(attempts_of(*accuracies))["left_out"].tolist() == left_out
 

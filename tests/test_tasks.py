@@ -74,9 +74,10 @@ def test_one_permutation_for_all_attempts_is_the_authors():
         assert np.array_equal(task.test.inputs[0, :, 0] - 10, author)
 
 
-@pytest.mark.parametrize(
-    ("length", "noise_inputs"), [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
-)
+SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
+
+
+@pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
 def test_spread_noise_follows_either_rule(length, noise_inputs):
     own = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
     after = np.diff([*own, length + noise_inputs]) - 1
@@ -414,10 +415,8 @@ def test_pixels_in_the_order_of_a_program_pooled_or_standardised(made):
 
 
 def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made):
-    shared, fresh = (
-        made("rows_then_noise", "colour", time_steps=10, block=block)
-        for block in ("shared", "fresh")
-    )
+    how = "rows_then_noise", "colour"
+    shared, fresh = (made(*how, time_steps=10, block=block) for block in ("shared", "fresh"))
     first = shared.train.inputs[0] * 255
     start = first[0, 0]  # which image comes first is the data set's choice
     row = start + np.array([[0, 1, 2, 3], [100, 101, 102, 103], [200, 201, 202, 203]])

@@ -23,6 +23,7 @@ from lib.results.published import load_published
 from lib.results.schema import DIVERGED, load
 
 LISTED = claims.claims()
+VIEWS = TRUE, SINGLE, RANKS, CLIPPED, MILD, CENTRED
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +77,8 @@ def test_a_row_carries_the_factors_of_its_own_attempt(odd):
 
 def test_views_of_the_metric_keep_what_they_say(reference, odd):
     for ds in (reference, odd):
-        true, single, ranks, clipped, mild, centred = (
-            rows(ds, "training", view=view)
-            for view in (TRUE, SINGLE, RANKS, CLIPPED, MILD, CENTRED)
-        )
+        views = (rows(ds, "training", view=view) for view in VIEWS)
+        true, single, ranks, clipped, mild, centred = views
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
         assert single.account["rows"].sum() == true.account["rows"].sum()
         assert len(true) + zero <= len(ranks) and single.clamped >= zero

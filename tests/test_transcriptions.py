@@ -278,10 +278,8 @@ def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
     plain, _ = made("unicornn")
     assert not torch.equal(cell(u)[0], cell(u)[0])
     weights = cell.weights(cell._draw_masks(u))
-    first, second = (
-        unroll(cell.step, weights, cell.initial_state(B), u, readout=cell.readout)[0]
-        for _ in range(2)
-    )
+    given = cell.step, weights, cell.initial_state(B), u
+    first, second = (unroll(*given, readout=cell.readout)[0] for _ in range(2))
     assert torch.equal(first, second), "the step is not pure"
     norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))
     assert torch.equal(norms.full, expected.full) and cell.training

@@ -43,10 +43,8 @@ def test_a_writer_killed_at_any_moment_leaves_whole_shards(trials, draw, tmp_pat
         os.waitpid(child, 0)
         there = [i for i in range(ROUNDS) if shard_path(tmp_path, {"job": i}).exists()]
         found = [read_shard(tmp_path, {"job": i}) for i in there]
-        equal = all(
-            one is not None and np.array_equal(one["loss"], arrays[i]["loss"])
-            for i, one in zip(there, found, strict=True)
-        )
+        pairs = zip(there, found, strict=True)
+        equal = all(one and np.array_equal(one["loss"], arrays[i]["loss"]) for i, one in pairs)
         trials.accept("shards", lambda: (equal, capsys.readouterr().err), (True, "").__eq__)
 
 

@@ -239,20 +239,3 @@ def test_what_cannot_train_is_refused_when_the_file_is_read(trials, draw, sectio
     wrong = list(_wrong_rows(sections))
     for what, base in draw.sample(wrong, len(trials.some(len(wrong)))):
         trials.refuse(what, lambda: load(base), ParameterError, lines=LINES)
-
-
-def test_two_trainings_are_never_one(trials, draw, sections):
-    numbers = (0.00123456, 0.001234561, 0.00123456000001, 0.1, 0.1 + 1e-12, 1e-9)
-    names = ("a", "b", "a, b", "b, c", "a, b, c", "a (2)", "c", "a, learning_rate=0.1", "a=1")
-    for _ in trials.some(60):
-        networks, tasks = draw.sample(names, 3), draw.sample(names, 3)
-        rates = draw.sample(numbers, 3)
-        levels = {"learning_rate": rates}
-        table = {"settings": ROW, "tasks": tasks, "networks": dict.fromkeys(networks, levels)}
-        base = sections | {
-            "networks": {name: {"cell": "lem", "dt": 0.1 + k / 10} for k, name in enumerate(networks)},
-            "tasks": {name: {"task": "adding", "time_steps": 10 + k} for k, name in enumerate(tasks)},
-            "trainings": {"table": table},
-        }  # fmt: skip
-        call = lambda: len({row.run for row in load(base).designs["table"]})
-        trials.accept((networks, tasks, rates), call, (len(set(rates)) * 9).__eq__)

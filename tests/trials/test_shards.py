@@ -39,22 +39,15 @@ def _same(found):
 def _read(trials, what, cache, capsys, *, lost=False):
     """Count what is read: nothing, with one sentence and the file put aside, or, unless it must be `lost`, what was written."""
     path = shard_path(cache, IDENTITY)
-    trials.count += 1
-    try:
-        found = read_shard(cache, IDENTITY)
-    except Exception as error:
-        trials.note("traceback", f"{what}: {type(error).__name__}: {error}")
-        return
-    said = capsys.readouterr().err
-    if found is not None:
-        if lost or not _same(found):
-            trials.note("wrong acceptance", f"{what}: {found}")
-        return
-    trials.refused += 1
-    if said.count("\n") != 1 or "cannot be trusted" not in said:
-        trials.note("traceback", f"{what}: no single sentence: {said!r}")
-    if os.path.lexists(path) or not os.path.lexists(path.with_suffix(".damaged")):
-        trials.note("difference", f"{what}: the file was not put aside")
+
+    def read():
+        found, said = read_shard(cache, IDENTITY), capsys.readouterr().err
+        if found is not None:
+            return not lost and _same(found)
+        aside = not os.path.lexists(path) and os.path.lexists(path.with_suffix(".damaged"))
+        return aside and said.count("\n") == 1 and "cannot be trusted" in said
+
+    trials.accept(what, read, bool)
 
 
 def test_damaged_bytes_are_never_believed(trials, draw, tmp_path, capsys):
@@ -175,11 +168,8 @@ class _Order:
 def _all(model, moving, batches, done):
     """All that a state restores, to the bit."""
     (optimiser,) = moving["optimisers"]
-    moments = [
-        optimiser.state[p][name]
-        for p in model.parameters()
-        for name in ("step", "exp_avg", "exp_avg_sq")
-    ]
+    names = "step", "exp_avg", "exp_avg_sq"
+    moments = [optimiser.state[p][name] for p in model.parameters() for name in names]
     tensors = [*model.state_dict().values(), *moments, torch.random.get_rng_state()]
     return [part.numpy().tobytes() for part in tensors], batches.seed, done.rows, done.steps
 
