@@ -183,8 +183,9 @@ def test_whatever_a_publisher_does_a_file_is_the_right_one_or_none(
     publisher.files["a.gz"] = content = bytes(range(256)) * 400
     address, checksum = publisher.address + "a.gz", sha256(content)
     # A wrong part that was kept is found out, at the latest by the second attempt.
-    for publisher.how in ("cut", how, how, "well", "well"):
-        with contextlib.suppress(ChecksumError, DownloadError):
+    for k, publisher.how in enumerate(("cut", how, how, "well", "well")):
+        gives = k == 1 and how in ("well", "no length", "ignores ranges")
+        with contextlib.suppress(*(() if gives else (ChecksumError, DownloadError))):
             assert from_publisher(address, checksum, "toy").read_bytes() == content
         assert {path.name for path in (raw / "toy").glob("[!.]*")} <= {"a.gz"}
     assert from_publisher(address, checksum, "toy").read_bytes() == content
