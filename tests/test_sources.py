@@ -180,7 +180,7 @@ def test_whatever_a_publisher_does_a_file_is_the_right_one_or_none(
     raw, publisher, monkeypatch, how
 ):
     monkeypatch.setattr(_fetch, "LARGEST", 300_000)
-    publisher.files["a.gz"] = content = bytes(range(256)) * 400
+    publisher.files["a.gz"] = content = bytes(range(256)) * 1000  # a piece is left when it is cut
     address, checksum = publisher.address + "a.gz", sha256(content)
     # A wrong part that was kept is found out, at the latest by the second attempt.
     for k, publisher.how in enumerate(("cut", how, how, "well", "well")):
