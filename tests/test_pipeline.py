@@ -273,6 +273,7 @@ def test_a_second_run_gives_the_same_hashes_and_only_what_counts_runs_again(repo
     _edit(settings, '"one": 1', '"one": 3')
     assert runs_again()
     _edit(settings, '"one": 3', '"one": 1')
+    _edit(settings, '"other": 2', '"other": 1')
     # What is set back is answered from DVC's cache of runs.
     assert "'double' is cached" in _dvc(repository, "repro")
     assert (repository / "dvc.lock").read_bytes() == lock

@@ -140,10 +140,7 @@ def test_beside_keeps_our_rows_where_nothing_is_published(theirs):
         (lambda: load_published("diss-tab-9.9"), "the texts have no artefact 'diss-tab-9.9'"),
         (lambda: load_published("diss-fig-1.1"), "'diss-fig-1.1' are not transcribed"),
         (lambda: beside(OURS, OURS, on=["architecture"], value="count"), "no column 'count'"),
-        (
-            lambda: beside(OURS, TWICE, on=["architecture"], value="rate"),
-            "several rows for one value",
-        ),
+        (lambda: beside(OURS, TWICE, on=["architecture"], value="rate"), "several rows for one"),
     ],
 )
 def test_what_is_not_there_or_twice_is_named(wrong, word):

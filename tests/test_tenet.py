@@ -151,10 +151,7 @@ def one_infinite(ds):
     [
         (lambda ds: Fits(changed(ds, accuracy=0.5)).fit(2), "accuracy is 0.5 in all 5,670 rows"),
         (lambda ds: Fits(changed(ds, adjoint_first=-np.inf)).fit(8), "finite adjoint metric"),
-        (
-            lambda ds: Fits(changed(ds, adjoint_first=1, adjoint_last=0)).fit(10),
-            "metric is 1 in all",
-        ),
+        (lambda ds: Fits(changed(ds, adjoint_first=1, adjoint_last=0)).fit(10), "metric is 1 in"),
         (lambda ds: Fits(one_infinite(ds)).fit(1), "not finite"),
         (lambda ds: rows(without(ds, {}), "training"), "no attempt was measured"),
         (lambda ds: fit(MODELS[4], rows(ds, "training")), "terminal rows, got training"),
