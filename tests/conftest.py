@@ -26,13 +26,9 @@ def browser():
     """
     names = ("chromium", "chromium-browser", "google-chrome")
     if not (program := next(filter(None, map(shutil.which, names)), None)):
-        reason = (
-            f"no Chromium on the PATH (looked for {', '.join(names)}); install Debian's chromium"
-        )
+        reason = f"no Chromium on the PATH ({', '.join(names)}); install Debian's chromium"
         (pytest.fail if os.environ.get("LTD_NO_SKIP") == "1" else pytest.skip)(reason)
-    from playwright.sync_api import (
-        sync_playwright,
-    )  # here, because the tests on a GPU box do without
+    from playwright.sync_api import sync_playwright  # here: a GPU box does without
 
     with sync_playwright() as play:
         rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"

@@ -69,9 +69,6 @@ def test_inputs_that_are_not_contiguous_are_copied():
     assert torch.equal(found[0], expected[0])
 
 
-# ---------------------------------------------------------------------------------- the GPU's benchmark
-
-
 def test_figure_1_is_set_beside_cudnn_and_the_memory(monkeypatch):
     monkeypatch.setattr(figure_1, "on_device", wall)  # a clock in place of events
     monkeypatch.setattr(figure_1, "bandwidth", lambda: 1e9)

@@ -1,6 +1,7 @@
 """Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
 import contextlib
+import functools
 import itertools
 import math
 
@@ -15,6 +16,11 @@ from lib.training.jobs import run_jobs
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
+loaded = functools.cache(load_profile)
+"""Profiles are frozen, and to read one takes seconds."""
+sections = functools.cache(merged)
+"""To read from alone."""
+
 
 def profile_of(content, name="quick"):
     """Load a profile of what `params.yaml` would hold: to write and to read that takes seconds."""
@@ -26,13 +32,13 @@ def profile_of(content, name="quick"):
 
 def one_job(name, *, replicate=0, **changes):
     """Return the first job of the smoke profile's dataset `name`, with these fields."""
-    design = load_profile("smoke").designs[name][0]
+    design = loaded("smoke").designs[name][0]
     return next(design.jobs()).at(**changes, replicate=replicate)
 
 
 def rows_of(table, networks=None, tasks=None):
     """Return the rows of a table, with the networks and tasks of `params.yaml` and further ones."""
-    base = merged("smoke")
+    base = sections("smoke")
     known = base["networks"] | (networks or {}), base["tasks"] | (tasks or {})
     return grammar.rows("table", table, *known)
 
@@ -67,7 +73,7 @@ def connect_here(scheduler, workers):
 
 def factorial(**changes):
     """Return the smoke profile's factorial design, with what a test changes."""
-    (design,) = load_profile("smoke").designs["factorial"]
+    (design,) = loaded("smoke").designs["factorial"]
     return design.at(**changes)
 
 

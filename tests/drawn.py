@@ -258,9 +258,8 @@ def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
     of = dict.fromkeys(others, beside) | dict.fromkeys(one, beside + value)
     first = np.array([of.get(label, 0.0) for label in ds["label"].values])[:, None, None]
     noise = rng.normal(0, 0.02, (2, *ds["test_loss"].shape))
-    return ds.assign(
-        gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, 0 * first + noise[1])
-    )
+    last = 0 * first + noise[1]
+    return ds.assign(gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, last))
 
 
 def _stepping(ds, verb, value, true, rng) -> xr.Dataset:

@@ -3,6 +3,7 @@
 import io
 import json
 from base64 import b64encode
+from itertools import product
 from pathlib import Path
 
 import nbformat
@@ -15,9 +16,8 @@ from lib.results.artefacts import Artefacts
 from lib.results.claims import Scale, judged_row, share
 
 TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
-HOSTILE = (
-    "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
-)
+TAKE = "document.title = 'taken'"
+HOSTILE = f'<script>{TAKE}</script><img src=x onerror="{TAKE}">'
 """What must be read, and never run."""
 ANSWER = "Hardly ever: **two** of twelve do, with $a < b$."
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
@@ -33,24 +33,16 @@ def build_site(folder: Path) -> Path:
 def fabricate(data: Path) -> Path:
     """Fill the folder `data` with two sets of results and return it."""
     for result_set, profile, runs in (("rebuilt", "quick", 12), ("reference", "real", 3456)):
-        made = Artefacts(
-            data, notebook="22_errors", result_set=result_set, profile=profile, runs=runs
-        )
+        said = {"result_set": result_set, "profile": profile, "runs": runs}
+        made = Artefacts(data, notebook="22_errors", **said)
         made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
-        made.save_table(
-            counts(), "diss-tab-1.7", part="by-task", caption="The same by task.", explore=True
-        )
-        made.save_figure(
-            drawing(),
-            "diss-fig-3.3",
-            data=error_rates(),
-            caption=f"A line, and a < b & c. {HOSTILE}",
-        )
+        made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.", explore=True)
+        caption = f"A line, and a < b & c. {HOSTILE}"
+        made.save_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
         made.save_claims(judged(min(runs, 120)))
-        write_notebook(
-            data / "made" / "22_errors" / result_set / "22_errors.ipynb", result_set=result_set
-        )
+        path = data / "made" / "22_errors" / result_set / "22_errors.ipynb"
+        write_notebook(path, result_set=result_set)
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
@@ -62,21 +54,13 @@ def fabricate(data: Path) -> Path:
 
 def error_rates() -> pd.DataFrame:
     """Return a table with one key column, ours and published."""
-    return pd.DataFrame(
-        {
-            "architecture": ["rnn", "lstm"],
-            "ours": [0.125, 0.25],
-            "published": [0.12, None],
-            "difference": [0.005, None],
-        }
-    )
+    table = pd.DataFrame({"architecture": ["rnn", "lstm"], "ours": [0.125, 0.25]})
+    return table.assign(published=[0.12, None], difference=[0.005, None])
 
 
 def counts() -> pd.DataFrame:
     """Return a table with three key columns, the last of which can run across."""
-    keys = [
-        (noise, cell, q) for noise in ("none", "post") for cell in ("rnn", "gru") for q in (1, 2)
-    ]
+    keys = [*product(("none", "post"), ("rnn", "gru"), (1, 2))]
     table = pd.DataFrame(keys, columns=["noise", "architecture", "quartile"])
     return table.assign(ours=range(1000, 1008), published=range(2000, 2008))
 
@@ -85,9 +69,8 @@ def judged(replicates: int) -> pd.DataFrame:
     """Return two judged claims; the larger experiment undoes what the smaller one said."""
     reached = share(replicates, replicates, Scale(replicates=replicates))
     kept = share(0 if replicates > 100 else replicates, replicates, Scale(replicates=replicates))
-    return pd.DataFrame(
-        [judged_row("diss-3.6-latch", reached), judged_row("diss-3.6-longer", kept)]
-    )
+    found = {"diss-3.6-latch": reached, "diss-3.6-longer": kept}
+    return pd.DataFrame([judged_row(*one) for one in found.items()])
 
 
 def drawing() -> Figure:
@@ -118,9 +101,7 @@ NOSY = [
 """Markdown that would read a file of the builder's, or have the reader's browser fetch one."""
 
 
-def write_notebook(
-    path: Path, *, title: str = "Does it fail?", more: str = "", **injected: str
-) -> None:
+def write_notebook(path: Path, *, title="Does it fail?", more="", **injected: str) -> None:
     """Write an executed notebook with formulas, injected parameters, a table, a picture and a stream."""
     png = io.BytesIO()
     drawing().savefig(png, format="png", metadata={"Software": None})

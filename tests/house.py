@@ -4,15 +4,27 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from designs import loaded
 from processes import python
 
 from lib.paths import NOTEBOOKS
 from lib.run.notebooks import read_parameters
-from lib.training.profile import load_profile
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 TRAINS = "10_train"
 """Trains everything, a dataset for each group."""
+SMALL = {
+    "34_recovery": {"seeds": 8, "small_seeds": 3},
+    "51_unicornn_memory": {"seeds": 1, "points": 3},
+    "54_irnn_theory": {"draws": 20},
+    "80_bench_cpu": {"rounds": 1},
+    "81_bench_statistics": {"rounds": 1, "models": "1"},
+    "82_time_figure_1": {"rounds": 1, "lengths": "32"},
+    "83_bench_coadjoint": {"rounds": 1, "lengths": "28"},
+    "84_bench_adding": {"rounds": 1},
+    "85_bill_of_the_factorial": {"cells": "rnn unicornn", "widths": "128"},
+}
+"""What takes long where less shows as well that a notebook runs."""
 
 
 class House:
@@ -39,7 +51,7 @@ class House:
             needed.append(ALL[0])
         if "results" in parameters:
             results = self._results(name)
-            if results.parent.name == "results" and results.stem in load_profile("smoke").designs:
+            if results.parent.name == "results" and results.stem in loaded("smoke").designs:
                 needed.append(TRAINS)
             needed += [other for other in ALL if self.written(other) == results]
         if "data_dir" in parameters:
@@ -77,7 +89,8 @@ class House:
             "out": outs.get(name[0], self.data),
         }
         known = read_parameters(NOTEBOOKS / f"{name}.ipynb")
-        return {key: str(value) for key, value in values.items() if key in known}
+        values = {key: value for key, value in values.items() if key in known}
+        return {key: str(value) for key, value in (values | SMALL.get(name, {})).items()}
 
     def _execute(self, name: str) -> Path:
         folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")

@@ -17,10 +17,8 @@ class Page:
         self.ids = {found["id"] for found in self.soup.select("[id]")}
         words = " ".join(" ".join(self.soup.find_all(string=True)).split())
         self.text = words.replace(" .", ".").replace(" ,", ",")
-        self.rows = [
-            [cell.get_text(strip=True) for cell in row.select("th, td")]
-            for row in self.soup.select("tr")
-        ]
+        rows = [row.select("th, td") for row in self.soup.select("tr")]
+        self.rows = [[cell.get_text(strip=True) for cell in row] for row in rows]
 
 
 def watched(page) -> dict[str, list[str]]:

@@ -11,17 +11,10 @@ import pandas as pd
 from lib.analysis.design import with_covariates
 from lib.analysis.tenet.models import REFERENCE
 from lib.analysis.tenet.rows import Rows
+from lib.results.factorial import ATTEMPT
 
 FOLDER = Path(__file__).parent / "data" / "r"
-_FACTORS = [
-    "architecture",
-    "width",
-    "learning_rate",
-    "training_length",
-    "dataset",
-    "order",
-    "noise",
-]
+_FACTORS = [name for name in ATTEMPT if name != "replicate"]
 
 
 def read(kind: str) -> tuple[Rows, pd.DataFrame]:

@@ -41,9 +41,10 @@ def test_the_step_and_engines_agree_with_autograd(name, monkeypatch):
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
 
 
-@pytest.mark.parametrize(
-    ("factor", "chunk"), [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
-)
+SCALES = [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
+
+
+@pytest.mark.parametrize(("factor", "chunk"), SCALES)
 def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk, monkeypatch):
     # W = factor times orthogonal: ||lambda_t|| = factor^(T - t) ||lambda_T|| exactly, here to 1e-100000.
     steps = 400
@@ -93,9 +94,6 @@ def test_sums_are_taken_without_leaving_the_logarithm():
 def test_what_cannot_be_measured_is_refused(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
         adjoint_norms(make_cell("rnn", P, D), torch.zeros(T, B, P), _loss, **wrong)
-
-
-# ------------------------------------------------------------------------- saturated activations
 
 
 def _closed(a):
@@ -186,9 +184,6 @@ def test_a_saturated_rnn_has_the_adjoint_of_many_digits(level):
     jacobians = torch.stack([one[0] for one in step_jacobians(cell, u, start=1)])
     slopes = jacobians / cell.W.detach()
     assert (slopes > 0).all()
-
-
-# ---------------------------------------------------------------------------------- engines
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru", "unicornn"])

@@ -53,22 +53,14 @@ def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
     assert abs(alone[0]["loss"][0, 1] - losses[0]) > 2e-3, "and have learned something"
 
 
-# --------------------------------------------------------------------------- as jobs, with their shards
-
-
 @pytest.fixture(scope="module")
 def where(scheduler):
     return Jobs(scheduler=scheduler, workers=0)
 
 
 SMALL = {"architecture": ("gru",), "width": (16,), "learning_rate": (0.01, 0.1), "batch_size": 8}
-SMALL |= {
-    "order": ("permuted",),
-    "noise": ("none",),
-    "replicates": 2,
-    "train_size": 16,
-    "together": 3,
-}
+SMALL |= {"order": ("permuted",), "noise": ("none",), "replicates": 2}
+SMALL |= {"train_size": 16, "together": 3}
 
 
 def design(**changes):
@@ -90,9 +82,7 @@ def whole(where, prepared, tmp_path_factory):
     return trained(where, prepared, cache, replicates=3), cache
 
 
-def test_each_attempt_has_a_shard_and_a_further_replicate_trains_alone(
-    where, prepared, whole, tmp_path, capsys
-):
+def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, capsys):
     trained(where, prepared, tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}
     assert len(before) == 4
@@ -121,18 +111,13 @@ def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     levels = one.name()["job"]["levels"]
     assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
     alone = made(together=1)
-    assert (
-        alone.batch_key == ""
-        and alone.run is factorial.Factorial.compute
-        and alone.name() != one.name()
-    )
+    assert alone.batch_key == "" and alone.name() != one.name()
+    assert alone.run is factorial.Factorial.compute
     said = [work.identity["engines"] for work in (one, alone)]
     assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
 
 
-def test_what_is_left_to_the_machine_is_one_by_one_on_a_cpu_and_many_on_a_gpu(
-    prepared, monkeypatch
-):
+def test_the_machine_chooses_one_by_one_on_a_cpu_and_many_on_a_gpu(prepared, monkeypatch):
     job, alone = (next(design(together=k).jobs()) for k in (0, 1))
     assert job.work(prepared).name() == alone.work(prepared).name()
     for module in (job_module, factorial):
@@ -163,7 +148,7 @@ def test_data_that_do_not_fit_the_memory_are_told_before_anything_is_trained(mon
 
 
 @pytest.mark.parametrize("failures", [1, math.inf])
-def test_one_that_fails_is_tried_again_and_named_and_the_others_are_kept(
+def test_one_that_fails_is_tried_again_and_named(
     where, prepared, whole, tmp_path, monkeypatch, failures
 ):
     tries = []
@@ -227,9 +212,7 @@ trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2])
 
 
 @pytest.mark.slow
-def test_attempts_killed_at_different_steps_end_with_the_same_bytes(
-    where, prepared, whole, tmp_path, capsys
-):
+def test_killed_apart_they_end_with_the_same_bytes(where, prepared, whole, tmp_path, capsys):
     done = python("-c", _KILLED, prepared, tmp_path)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)

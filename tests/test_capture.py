@@ -61,9 +61,7 @@ def host_reads(cell, run):
     u = torch.randn(6, 3, 2, device="meta")
     leaves, before = list(cell.parameters()), None
     if cell.name in MAPPED:
-        before = tree_map_only(
-            torch.Tensor, lambda part: part.detach().requires_grad_(), cell.weights()
-        )
+        before = tree_map_only(torch.Tensor, lambda p: p.detach().requires_grad_(), cell.weights())
         leaves = [part for part in tree_leaves(before) if isinstance(part, torch.Tensor)]
     with HostReads() as reads:
         cell._check(u)
@@ -141,9 +139,7 @@ def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabula
 
     monkeypatch.setattr(together, "RECORDED", ("meta",))
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", capture)
-    passes = together.Together(
-        models, lambda model, u, k: F.cross_entropy(model(u), k), pass_size=4
-    )
+    passes = together.Together(models, lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4)
     with HostReads() as reads:
         torch.autograd.backward(passes.losses(models, [batch] * 3))
     assert captured == [[]], "within the graph"

@@ -1,8 +1,6 @@
 """What every cell promises its callers, and what the papers prove of theirs; the equations are in test_transcriptions.py."""
 
-import itertools
-import math
-
+import numpy as np
 import pytest
 import torch
 from torch.autograd.functional import jacobian
@@ -10,6 +8,7 @@ from torch.autograd.functional import jacobian
 from lib import kernels
 from lib.cells import cell_names, make_cell
 from lib.cells.lu_rnn import multiply, solve
+from lib.probes.adjoint import adjoint_norms
 from lib.results.published import load_published
 
 P, D = 2, 5
@@ -23,16 +22,6 @@ def _cell(name, **hyper_parameters):
 
 def _noise(*shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-
-
-def _states(cell, u):
-    """Return every part of every state, (part, time, batch, hidden)."""
-    weights, state, found = cell.weights(), cell.initial_state(u.shape[1]), []
-    with torch.no_grad():
-        for u_t in u.unbind(0):
-            state = cell.step(weights, state, u_t)
-            found.append(torch.stack(state))
-    return torch.stack(found, dim=1)
 
 
 @pytest.mark.parametrize("name", cell_names())
@@ -72,49 +61,6 @@ def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name):
     assert cell.step == _cell(name, activation="relu").step, "equal networks train side by side"
 
 
-# LEM
-
-
-@pytest.mark.parametrize("dt", [0.01, 0.3, 1.0])
-@pytest.mark.parametrize("size", [1, 30])
-def test_states_of_lem_stay_within_4(dt, size):
-    cell = _cell("lem", dt=dt)
-    with torch.no_grad():
-        for parameter in cell.parameters():
-            parameter.mul_(size)
-        cell.b += size  # pushes every component to where the bound is tight
-    largest = _states(cell, _noise(400, 8, P)).abs().amax(dim=(0, 2, 3))
-    delta = (1 + dt) / math.sqrt(2 - dt)
-    bounds = delta * torch.sqrt(dt * torch.arange(1, 401, dtype=torch.float64))  # (4)
-    assert (largest <= bounds.clamp(max=1) + 1e-12).all()
-    if size == 30:
-        assert largest[-1] > 0.95, "the case never comes near the bound"
-
-
-def test_lem_equals_the_lstm_under_appendix_d():
-    lstm, lem = _cell("lstm"), _cell("lem", dt=1.0)
-    i, f, g, o = (slice(k * D, (k + 1) * D) for k in range(4))
-    one, two, z, y = i, f, g, o  # LEM's blocks lie in the same places
-    with torch.no_grad():
-        for part in (lstm.W, lstm.R, lstm.b):
-            part[f] = -part[i]  # f = 1 - i
-            part[o] = 0
-        lstm.b[o] = 50  # o = 1
-        lem.W[one], lem.V[one], lem.b[one] = lstm.W[i], lstm.R[i], lstm.b[i]  # Delta t_n = i
-        lem.W[two], lem.V[two], lem.b[two] = 0, 0, 50  # the other step is 1
-        lem.W[z], lem.V[z], lem.b[z] = lstm.W[g], lstm.R[g], lstm.b[g]
-        lem.W_y.copy_(IDENTITY)  # these the appendix does not state
-        lem.V[y], lem.b[y] = 0, 0
-    u = _noise(50, 3, P)
-    of_lstm, (_, c) = lstm(u, engine="reference")
-    of_lem, (_, z_last) = lem(u)
-    torch.testing.assert_close((of_lem, z_last), (of_lstm, c), atol=1e-13, rtol=0)
-    assert of_lem.std() > 0.1
-
-
-# UnICORNN
-
-
 @pytest.mark.parametrize("variant", [{}, {"dt": (0.1, 0.4, 0.3)}, {"skip": 2}, {"dropout": 0.5}])
 def test_unicornn_preserves_volume_and_is_symplectic_in_each_layer(variant):
     cell, u = _cell("unicornn", layers=3, **variant), _noise(1, 1, P)
@@ -133,70 +79,6 @@ def test_unicornn_preserves_volume_and_is_symplectic_in_each_layer(variant):
         torch.testing.assert_close(block.T @ omega @ block, omega)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "dt"),
-    [(0.5, 0.01), (1.0, 0.1), (12.53, 0.482), (30.65, 0.19), (0.0, 0.01), (0.0, 0.49)],
-)
-def test_states_of_unicornn_stay_within_32_and_33(alpha, dt):
-    cell, steps = _cell("unicornn", alpha=alpha, dt=dt), 300
-    with torch.no_grad():
-        for V, w, c in zip(cell.V, cell.w, cell.c, strict=True):
-            V.fill_(1)
-            c.fill_(8)  # the effective step is the nominal one
-            w.mul_(alpha > 0)
-    time = dt * torch.arange(1, steps + 1, dtype=torch.float64)
-    # Inputs swing with the free oscillator, or push one way where it has no frequency.
-    swing = 20 * torch.cos(math.sqrt(alpha) * time)
-    states = _states(cell, swing[:, None, None].expand(steps, 4, P))
-    squares = states.square().sum(-1).amax(-1)
-    if alpha == 0:  # (33)
-        assert (squares[::2] <= 2 * D * time * torch.exp(2 * time)).all()
-        # The first layer, pushed one way throughout, moves as far as the step allows: n (n + 1) / 2 dt^2.
-        reached = states[0].abs().amax(dim=(1, 2)) / (time * (time + dt) / 2)
-        assert (reached <= 1).all() and (reached > 0.999).all()
-        return
-    rate = 96**0.25 * max(1, math.sqrt(alpha))
-    bound = 2 * D * time * (1 + 2 * alpha * dt**3) * torch.exp(rate * time)  # (32)
-    assert (squares[::2] <= bound / alpha).all() and (squares[1::2] <= bound).all()
-    if alpha < 12:  # elsewhere the first input of the swing is small
-        assert (states[1, 0, 0].abs() > 0.99 * dt).all(), "the first step is not driven fully"
-
-
-# iRNN
-
-
-def _state_jacobian(cell, u, h):
-    return jacobian(lambda h: cell.step(cell.weights(), (h[None],), u)[0][0], h)
-
-
-@pytest.mark.parametrize(
-    ("phi", "alpha", "sign", "inner_start"),
-    [
-        ("tanh", 1.0, 1, "zero"),
-        ("sigmoid", 1.0, 1, "zero"),
-        ("tanh", 0.5, 1, "zero"),
-        ("tanh", 1.0, -1, "zero"),
-        ("tanh", 1.0, 1, "previous"),
-        ("tanh", 1.0, -1, "previous"),
-    ],
-)
-def test_the_sign_and_not_the_start_decides_the_jacobian_at_equilibrium(
-    phi, alpha, sign, inner_start
-):
-    given = {"phi": phi, "alpha": alpha, "sign": sign, "inner_start": inner_start, "eta": 0.4}
-    u, h, distances = _noise(1, P), _noise(D), []
-    for K in (1, 10, 40, 160):
-        cell = _cell("irnn", inner_steps=K, **given)
-        with torch.no_grad():  # proposition 1: ||U|| < alpha, alpha eta <= 1
-            cell.U.mul_(0.6 * alpha / torch.linalg.matrix_norm(cell.U, 2))
-        found = _state_jacobian(cell, u, h) + sign * IDENTITY
-        distances.append(torch.linalg.matrix_norm(found, 2).item())
-    assert distances[-1] < 1e-4
-    if (sign, inner_start) != (-1, "previous"):  # the identity after one step
-        assert distances[0] > 0.3
-        assert all(later < earlier for earlier, later in itertools.pairwise(distances))
-
-
 def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
     cell = _cell("irnn", train_eta="time", length=6)
     _, state = cell(_noise(4, 1, P))
@@ -204,9 +86,6 @@ def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
     cell(_noise(2, 1, P), state)
     with pytest.raises(ValueError, match="at most length=6 rounds.*got 7; build the cell"):
         cell(_noise(3, 1, P), state)
-
-
-# Exponential RNN
 
 
 @pytest.mark.parametrize("start", ["text", "author", "original"])
@@ -231,9 +110,6 @@ def test_both_trivialisations_start_at_one_orthogonal_matrix_and_leave_it_differ
     assert torch.cosine_similarity(gradients[0], gradients[5], dim=0) < 0.999
 
 
-# LU RNN and inverse RNN
-
-
 @pytest.mark.parametrize("pivots", ["as drawn", "zero", "tiny and negative"])
 def test_w_of_the_lu_rnn_times_its_inverse_is_the_identity(pivots):
     cell = _cell("lu_rnn", pivot=1e-2)
@@ -250,23 +126,6 @@ def test_w_of_the_lu_rnn_times_its_inverse_is_the_identity(pivots):
     U.sum().backward()
     learns = cell.factors.grad.diagonal() != 0
     assert cell.factors.grad.isfinite().all() and (learns.all() or pivots == "zero")
-
-
-@pytest.mark.parametrize("name", ["lu_rnn", "inverse_rnn"])
-def test_w_and_its_inverse_cancel_over_two_periods(name):
-    # Without input and near zero tanh is the identity: 2 tau steps lead back to where they started.
-    cell = _cell(name, tau=4)
-    with torch.no_grad():
-        cell.b.zero_()
-        if name == "inverse_rnn":
-            cell.W.add_(0.3 * torch.randn(D, D))
-    start = 1e-7 * _noise(3, D)
-    silence = torch.zeros(8, 3, P, dtype=torch.float64)
-    outputs, (x, t) = cell(silence, (start, torch.zeros_like(start)))
-    torch.testing.assert_close(x, start, atol=1e-15, rtol=1e-9)
-    assert (outputs[3] - start).abs().max() > 1e-8
-    torch.testing.assert_close(outputs[4], outputs[2], atol=1e-15, rtol=1e-9)
-    assert (t == 8).all()
 
 
 def test_sequences_at_different_times_share_a_batch():
@@ -286,3 +145,49 @@ def test_a_singular_matrix_is_refused_in_one_sentence():
     told = "inverse_rnn: expected an invertible W, got a singular one"
     with pytest.raises(ValueError, match=told):
         cell(_noise(2, 1, P))
+
+
+def test_factors_of_the_lu_rnn_set_from_a_matrix_multiply_to_it():
+    cell = make_cell("lu_rnn", 2, 5, pivot=0.05).double()
+    generator = torch.Generator().manual_seed(2)
+    W = torch.eye(5).double() + 0.2 * torch.randn(5, 5, dtype=torch.float64, generator=generator)
+    W[0] *= -1  # a negative pivot
+    cell.set_matrix(W)
+    L, U, *_ = cell.weights()
+    torch.testing.assert_close(L @ U, W)
+    assert U[0, 0] < 0
+
+
+@pytest.mark.parametrize(
+    ("W", "complaint"),
+    [
+        (torch.zeros(3, 4), r"a matrix \(3, 3\), got \(3, 4\)"),
+        (torch.eye(3)[[1, 0, 2]], "pivots are at least 0.001 .* row 0"),
+        (torch.ones(3, 3), "pivots are at least 0.001 .* row 1"),
+        (torch.full((3, 3), float("nan")), "pivots are at least 0.001 in size, got nan in row 0"),
+    ],
+)
+def test_a_matrix_without_such_factors_is_refused(W, complaint):
+    with pytest.raises(ValueError, match=f"lu_rnn: expected .*{complaint}"):
+        make_cell("lu_rnn", 2, 3).set_matrix(W)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+@pytest.mark.parametrize("name", ["rnn", "inverse_rnn", "lu_rnn"])
+def test_one_turn_of_w_and_its_inverse_preserves_the_adjoint_state_of_a_linear_network(name, scale):
+    """Section 2.9: whatever the scale of W. In the middle of a turn the adjoint state has felt one of the two alone."""
+    draw = torch.Generator().manual_seed(0)
+    A = torch.randn(4, 4, generator=draw) / 6
+    W, tau = scale * torch.linalg.matrix_exp(A - A.T), 3
+    hyper_parameters = {} if name == "rnn" else {"tau": tau}
+    cell = make_cell(name, 2, 4, **hyper_parameters).requires_grad_(False)
+    cell.set_matrix(W) if name == "lu_rnn" else cell.W.copy_(W)
+    cell.R.mul_(1e-8)  # tanh is a straight line
+    cell.b.zero_()
+    u = torch.rand(12, 2, 2, generator=draw)
+    norms = adjoint_norms(cell, u, lambda x: x.sum()).readout
+    ratio = (norms - norms[-1]).median(dim=1).values
+    step = np.log10(scale)
+    whole, half = (6 * step, 3 * step) if name == "rnn" else (0, -3 * step)
+    assert ratio[5] == pytest.approx(whole, abs=1e-4)
+    assert ratio[8] == pytest.approx(half, abs=1e-4)

@@ -118,7 +118,7 @@ def test_deviations_from_the_mean_of_architectures(frame, first, stored):
 def test_pairwise_tests(name, architecture, first, stored):
     rows = first.coefficients
     rows = rows[
-        (rows["architecture"] == architecture) & rows["term"].isin(["intercept", "architecture"])
+        rows["architecture"].eq(architecture) & rows["term"].isin(["intercept", "architecture"])
     ]
     pairs = comparisons.compare_tasks(rows)
     theirs = stored["pairwise"][name]

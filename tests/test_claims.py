@@ -206,10 +206,7 @@ def test_every_claim_is_whole_and_has_one_judge():
         (lambda: find(true_of(gated({})), gated({"verb": "beats"})), "expected one of lead"),
         (lambda: find(true_of(gated({})), gated({"region": "big"})), "expected '> a'"),
         (lambda: find(true_of(gated({})), gated({"region": "1 .. 2", "one": "A;B"})), "judge each"),
-        (
-            lambda: judged(true_of(gated({})), "imdb"),
-            "no claim is about the group 'imdb'; .*reviews",
-        ),
+        (lambda: judged(true_of(gated({})), "imdb"), "about the group 'imdb'; .*reviews"),
     ],
 )
 def test_a_damaged_claim_is_named(wrong, word):
@@ -227,9 +224,8 @@ def true_of(row, **more):
 @pytest.mark.parametrize("claim", [*FALSE, *IN_NOTEBOOKS])
 def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
     rng = np.random.default_rng(20)
-    judge = next(
-        (judges[claim] for judges in JUDGES.values() if claim in judges), lambda found: found
-    )
+    own = [judges[claim] for judges in JUDGES.values() if claim in judges]
+    judge = own[0] if own else lambda found: found
     draw = FALSE.get(claim) or IN_NOTEBOOKS[claim]
     found = [judge(draw(rng)) for _ in range(DRAWS)]
     assert sum(said_of(claim, one) == claims.AGREES for one in found) <= 0.05 * DRAWS
@@ -326,9 +322,8 @@ def test_stored_results_are_judged(name):
         ds = ds.load()
     asked = [(JUDGES[name], [*JUDGES[name]])] if name in JUDGES else []
     if name in set(WITH_VERB["group"]):
-        asked.append(
-            (lambda ds: judged(ds, name), WITH_VERB.query("group == @name")["id"].tolist())
-        )
+        ids = WITH_VERB.query("group == @name")["id"].tolist()
+        asked.append((lambda ds: judged(ds, name), ids))
     for judge, ids in asked:
         found = judge(ds)
         assert found["id"].tolist() == ids

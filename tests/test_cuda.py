@@ -54,13 +54,10 @@ def test_ci_compiles_the_kernels_where_the_compiler_can_be_had(there, tmp_path):
         program.chmod(0o755)
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
-    environment = os.environ | {
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "LTD_COMPILER": "",
-    }
-    done = subprocess.run(
-        [tmp_path / ".ci" / "run"], env=environment, capture_output=True, text=True, check=True
-    )
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "LTD_COMPILER": ""}
+    how = {"env": environment, "capture_output": True, "text": True, "check": True}
+    done = subprocess.run([tmp_path / ".ci" / "run"], **how)
     assert done.stdout.splitlines()[-1] == f"test with LTD_COMPILER={'1' if there else ''}"
     assert ("the GPU kernels are not compiled" in done.stderr) != there
 

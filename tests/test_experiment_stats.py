@@ -15,8 +15,6 @@ from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from lib.training.latching import SCHEMA
 
-# padded images
-
 RUNS = {  # method, padding, input scale, kappa -> test accuracies of three replicates
     ("adjoint", 0, "1/T", np.nan): (0.5, 0.6, 0.8),
     ("adjoint", 0, "0.1", np.nan): (0.1, 0.1, 0.1),
@@ -101,9 +99,6 @@ def test_the_published_table_is_whole():
     assert bold["mad"]["mnist", 8, "adjoint", 100] == 19.4
 
 
-# long time gaps
-
-
 def test_rank_and_share_of_the_deciding_input():
     dims = ("place", "orthogonality", "replicate")
     emphasis = [[[0, 2, 0], [3, 4, 0], [1, -1, 2]], [[0, 3, 4], [0, 1, 1], [np.nan] * 3]]
@@ -134,14 +129,11 @@ def test_the_latest_of_the_records_that_validate_best_is_followed():
 
 def test_adjoints_are_normalised_within_their_sequence():
     norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
-    normalised = normalised_adjoints(
-        xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
-    )
+    ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
+    normalised = normalised_adjoints(ds)
     np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
     np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
 
-
-# latching
 
 RATES = (-0.3, -0.05)
 """Slopes of the logarithm of the adjoint state in the two trainings that completed."""
@@ -185,8 +177,6 @@ def test_adjoint_states_below_the_range_of_floats_are_normalised(latching):
     # The adjoint states of the example grow a hundredfold a step.
     assert others_above(frame, 7) == (1, 7) and others_above(frame, 2) == (6, 7)
 
-
-# time steps
 
 DECADES = np.round(np.arange(-2, 0, 0.1), 1)
 MIDDLES = 10 ** (DECADES + 0.05)

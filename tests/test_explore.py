@@ -69,9 +69,8 @@ def test_a_click_sorts_a_second_one_turns_around(opened):
     assert values == sorted(values)
     _sort(opened, "ours")
     assert [int(row[4].replace(",", "")) for row in opened.evaluate(CELLS)] == values[::-1]
-    states = opened.evaluate(
-        "[...document.querySelectorAll('th')].map((h) => h.getAttribute('aria-sort'))"
-    )
+    sorts = "[...document.querySelectorAll('th')].map((h) => h.getAttribute('aria-sort'))"
+    states = opened.evaluate(sorts)
     assert states == ["none"] * 4 + ["descending", "none"]
     _sort(opened, "architecture")
     assert [row[2] for row in opened.evaluate(CELLS)] == ["Basic RNN"] * 8 + ["GRU"] * 8

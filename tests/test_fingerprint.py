@@ -56,9 +56,8 @@ def test_a_member_counts_where_it_is_named_and_where_all_count(tree):
 
     def names(**changed):
         root = tree(**{**sources, **changed})
-        return [fingerprint([name], root=root) for name in ("lib.a", "lib.cells")], fingerprint(
-            ["lib.cells"], whole=True, root=root
-        )
+        each = [fingerprint([name], root=root) for name in ("lib.a", "lib.cells")]
+        return each, fingerprint(["lib.cells"], whole=True, root=root)
 
     (a, cells), whole = names()
     assert names(**{"lib/cells/gru": '"""Prose."""\nrate = 1'}) == ([a, cells], whole)

@@ -16,8 +16,6 @@ from lib.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
 from lib.tasks.sources._table import standardised
 from lib.tasks.sources.word_vectors import glove_vectors
 
-# ------------------------------------------------------------------------------- .ts
-
 HEADER = """# a comment
 @ProblemName toy
 @TIMESTAMPS false
@@ -81,9 +79,6 @@ def test_bad_series_are_refused_with_their_line(text, sentence):
         _read(text)
 
 
-# ------------------------------------------------------------------------------- archives
-
-
 @pytest.fixture(params=[zipped, tarred])
 def archive(request, tmp_path):
     """Write an archive of these contents, as zip or tar."""
@@ -121,9 +116,6 @@ def test_a_size_that_is_understated_is_found_and_links_are_passed_over():
     with pytest.raises(FormatError):  # its checksum, or its size: either way it is not given out
         list(members(content, "a.ts", 100, "a.zip"))
     assert list(members(tarred({"a.ts": "/etc/hostname"}), ".*", name="a.tar")) == []
-
-
-# ------------------------------------------------------------------------------- sound
 
 
 def _stereo():
@@ -191,9 +183,8 @@ def _energy_by_definition(samples, frame, band):
     clip = np.concatenate([np.zeros(16000 - len(samples)), samples, np.zeros(400)])
     clip[1:16000] -= 0.97 * clip[:15999].copy()
     top = 2595 * math.log10(1 + 8000 / 700)
-    edges = [
-        math.floor(513 * 700 * (10 ** (top * (band + k) / 33 / 2595) - 1) / 16000) for k in range(3)
-    ]
+    powers = [10 ** (top * (band + k) / 33 / 2595) for k in range(3)]
+    edges = [math.floor(513 * 700 * (power - 1) / 16000) for power in powers]
     n = np.arange(400)
     x = clip[160 * frame + n] * (0.54 - 0.46 * np.cos(2 * np.pi * n / 399))
     total = 0.0
@@ -226,9 +217,6 @@ def test_standardising_uses_the_training_part_alone():
     found = standardised({"train": (train, 0), "test": (other, 1)}, 0)
     assert (found["train"][0].tolist(), found["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
     assert (found["test"][0].tolist(), found["test"][1]) == ([[[2, 1]]], 1)
-
-
-# ------------------------------------------------------------------------------- word vectors
 
 
 def test_vectors_of_wanted_words_and_no_others():

@@ -124,9 +124,6 @@ def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
     run(*a_case(name))  # the next pass works
 
 
-# ---------------------------------------------------------------------------------- the benchmark
-
-
 def run_without(missing, *command, path=""):
     """Run a module in a process in which some others cannot be imported; `path` is a further folder of modules."""
     program = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
@@ -148,11 +145,8 @@ def not_on_a_box():
     """Return the modules of our requirements that are not among those of a GPU box, nor needed by torch."""
     absent = packages_in("requirements.in") - packages_in("requirements-box.in")
     absent -= {"torch", "jinja2", "markupsafe", "mpmath"}
-    modules = {
-        m
-        for m, owners in packages_distributions().items()
-        if absent & set(map(canonicalize_name, owners))
-    }
+    owned = packages_distributions().items()
+    modules = {m for m, owners in owned if absent & set(map(canonicalize_name, owners))}
     assert {"playwright", "netCDF4", "pandas", "xarray"} <= modules
     return sorted(modules)
 
@@ -171,9 +165,8 @@ def test_without_a_gpu_the_benchmark_ends_with_a_sentence(more, tmp_path, not_on
 
 @pytest.mark.slow
 def test_the_tests_on_a_gpu_need_no_more_than_the_box_has(not_on_a_box):
-    done = run_without(
-        not_on_a_box, "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/test_gpu.py"
-    )
+    asked = "-q", "-p", "no:cacheprovider", "-m", "gpu", "tests/test_gpu.py"
+    done = run_without(not_on_a_box, "pytest", *asked)
     assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: none is left without a GPU
     assert "error" not in done.stdout.lower(), done.stdout
 

@@ -198,7 +198,7 @@ def test_a_step_factor_is_what_two_summed_biases_make_of_adam():
     u = torch.randn(5, 3, P, dtype=torch.float64)
     halves = [torch.nn.Parameter(cell.b.detach() / 2) for _ in range(2)]
     rest, of_twin = (
-        [part for label, part in one.named_parameters() if label != "b"] for one in (cell, twin)
+        [p for label, p in one.named_parameters() if label != "b"] for one in (cell, twin)
     )
     one = torch.optim.Adam([{"params": of_twin}, {"params": [twin.b], "lr": two["b"] * 0.01}], 0.01)
     both = torch.optim.Adam(rest + halves, 0.01)

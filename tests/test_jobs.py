@@ -20,22 +20,18 @@ from dask.distributed import LocalCluster, Security
 from designs import connect_here, factorial, study
 from processes import python
 
+from lib.paths import ROOT
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
-from lib.run import fingerprint as fingerprints
+from lib.run import fingerprint
 from lib.run.params import Jobs
 from lib.training.jobs import Work, cluster, progress, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, write_shard
 from lib.training.resume import Fit, Resume
 
-SMALL = {
-    "architecture": ("rnn", "unicornn"),
-    "width": (3,),
-    "learning_rate": (0.01,),
-    "start": "text",
-}
-SMALL |= {"order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
+SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
+SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
 
 
 def run_study(scheduler, prepared, cache):
@@ -48,9 +44,7 @@ def whole(scheduler, prepared, tmp_path_factory):
     return run_study(scheduler, prepared, tmp_path_factory.mktemp("cache"))
 
 
-def test_a_finished_study_is_whole_and_runs_nothing_again(
-    whole, scheduler, prepared, tmp_path, monkeypatch
-):
+def test_a_finished_study_runs_nothing_again(whole, scheduler, prepared, tmp_path, monkeypatch):
     assert (results.FACTORIAL.validate(whole)["status"] == COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
@@ -85,32 +79,15 @@ def test_a_damaged_shard_is_run_again(whole, scheduler, prepared, tmp_path, caps
     assert len(list(tmp_path.glob("*.damaged"))) == 2
 
 
-def test_a_shard_that_would_fill_the_memory_is_put_aside(tmp_path, capsys):
+def test_a_shard_that_would_fill_the_memory_is_put_aside(tmp_path, capsys, monkeypatch):
     path = write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
     assert read_shard(tmp_path, {"code": 2, "job": 1}) is not None, "in any order"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as container:
-        container.writestr("loss.npy", bytes(600 * 2**20))
+        container.writestr("loss.npy", bytes(3000))
+    monkeypatch.setattr("lib.training.jobs.shards.MOST", 1000)
     assert read_shard(tmp_path, {"code": 2, "job": 1}) is None
-    assert "it unpacks to 629,145,600 bytes, expected at most" in capsys.readouterr().err
+    assert "it unpacks to 3,000 bytes, expected at most 2,000" in capsys.readouterr().err
     assert not path.exists()
-
-
-def _reached(found, *_, **__):
-    return found
-
-
-@pytest.mark.parametrize(
-    ("path", "counts"),
-    [("lib/cells/rnn.py", True), ("lib/training/jobs/run.py", False), ("lib/run/params.py", False)],
-)
-def test_the_runner_s_own_code_names_no_shard(monkeypatch, path, counts):
-    found = []
-    for content in "12":
-        monkeypatch.setattr(fingerprints, "reached", partial(_reached, {path: content}))
-        run._code.cache_clear()
-        found.append(run._code(("lib.any",)))
-    run._code.cache_clear()
-    assert (found[0] != found[1]) == counts
 
 
 def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
@@ -141,6 +118,43 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     assert name()["job"]["data"] == {"digits": hashlib.sha256(content).hexdigest()}
     (tmp_path / "digits.nc").write_bytes(content + b"\0")
     assert name(tmp_path) != name()
+
+
+EDITS = [
+    ("cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
+    ("cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
+    ("training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
+    ("training/jobs/run.py", "size: float = 1.0", "size: float = 2.0", set()),
+    ("run/params.py", "import ", "import os\nimport ", set()),
+]
+"""Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
+
+
+def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path):
+    names = ("lstm", "linear_rnn")
+    jobs = [next(factorial(**SMALL | {"architecture": (name,)}).jobs()) for name in names]
+    works = [job.work(prepared) for job in jobs]
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
+
+    def codes():
+        for cached in (fingerprint._read, fingerprint._resolve, fingerprint._beside):
+            cached.cache_clear()
+        modules = [(work.run.__module__, *work.modules) for work in works]
+        how = {"root": tmp_path, "without": run._RUNNER}
+        return [fingerprint.fingerprint(names, **how) for names in modules]
+
+    before = codes()
+    assert before == [work.code for work in works]
+    for file, old, new, changed in EDITS:
+        path = tmp_path / "lib" / file
+        text = path.read_text("utf-8")
+        assert old in text, f"{file} no longer holds {old!r}"
+        path.write_text(text.replace(old, new, 1), "utf-8")
+        after = codes()
+        others = {name for name, one, two in zip(names, before, after, strict=True) if one != two}
+        assert others == changed, file
+        before = after
 
 
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
@@ -195,9 +209,7 @@ def _counts(failures, path, resume):
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
-def test_a_job_that_fails_is_tried_twice_more_and_named_and_the_others_are_kept(
-    here, tmp_path, failures, tries
-):
+def test_a_job_that_fails_is_tried_twice_more_and_named(here, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = _job(_counts, 0, tmp_path / "good", identity={"i": 1})
     study = partial(run_jobs, {"test": [_job(_counts, failures, path), good]}, tmp_path, here)
@@ -280,9 +292,7 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
         run.work([job], [job.name() | {"code": "0123"}], tmp_path)
 
 
-def test_data_that_are_not_prepared_and_a_scheduler_that_does_not_answer_are_named(
-    prepared, tmp_path, monkeypatch
-):
+def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
         run_study("local", tmp_path, tmp_path / "cache")
     monkeypatch.setattr(cluster, "TIMEOUT", "1s")

@@ -7,7 +7,6 @@ from statsmodels.regression.linear_model import GLS, OLS, WLS
 from statsmodels.stats.meta_analysis import combine_effects
 
 from lib.analysis.design import (
-    CENTRE,
     NothingToFit,
     design,
     estimable,
@@ -103,21 +102,6 @@ def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
     errors = fit(made).coefficients.set_index("term")["robust_error"]
     assert np.isnan(errors["architecture[lstm]"])
     assert errors[["intercept", "architecture[rnn]"]].gt(0).all()
-
-
-def test_centring_changes_neither_fit_nor_curvature():
-    rng = np.random.default_rng(1)
-    table = pd.DataFrame({"architecture": rng.choice(["rnn", "gru"], 90)})
-    table["learning_rate"] = 10.0 ** -rng.integers(1, 6, 90)
-    response = rng.normal(size=90)
-    terms = (*TERMS[:3], "architecture:log_rate", "architecture:log_rate_squared")
-    plain, centred = (
-        fit(design(terms, with_covariates(table, {"architecture": "gru"}, centre=centre), response))
-        for centre in (1.0, CENTRE)
-    )
-    np.testing.assert_allclose(plain.fitted, centred.fitted, atol=1e-9)
-    assert plain.estimate("log_rate_squared") == pytest.approx(centred.estimate("log_rate_squared"))
-    assert plain.summary["condition_number"] > 10 * centred.summary["condition_number"]
 
 
 def test_the_detectable_effect_is_found_four_times_in_five():

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from designs import one_job, train
+from designs import loaded, one_job, train
 
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED, load
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.linear_gaps import SCHEMA, Networks, initial_networks
-from lib.training.profile import load_profile
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
 SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
@@ -68,7 +67,7 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
 
 
 def test_the_profile_s_dataset_is_whole(tmp_path):
-    (design,) = designs = load_profile("smoke").designs["linear_gaps"]
+    (design,) = designs = loaded("smoke").designs["linear_gaps"]
     ds = train("linear_gaps", designs)
     assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
     SCHEMA.validate(load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc")))

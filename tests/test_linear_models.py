@@ -47,9 +47,6 @@ def test_terms_and_references_as_a_reader_calls_them():
     assert task_models.choose_reference(["rnn", "gru"]) == "rnn"
 
 
-# fits
-
-
 def test_another_reference_changes_the_effects_and_not_the_fit(frame):
     one, other = (fit_first_order(frame, reference=r) for r in ("antisymmetric", "rnn"))
     columns = ["attempts", "adj_r2", "sigma", "df_residual"]
@@ -78,9 +75,6 @@ def test_residuals_are_those_of_the_attempts_that_entered_and_are_drawn(frame):
     plt.close("all")
 
 
-# what cannot be told
-
-
 def test_a_reference_without_attempts_is_no_reference(frame):
     task = (frame["dataset"] == "imdb") & (frame["order"] == "permuted")
     gone = frame["architecture"].eq("antisymmetric") & task
@@ -93,6 +87,7 @@ def test_a_reference_without_attempts_is_no_reference(frame):
     assert fits.summary["adj_r2"].notna().all(), "the fit itself needs no reference"
 
 
+LOG = "log(learning rate)"
 ONE_RATE = "the attempts have one learning rate (0.001)"
 TWO_RATES = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
 
@@ -111,10 +106,7 @@ TWO_RATES = "the attempts have 2 levels of learning rate, log(learning rate)² n
                 ("intercept", ""): "",
             },
         ),
-        (
-            "learning_rate < 0.05",
-            {("log(learning rate)", ""): "", ("log(learning rate)²", ""): TWO_RATES},
-        ),
+        ("learning_rate < 0.05", {(LOG, ""): "", (f"{LOG}²", ""): TWO_RATES}),
     ],
 )
 def test_factors_without_levels_have_causes(frame, which, expected):
@@ -164,9 +156,6 @@ def test_one_architecture_has_an_intercept_alone(frame):
 def test_what_cannot_be_fitted_at_all_is_refused_in_one_sentence(frame, changed, reference, word):
     with pytest.raises(ValueError, match=word):
         fit_first_order(frame.assign(**changed), reference=reference)
-
-
-# the binomial error of accuracies
 
 
 def test_the_error_of_a_counted_accuracy_by_hand():

@@ -36,9 +36,10 @@ def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue
     torch.testing.assert_close(largest_exponent(linear(W), _noise(500)), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"), [("rnn", None), ("lstm", None), ("lu_rnn", (0,)), ("inverse_rnn", (0,))]
-)
+PARTS = {"rnn": None, "lstm": None, "lu_rnn": (0,), "inverse_rnn": (0,)}
+
+
+@pytest.mark.parametrize(("name", "parts"), PARTS.items())
 def test_the_jacobians_are_those_of_finite_differences(name, parts):
     torch.manual_seed(0)
     cell, u = make_cell(name, 2, 3).double(), _noise(4, batch=2, inputs=2)

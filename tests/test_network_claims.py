@@ -12,6 +12,7 @@ from lib.analysis.verbs import UNSETTLED, Networks, find
 from lib.results.claims import claims, judged_row
 
 SCORE = (*RECORD[:2], "test_sequence")
+DIGITS = '{"dataset": "digits"}'
 LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
 
 
@@ -44,10 +45,10 @@ def test_a_lead_of_networks_that_still_improve_says_so():
         assert Networks(ds).lead("good", "fair").note == note
 
 
-@pytest.mark.parametrize(
-    ("late", "reservation"),
-    [(4.0, "fair still comes nearer to good when trainings end"), (1.0, "")],
-)
+NEARER = "fair still comes nearer to good when trainings end"
+
+
+@pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
 def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation):
     """Four records; the one behind gains in the last third what would close the gap in as long again, or hardly anything."""
     ds = _draw(spread=1e-3)
@@ -102,10 +103,8 @@ def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
 
 
 def test_few_test_sequences_widen_an_interval():
-    wide, narrow = (
-        Networks(_draw({"LEM": 80, "LSTM": 50}, test_sequences=n)).lead("LEM", "LSTM")
-        for n in (39, 10**6)
-    )
+    both = (_draw({"LEM": 80, "LSTM": 50}, test_sequences=n) for n in (39, 10**6))
+    wide, narrow = (Networks(ds).lead("LEM", "LSTM") for ds in both)
     assert wide.value == pytest.approx(narrow.value)
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
@@ -130,18 +129,11 @@ def test_only_the_named_tasks_change_their_measure():
     [
         ("poor", "good", {}, "no better than guessing: poor"),
         ("good", "absent", {}, "not trained: absent"),
-        (
-            "good",
-            "fair",
-            {"task_settings": '{"dataset": "digits"}'},
-            "the data set digits stands in for the text's",
-        ),
+        ("good", "fair", {"task_settings": DIGITS}, "the data set digits stands in for the text's"),
         ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
     ],
 )
-def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_nobody(
-    one, over, changed, why
-):
+def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, over, changed, why):
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
     found = [networks.lead(one, over)]
@@ -191,11 +183,9 @@ def test_steps_are_known_up_to_the_spacing_of_records():
 def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
     claim = claims().loc["irnn-4.3.1-copy"]
     ds = evidence(claim, np.random.default_rng(0), true=False)
-    for steps, verdict, note in (
-        (ds["steps"], "differs", ""),
-        (ds["steps"] / 4, "undecided", "trained for 500 steps, in the text for 2000"),
-    ):
-        row = judged_row(claim.name, find(ds.assign(steps=steps), claim))
+    short = "trained for 500 steps, in the text for 2000"
+    for part, verdict, note in ((1, "differs", ""), (4, "undecided", short)):
+        row = judged_row(claim.name, find(ds.assign(steps=ds["steps"] / part), claim))
         assert row["verdict"] == verdict and row["note"].endswith(note)
 
 

@@ -101,18 +101,12 @@ def test_hardly_one_of_the_trainings_that_guess_is_above_chance(tried):
     assert (best + 0.001 > chance_bound(0.11, 1000, tried)).mean() > 0.9 * SURE
 
 
-LEARNED = [
-    ("accuracy", 0.28, False),
-    ("accuracy", 0.4, True),
-    ("rmse", 0.24, False),
-    ("rmse", 0.2, True),
-]
+RIGHT, RMSE = "accuracy", "rmse"
+LEARNED = [(RIGHT, 0.28, False), (RIGHT, 0.4, True), (RMSE, 0.24, False), (RMSE, 0.2, True)]
 
 
 @pytest.mark.parametrize(("metric", "found", "learned"), LEARNED)
-def test_a_group_has_learned_where_its_best_network_is_better_than_guessing(
-    ds, metric, found, learned
-):
+def test_a_group_has_learned_where_its_best_network_beats_guessing(ds, metric, found, learned):
     """An accuracy beyond chance, an error by a tenth."""
     ds["metric"] = ("run", [metric] * 3)
     ds["test_metric"][:] = ds["test_metric"].clip(max=found) if metric == "accuracy" else found
@@ -134,10 +128,10 @@ def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, 
     assert networks_learned(ds) is expected
 
 
-@pytest.mark.parametrize(
-    ("substitute", "dataset", "expected"),
-    [("made up", "mnist", True), ("", "digits", True), ("", "mnist", False)],
-)
+STAND_INS = [("made up", "mnist", True), ("", "digits", True), ("", "mnist", False)]
+
+
+@pytest.mark.parametrize(("substitute", "dataset", "expected"), STAND_INS)
 def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     said = {"substitute": substitute, "task_settings": f'{{"dataset": "{dataset}"}}'}
     assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected

@@ -4,6 +4,7 @@ import nbformat
 import pandas as pd
 import pytest
 import xarray as xr
+from designs import loaded
 from house import ALL
 
 from lib.paths import NOTEBOOKS, ROOT
@@ -13,7 +14,6 @@ from lib.results import schema
 from lib.results.published import artefacts
 from lib.run.notebooks import check_notebook
 from lib.tasks import load_prepared
-from lib.training.profile import load_profile
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -40,7 +40,7 @@ def test_it_runs_and_its_outputs_validate(house, name):
 
 
 def _validate_prepared(house, name):
-    expected = set(load_profile("smoke").datasets)
+    expected = set(loaded("smoke").datasets)
     assert {path.stem for path in house.prepared.glob("*.nc")} == expected
     for dataset in expected:
         assert load_prepared(house.prepared / f"{dataset}.nc").name == dataset
@@ -50,7 +50,7 @@ def _validate_results(house, name):
     # Its own schema was checked when it was written; here, that nothing of the design is missing.
     written = house.written(name)
     paths = sorted(written.glob("*.nc")) if written.is_dir() else [written]
-    assert written.suffix or {path.stem for path in paths} == set(load_profile("smoke").designs)
+    assert written.suffix or {path.stem for path in paths} == set(loaded("smoke").designs)
     for path in paths:
         with xr.open_dataset(path) as ds:
             assert ds.attrs["profile"] in ("smoke", "simulated")
@@ -79,9 +79,5 @@ def _validate_coverage(house, name):
     assert set(table["id"]) == set(artefacts()["id"])
 
 
-_VALIDATE = {
-    "0": _validate_prepared,
-    "1": _validate_results,
-    "8": _validate_bench,
-    "9": _validate_coverage,
-}
+_VALIDATE = {"0": _validate_prepared, "1": _validate_results}
+_VALIDATE |= {"8": _validate_bench, "9": _validate_coverage}

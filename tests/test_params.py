@@ -1,20 +1,18 @@
 """`params.yaml`: what it must hold, and the sentence for each thing that may be wrong with it."""
 
 import copy
-import functools
 
 import pytest
-from designs import profile_of, rows_of
+from designs import loaded, profile_of, rows_of, sections
 
 from lib.cells import cell_class, cell_names
 from lib.run.code import _datasets
-from lib.run.params import ParameterError, checked, merged, read_params
+from lib.run.params import ParameterError, checked, read_params
 from lib.tasks import task_settings
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
 PROFILES = ("smoke", "quick", "real", "paper")
-loaded = functools.cache(load_profile)
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +22,19 @@ def whole():
 
 @pytest.fixture
 def content(whole):
-    return copy.deepcopy(whole)
+    """The file's content with three of its tables, to change."""
+    content = copy.deepcopy(whole)
+    tables = content["base"]["trainings"]
+    few = "pixels", "noisy_images", "long_memory"
+    content["base"]["trainings"] = {name: tables[name] for name in few}
+    return content
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_the_repository_s_own_parameters_are_valid(name):
     profile = loaded(name)
     assert all(profile.trainings(dataset) for dataset in profile.designs)
-    assert set(profile.datasets) == _datasets(merged(name)), "what the stages of data depend on"
+    assert set(profile.datasets) == _datasets(sections(name)), "what the stages of data depend on"
     for rows in profile.designs.values():
         names = [getattr(row, "run", row) for row in rows]
         assert len(set(map(str, names))) == len(names)
@@ -44,20 +47,6 @@ def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     settings = {key for maker in makers for key in task_settings(maker)} - {"steps"}
     kinds = (Row.fields(), keywords, starts, settings)
     assert sum(map(len, kinds)) == len(set().union(*kinds))
-
-
-def test_the_texts_cells_and_cases_are_in_every_profile():
-    for name in PROFILES:
-        designs = loaded(name).designs
-        for group in ("fast_slow", "pixels"):
-            assert {"lem", "exponential"} <= {row.cell for row in designs[group]}
-        assert len(designs["factorial"][0].architecture) == 7
-        (linear,) = designs["linear_gaps"]
-        assert (linear.width, linear.time_steps) == (4, 75)
-        assert 50 in linear.place and 0 in linear.orthogonality
-        gaps = designs["coadjoint_gaps"]
-        assert {row.task["time_steps"] for row in gaps} == {40}
-        assert {row.objective for row in gaps} == {"plain", "coadjoint"}
 
 
 PLACES = ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
@@ -119,9 +108,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
          {}, "plans 3,996,001 rows; expected at most 1,000,000"),
     ],
 )  # fmt: skip
-def test_a_table_that_cannot_be_trained_is_refused_when_the_file_is_read(
-    network, shared, complaint
-):
+def test_a_table_that_cannot_be_trained_is_refused_when_it_is_read(network, shared, complaint):
     with pytest.raises(ParameterError, match=complaint):
         rows_of({"settings": ONE | shared, "tasks": ["N=10"], "networks": network})
 
@@ -136,13 +123,11 @@ def test_a_table_that_cannot_be_trained_is_refused_when_the_file_is_read(
         ("long_memory", "LSTM", {"objective": "orthogonal", "orthogonality": 1.0}, "lstm has no recurrent matrix W"),
     ],
 )  # fmt: skip
-def test_a_network_that_cannot_be_trained_is_told_when_the_file_is_read(
+def test_a_network_that_cannot_be_trained_is_told_at_once(
     content, group, network, change, complaint
 ):
     content["base"]["trainings"][group]["networks"][network].update(change)
-    with pytest.raises(
-        ParameterError, match=f"{network} of width 32 on .* cannot be .*{complaint}"
-    ):
+    with pytest.raises(ParameterError, match=f"{network} of width 32 on .* cannot .*{complaint}"):
         profile_of(content)
 
 
@@ -171,12 +156,9 @@ def test_a_name_made_for_people_identifies_nothing():
 
 
 def test_a_profile_stands_over_the_base(content):
-    content["profiles"]["quick"] = {
-        "factorial": {"width": 5},
-        "trainings": {
-            "noisy_images": {"width": 7, "networks": {"UnICORNN": {"batch_size": 9}, "GRU": None}}
-        },
-    }
+    networks = {"UnICORNN": {"batch_size": 9}, "GRU": None}
+    tables = {"noisy_images": {"width": 7, "networks": networks}}
+    content["profiles"]["quick"] = {"factorial": {"width": 5}, "trainings": tables}
     profile = profile_of(content)
     (changed,) = profile.designs["factorial"]
     assert changed.width == (5,)
@@ -237,19 +219,15 @@ def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_pa
     with pytest.raises(ParameterError, match=r"no parameters at .*; restore the file from Git"):
         read_params(tmp_path / "params.yaml")
     for name in ("fast", ["quick"], "x" * 5000):
-        with pytest.raises(
-            ParameterError, match="unknown profile .*; choose one of smoke, quick"
-        ) as caught:
+        with pytest.raises(ParameterError, match="unknown profile .*; choose one of") as caught:
             load_profile(name)
         assert len(str(caught.value)) < 300
-    with pytest.raises(
-        ParameterError, match="profile smoke trains no 'pixles'; it trains pixels.* in all"
-    ):
+    with pytest.raises(ParameterError, match="smoke trains no 'pixles'; it trains pixels.* in all"):
         loaded("smoke").trainings("pixles")
 
 
 def test_a_job_has_one_level_of_every_factor():
-    section = {**merged("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
+    section = {**sections("smoke")["linear_gaps"], "place": [3, 5], "orthogonality": [0, 0.5]}
     design = checked(DESIGNS["linear_gaps"], section, "linear_gaps")
     jobs = list(design.jobs())
     assert [(job.place, job.orthogonality) for job in jobs] == [(3, 0), (3, 0.5), (5, 0), (5, 0.5)]

@@ -1,14 +1,12 @@
 """The transcribed tables: whole, traceable, consistent wherever the text can be checked, and where it contradicts itself."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
+from designs import loaded
 
 from lib.paths import PUBLISHED
 from lib.results.published import PublishedError, artefacts, beside, layout, load_published, sources
-from lib.training.profile import load_profile
 
 TASK = ["dataset", "order", "noise"]
 CELL = [*TASK, "architecture"]
@@ -104,69 +102,8 @@ def test_tables_that_print_the_same_counts_agree(by_quartile, by_regime):
     assert len(table) == 210 and (table["difference"] == 0).all()
 
 
-# facts about the text that notebooks state; none may become false unnoticed
-
-
-def test_table_a4_counts_epochs_not_attempts():
-    design = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
-    treatments = 7 * len(design["width"]) * len(design["learning_rate"]) * len(design["replicate"])
-    per_task = load_published("diss-tab-A4").groupby(TASK)["count"].sum()
-    assert (per_task > treatments * len(design["training_length"])).any()
-    assert (per_task <= treatments * sum(map(int, design["training_length"]))).all()
-
-
-def test_table_3_4_is_not_the_sum_of_table_a5():
-    on = ["order", "noise", "quartile"]
-    summed = load_published("diss-tab-A5").groupby(on)["count"].sum().reset_index()
-    table = beside(summed, load_published("diss-tab-3.4"), on=on, value="count")
-    first = table.query("order == 'sequential' and noise == 'none' and quartile == 'Q1.00'")
-    assert (first["ours"].item(), first["published"].item()) == (114, 113)
-    assert not (table["difference"] == 0).any()
-
-
-def test_what_the_text_says_of_its_models_holds():
-    # "the majority of models capture more than 70%"; "nearly all estimated models" do so at second order.
-    assert (load_published("diss-tab-A1")["adj_r2"] > 0.7).sum() == 21
-    assert (load_published("diss-tab-A3")["adj_r2"] > 0.7).sum() == 29
-    shares = load_published("diss-tab-1.5")
-    assert (shares["not_rejected"] + shares["rejected"]).round(9).eq(1).all()
-    # Section 1.5.2 fits (1.11) to all of T_f, Table 1.4 says T_o.
-    table = load_published("diss-tab-1.4")
-    second = table[(table["level"] == "second order") & table["hypothesis"].notna()]
-    assert set(second["tasks"]) == {"T_o"}
-    assert table["generalises"].tolist() == ["no"] * 6 + ["partly"]
-
-
-def test_attempts_that_table_a2_lacks_are_lacking_elsewhere():
-    table = load_published("diss-tab-A2")
-    alone = table[table["median"].notna() & table["deviation"].isna()]
-    assert len(alone) == 9 and (alone["median"] % 1 == 0).all()
-    assert table["median"].dropna().between(1, 25).all()
-    missing = table.query("median.isna()")
-    assert set(missing["architecture"]) == {"unicornn"} and len(missing) == 15
-    for name in ("A6", "A7"):
-        counts = load_published(f"diss-tab-{name}").groupby(CELL)["count"].sum()
-        assert (counts.loc[pd.MultiIndex.from_frame(missing[CELL])] == 0).all()
-    # The deficient matrix of Table A3 is where there is one attempt.
-    worst = load_published("diss-tab-A3").sort_values("condition_number").iloc[-1]
-    row = table.set_index(CELL).loc[(*worst[TASK], "unicornn")]
-    assert row["median"] == 1 and row.isna()["deviation"]
-
-
-def test_condition_numbers_are_those_of_numbers_not_of_factors():
-    # The balanced design of (1.11), logarithms natural, dimension and length as numbers; see lib.analysis.task_models.
-    rows = []
-    for own, width, rate, length in itertools.product(
-        np.eye(7), (128, 256), np.log([1e-5, 1e-4, 1e-3, 1e-2, 1e-1]), (25, 50)
-    ):
-        dummies, main = own[1:], [1, *own[1:], rate, rate**2, width, length]
-        rows.append([*main, *(dummies * rate), *(dummies * rate**2)])
-    printed = load_published("diss-tab-A3")["condition_number"]
-    assert 0.5 < np.linalg.cond(np.array(rows)) / printed.min() < 1
-
-
 def test_the_paper_profile_is_the_published_design():
-    profile = load_profile("paper")
+    profile = loaded("paper")
     (design,) = profile.designs["factorial"]
     printed = load_published("diss-tab-3.2").groupby("factor")["level"].agg(list)
     for factor in ("architecture", "dataset", "order", "noise"):
@@ -179,14 +116,14 @@ def test_the_paper_profile_is_the_published_design():
     assert design.train_size == design.test_size == design.probe_size == 0, "all of the data"
 
 
-# ours beside theirs
-
 OURS = pd.DataFrame({"architecture": ["rnn", "own"], "rate": [0.2, 0.3], "n": [5, 6]})
 
 
-@pytest.mark.parametrize(
-    "theirs", [OURS.assign(architecture=["rnn", "lstm"], rate=[0.1, 0.4]), None]
-)
+TWICE = pd.concat([OURS, OURS])
+THEIRS = OURS.assign(architecture=["rnn", "lstm"], rate=[0.1, 0.4])
+
+
+@pytest.mark.parametrize("theirs", [THEIRS, None])
 def test_beside_keeps_our_rows_where_nothing_is_published(theirs):
     table = beside(OURS, theirs, on=["architecture"], value="rate")
     assert list(table) == ["architecture", "ours", "n", "published", "difference"]
@@ -203,10 +140,7 @@ def test_beside_keeps_our_rows_where_nothing_is_published(theirs):
         (lambda: load_published("diss-tab-9.9"), "the texts have no artefact 'diss-tab-9.9'"),
         (lambda: load_published("diss-fig-1.1"), "'diss-fig-1.1' are not transcribed"),
         (lambda: beside(OURS, OURS, on=["architecture"], value="count"), "no column 'count'"),
-        (
-            lambda: beside(OURS, pd.concat([OURS, OURS]), on=["architecture"], value="rate"),
-            "several rows for one value of architecture",
-        ),
+        (lambda: beside(OURS, TWICE, on=["architecture"], value="rate"), "several rows for one"),
     ],
 )
 def test_what_is_not_there_or_twice_is_named(wrong, word):

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pandas as pd
@@ -11,19 +12,14 @@ from fabricated_report import counts, drawing, error_rates, write_notebook
 from pages import Page
 
 from lib.paths import DATA, ROOT
+from lib.report import verdicts
 from lib.report.__main__ import main
 from lib.report.build import build
 from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_notebooks
 from lib.report.numbers import counted, formatter, significant
 from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import (
-    count_verdicts,
-    in_words,
-    judge_claims,
-    scale_text,
-    verdicts_by_notebook,
-)
+from lib.report.verdicts import in_words, judge_claims, scale_text
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.learned import data_and_length
@@ -37,11 +33,8 @@ def pages(site):
 
 
 def contents(site):
-    return {
-        path.relative_to(site).as_posix(): path.read_bytes()
-        for path in site.rglob("*")
-        if path.is_file()
-    }
+    files = filter(Path.is_file, site.rglob("*"))
+    return {path.relative_to(site).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +195,7 @@ def test_the_larger_experiment_judges_whatever_it_found(tmp_path, small, large):
 
 
 @pytest.mark.parametrize(
-    ("low", "kind"), [(-1e-4, "no effect found"), (1e-4, "within the stated border")]
+    "low, kind", [(-1e-4, "no effect found"), (1e-4, "within the stated border")]
 )
 def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
@@ -211,10 +204,10 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     made.save_claims(pd.DataFrame(rows))
     table = judge_claims(load_artefacts(tmp_path))
     assert (table.set_index("id").loc[list(claimed), "verdict"] == "agrees").all()
-    counts = count_verdicts(table).sum()
+    counts = verdicts.count_verdicts(table).sum()
     assert (counts["agrees"], counts[kind]) == (1, 1)
     assert counts.sum() == len(table)
-    said = verdicts_by_notebook(table, str)["30_tenet_1"]
+    said = verdicts.verdicts_by_notebook(table, str)["30_tenet_1"]
     assert said.startswith(f"1 agrees, 1 {kind}")
 
 

@@ -81,10 +81,8 @@ def _entered(before, *flags):
 def test_without_the_environment_one_sentence_names_it():
     # -S leaves out what is installed, as in a system's Python.
     notebook = ["notebooks/21_parameter_counts.ipynb", "x.ipynb"]
-    cases = {
-        f"sys.argv = ['', *{words}]": "`. .venv/bin/activate`, or type `make repro`"
-        for words in (["code"], notebook, ["repro"])
-    }
+    calls = [f"sys.argv = ['', *{words}]" for words in (["code"], notebook, ["repro"])]
+    cases = dict.fromkeys(calls, "`. .venv/bin/activate`, or type `make repro`")
     cases["sys.prefix = '/somewhere/.venv'"] = "the environment is damaged: remove its folder"
     for before, advice in cases.items():
         done = _entered(before, "-S", "-E")

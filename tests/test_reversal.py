@@ -36,9 +36,8 @@ def _gradients(dt, alpha, time_steps, drive, way, dtype=torch.float32):
         u = lfilter([1.0], [1.0, -np.exp(-0.01)], u, axis=0)
     if drive == "smooth":
         times = np.arange(time_steps)[:, None, None] / time_steps
-        u = np.sqrt(2) * np.sin(
-            2 * np.pi * (times * rng.uniform(1, 5, (4, 2)) + rng.random((4, 2)))
-        )
+        phase = times * rng.uniform(1, 5, (4, 2)) + rng.random((4, 2))
+        u = np.sqrt(2) * np.sin(2 * np.pi * phase)
     outputs, _ = cell(torch.from_numpy(u).float().to(dtype), engine="numba-cpu")
     weight = torch.from_numpy(rng.standard_normal((4, 32))).float().to(dtype)
     return torch.autograd.grad((outputs[-1] * weight).sum(), list(cell.parameters()))

@@ -76,18 +76,12 @@ def test_modules_of_a_room_import_each_other_one_way():
 
 @pytest.mark.parametrize("room", WITHOUT_TORCH)
 def test_statistics_and_pages_never_import_torch(room):
-    names = [
-        ".".join(
-            part for part in file.relative_to(ROOT).with_suffix("").parts if part != "__init__"
-        )
-        for file in FILES
-        if _room(file) == room
-    ]
+    files = [file.relative_to(ROOT).with_suffix("") for file in FILES if _room(file) == room]
+    names = [".".join(file.parts).removesuffix(".__init__") for file in files]
     for path in reached(names):
         for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
-            heads = [
-                alias.name for alias in getattr(node, "names", []) if isinstance(node, ast.Import)
-            ]
+            names = getattr(node, "names", []) if isinstance(node, ast.Import) else []
+            heads = [alias.name for alias in names]
             heads += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(head.partition(".")[0] == "torch" for head in heads), path
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from designs import fail_after, one_job, rows_of, train
+from designs import fail_after, loaded, one_job, rows_of, train
 
 from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
 from lib.training.__main__ import hours, main
 from lib.training.model import Network, build, evaluate, sequence_scores
-from lib.training.profile import load_profile
 from lib.training.seeds import torch_seed
 
 FOUR = {
@@ -74,9 +73,8 @@ def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(pre
     best = int(ds["validation_metric"].argmax("record"))
     assert float(ds["sequence_score"].mean()) == pytest.approx(float(ds["test_metric"][best]))
     values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
-    assert float(values["sequence_score"].mean()) == pytest.approx(
-        float(values["test_loss"][-1]), rel=1e-2
-    )
+    last = float(values["test_loss"][-1])
+    assert float(values["sequence_score"].mean()) == pytest.approx(last, rel=1e-2)
 
 
 def test_networks_of_one_task_see_the_same(prepared):
@@ -127,7 +125,7 @@ def test_a_sequence_s_score_is_whether_its_class_was_likeliest(outputs):
 
 @pytest.fixture(scope="module")
 def padded(prepared):
-    return train("padding", load_profile("smoke").designs["padding"], prepared)
+    return train("padding", loaded("smoke").designs["padding"], prepared)
 
 
 def test_ways_of_training_are_rows_of_one_dataset(padded):
@@ -196,7 +194,7 @@ def test_a_dataset_with_a_hole_is_refused(padded):
 
 
 def test_hours_are_counted_and_nothing_is_trained(prepared):
-    rows = [r for r in load_profile("smoke").designs["fast_slow"] if r.task_label != "exact solver"]
+    rows = [r for r in loaded("smoke").designs["fast_slow"] if r.task_label != "exact solver"]
     jobs = [job for row in rows[:2] for job in row.jobs()]
     (line,) = hours(jobs, prepared).itertuples(index=False)
     task = jobs[0].task
@@ -206,11 +204,10 @@ def test_hours_are_counted_and_nothing_is_trained(prepared):
 
 
 def test_a_missing_data_set_hides_no_other_groups_hours(monkeypatch, capsys, tmp_path):
-    profile = load_profile("smoke")
+    profile = loaded("smoke")
     few = {name: profile.designs[name][:1] for name in ("vitals", "long_memory")}
-    monkeypatch.setattr(
-        "lib.training.__main__.load_profile", lambda name: replace(profile, designs=few)
-    )
+    small = replace(profile, designs=few)
+    monkeypatch.setattr("lib.training.__main__.load_profile", lambda name: small)
     assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
     told = capsys.readouterr()
     assert "no prepared data at" in told.err and "`make repro`" in told.err

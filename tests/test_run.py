@@ -12,6 +12,8 @@ import time
 import nbformat
 import psutil
 import pytest
+from plain import plain_notebook
+from processes import python
 
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import execute, guard, warm
@@ -21,25 +23,13 @@ from lib.run.notebooks import check_notebook, read_parameters
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
 
 
-def _notebook(path, *code, parameters=PARAMETERS, tags=("parameters",)):
-    new = nbformat.v4.new_code_cell
-    cells = [
-        nbformat.v4.new_markdown_cell("# Does it run?", id="title"),
-        new(parameters, id="parameters", metadata={"tags": list(tags)}),
-        *(new(source, id=f"cell-{i}") for i, source in enumerate(code)),
-        new("assert True", id="checks"),
-        new("print('versions')", id="versions"),
-    ]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+def _notebook(path, *code, parameters=PARAMETERS, **more):
+    nbformat.write(plain_notebook(parameters, *code, **more), path)
     return path
 
 
 def _run(notebook, output, *arguments, **options):
-    command = [sys.executable, "-m", "lib.run", str(notebook), str(output), *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600, **options
-    )
+    return python("-m", "lib.run", notebook, output, *arguments, **options)
 
 
 def _outputs(path):
@@ -91,7 +81,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
     ],
 )
-def test_a_wrong_call_is_refused_in_one_sentence_before_anything_runs(
+def test_a_wrong_call_is_refused(
     tmp_path, monkeypatch, capsys, notebook, output, arguments, complaint
 ):
     monkeypatch.chdir(tmp_path)
@@ -216,6 +206,9 @@ while True:
 """
 
 
+TWO_SETS = ("-s", "one", "1.nc", "-s", "two", "2.nc")
+
+
 def _heartbeat(tmp_path):
     beats = [tmp_path / "kernel", tmp_path / "child"]
     parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}\n{_SETS}"
@@ -266,11 +259,7 @@ def started(request):
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
     ("how", "sets"),
-    [
-        (signal.SIGKILL, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
-        (signal.SIGTERM, ()),
-        (signal.SIGINT, ("-s", "one", "1.nc", "-s", "two", "2.nc")),
-    ],
+    [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS)],
 )
 def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
     notebook, beats = _heartbeat(tmp_path)
@@ -304,9 +293,7 @@ def test_a_run_ends_when_the_dvc_above_its_shell_is_killed(tmp_path):
 
 
 @pytest.mark.notebook
-def test_a_forked_run_gives_the_bytes_of_one_by_itself_and_what_it_forks_from_ends_with_its_starter(
-    tmp_path,
-):
+def test_a_forked_run_gives_the_same_bytes_and_its_server_ends_with_its_starter(tmp_path):
     code = "import numpy as np, matplotlib.pyplot as plt\nprint({'b', 'a', 'c'}, count)\nplt.plot([1, 2])"
     notebook, output = _notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb"
     bytes_of = []
@@ -317,7 +304,7 @@ def test_a_forked_run_gives_the_bytes_of_one_by_itself_and_what_it_forks_from_en
         bytes_of.append(output.read_bytes())
     assert bytes_of[0] == bytes_of[1] and b"image/png" in bytes_of[0]
     starter = (
-        "from lib.run import warm\nwith warm.serving() as path: print(path, flush=True); input()"
+        "from lib.run import warm\nwith warm.serving() as path:\n print(path, flush=True); input()"
     )
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
@@ -335,12 +322,8 @@ def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_ask
     with warm.serving() as path:
         (server,) = _with(path)
         for _ in range(2):
-            client = subprocess.Popen(
-                [sys.executable, "-c", asks],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stdin=subprocess.PIPE,
-            )
+            pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
+            client = subprocess.Popen([sys.executable, "-c", asks], cwd=ROOT, **pipes)
             fork = int(client.stdout.readline())
             server.suspend()  # so that it learns of both at once
             os.kill(fork, signal.SIGKILL)
@@ -354,9 +337,8 @@ def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_ask
 
 def _with(argument):
     """Return the processes whose command has this argument."""
-    return [
-        one for one in psutil.process_iter(["cmdline"]) if argument in (one.info["cmdline"] or [])
-    ]
+    everyone = psutil.process_iter(["cmdline"])
+    return [one for one in everyone if argument in (one.info["cmdline"] or [])]
 
 
 def test_a_process_that_waits_to_be_collected_has_ended():

@@ -7,11 +7,8 @@ from lib.tasks.formats import archives, sound
 from lib.tasks.standins.beats import BREATH, HEART, beats
 from lib.tasks.standins.markov_text import language, reviews, text
 from lib.tasks.standins.switching import (
-    PERIODS,
     PRIORS,
     RATES,
-    _oscillator,
-    _turns,
     bayes_accuracy,
     switching_series,
 )
@@ -20,9 +17,6 @@ from lib.tasks.standins.tone_words import write_archive
 
 def _rng(seed=0):
     return np.random.default_rng(seed)
-
-
-# ------------------------------------------------------------------------------- switching series
 
 
 def test_counting_turns_reaches_the_bound_and_not_more():
@@ -35,22 +29,6 @@ def test_counting_turns_reaches_the_bound_and_not_more():
     assert accuracy == pytest.approx(bayes_accuracy(steps), abs=0.025)
 
 
-@pytest.mark.parametrize("period", PERIODS)
-def test_oscillators_have_unit_variance_and_their_period(period):
-    pair = _oscillator(period, 400_000, _rng())
-    assert pair.real.std() == pytest.approx(1, abs=0.05)
-    assert pair.imag.std() == pytest.approx(1, abs=0.05)
-    lag = np.mean(pair[1:] * pair[:-1].conj()) / np.mean(np.abs(pair) ** 2)
-    assert np.abs(lag) == pytest.approx(0.995, abs=1e-3)
-    assert 2 * np.pi / np.angle(lag) == pytest.approx(period, rel=0.02)
-
-
-def test_turns_come_at_their_rate_and_last_their_time():
-    lasting = _turns(0.008, 2_000_000, _rng())
-    assert lasting.mean() == pytest.approx(0.008 * 60, rel=0.03)
-    assert (np.diff(lasting) > 0).mean() == pytest.approx(0.008, rel=0.05)
-
-
 def test_turns_lie_on_the_second_pair_alone():
     series = switching_series(200, 2000, _rng())
     means = np.array([series.inputs[series.targets == k].mean((0, 1)) for k in range(5)])
@@ -58,9 +36,6 @@ def test_turns_lie_on_the_second_pair_alone():
     assert np.abs(means[:, 2:4] - expected[:, None]).max() < 0.1
     assert np.abs(means[:, [0, 1, 4, 5]]).max() < 0.2
     assert np.bincount(series.targets, minlength=5) / 200 == pytest.approx(PRIORS, abs=0.1)
-
-
-# ------------------------------------------------------------------------------- beats
 
 
 def test_beats_have_the_rates_that_they_promise():
@@ -83,9 +58,6 @@ def test_beats_have_the_rates_that_they_promise():
         assert frequency[low][spectrum[low].argmax()] == pytest.approx(breath, rel=0.06)
 
 
-# ------------------------------------------------------------------------------- tone words
-
-
 def test_words_of_different_speakers_sound_more_alike_than_different_words(tmp_path):
     path, words = tmp_path / "tones.tar", {}
     archive = write_archive(path, ("yes", "no", "bed"), clips=20, speakers=10, seed=3)
@@ -99,9 +71,6 @@ def test_words_of_different_speakers_sound_more_alike_than_different_words(tmp_p
         for profile in profiles
     ]
     assert np.mean(right) > 0.8
-
-
-# ------------------------------------------------------------------------------- Markov text
 
 
 def test_words_follow_zipf_and_their_rule():

@@ -21,9 +21,6 @@ def training(ds):
     return attempts.epochs(ds, "train")
 
 
-# attempts
-
-
 def test_every_attempt_and_every_epoch_has_one_row(ds, training):
     frame, evaluation = attempts.attempts(ds), attempts.terminal(ds)
     assert len(frame) == ds["status"].size
@@ -58,9 +55,6 @@ def test_error_rates_of_a_hand_made_case(ds):
     by_task = attempts.error_rates(attempts.attempts(ds), by=[*TASK, "architecture"])
     worst = by_task.loc[by_task["error_rate"] == 1, [*TASK, "architecture"]]
     assert ["digits", "permuted", "post", "lstm"] in worst.values.tolist()
-
-
-# regimes and quartiles
 
 
 def test_the_metric_of_zero_norms():
@@ -109,21 +103,15 @@ def test_quartiles_of_a_hand_made_case():
     [
         (lambda ds: attempts.epochs(ds, "validation"), "validation"),
         *[
-            (lambda _, border=border: regimes.regimes(np.array([1.0]), border), "border")
-            for border in (0.0, -1.0, float("nan"))
+            (lambda _, at=at: regimes.regimes(np.ones(1), at), "border")
+            for at in (0.0, -1.0, np.nan)
         ],
-        (
-            lambda _: quartiles.thresholds(attempts.terminal(empty(LEVELS, profile="smoke"))),
-            "measured",
-        ),
+        (lambda _: quartiles.thresholds(attempts.terminal(empty(LEVELS, profile="x"))), "measured"),
     ],
 )
 def test_bad_input_is_refused(wrong, word, ds):
     with pytest.raises(ValueError, match=word):
         wrong(ds)
-
-
-# selection
 
 
 def test_one_row_per_architecture_by_the_stated_rule():

@@ -73,9 +73,10 @@ def test_one_permutation_for_all_attempts_is_the_authors():
         assert np.array_equal(task.test.inputs[0, :, 0] - 10, author)
 
 
-@pytest.mark.parametrize(
-    ("length", "noise_inputs"), [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
-)
+SPREAD = [(1, 1), (1, 5), (7, 3), (64, 82), (784, 1000), (9, 9), (5, 0)]
+
+
+@pytest.mark.parametrize(("length", "noise_inputs"), SPREAD)
 def test_spread_noise_follows_either_rule(length, noise_inputs):
     own = np.flatnonzero(~noise_places(length, noise_inputs, "uniform"))
     after = np.diff([*own, length + noise_inputs]) - 1
@@ -323,14 +324,6 @@ def test_the_authors_solver_leaves_the_exact_trajectory_as_measured():
     assert error == pytest.approx(0.028, abs=1e-3)
 
 
-def test_fast_slow_as_a_task():
-    sizes = {"train_size": 3, "validation_size": 2, "test_size": 4}
-    made = make_task({"task": "fast_slow", "time_steps": 20} | sizes, None, _rng())
-    shapes = [part.inputs.shape for part in (made.train, made.validation, made.test)]
-    assert shapes == [(3, 20, 1), (2, 20, 1), (4, 20, 1)]
-    assert (made.target, made.outputs, made.features, made.classifies) == ("steps", 1, 1, False)
-
-
 @pytest.mark.parametrize("delay", [1, 2, 30])
 def test_what_is_copied_returns_at_the_end(delay):
     part = draw_copies(delay, 5, _rng())
@@ -421,10 +414,8 @@ def test_pixels_in_the_order_of_a_program_pooled_or_standardised(made):
 
 
 def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made):
-    shared, fresh = (
-        made("rows_then_noise", "colour", time_steps=10, block=block)
-        for block in ("shared", "fresh")
-    )
+    how = "rows_then_noise", "colour"
+    shared, fresh = (made(*how, time_steps=10, block=block) for block in ("shared", "fresh"))
     first = shared.train.inputs[0] * 255
     start = first[0, 0]  # which image comes first is the data set's choice
     row = start + np.array([[0, 1, 2, 3], [100, 101, 102, 103], [200, 201, 202, 203]])
@@ -443,9 +434,7 @@ def test_rows_are_red_then_green_then_blue_and_noise_is_one_block_or_fresh(made)
     assert np.array_equal(taken.targets, part.targets[[2, 0]])
 
 
-@pytest.mark.parametrize(
-    ("law", "mean", "deviation"), [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)]
-)
+@pytest.mark.parametrize("law, mean, deviation", [("normal", 0, 1), ("uniform", 0.5, 12**-0.5)])
 def test_the_noise_follows_its_law(made, law, mean, deviation):
     task = made("rows_then_noise", "colour", law=law, block="fresh", time_steps=500)
     noise = task.train.inputs[:, 4:]

@@ -131,11 +131,8 @@ class _Interrupted:
         return self._batches.next()
 
 
-LOOKING = {
-    "inverse_rnn": {},
-    "lu_rnn": {"activation": "relu"},
-    "irnn": {"train_eta": "time", "length": 9},
-}
+LOOKING = {"inverse_rnn": {}, "lu_rnn": {"activation": "relu"}}
+LOOKING |= {"irnn": {"train_eta": "time", "length": 9}}
 
 
 @pytest.mark.parametrize(("cell", "more"), LOOKING.items())
@@ -166,9 +163,6 @@ def test_what_cannot_share_a_pass_is_refused():
     batches = Epochs(part, 4, np.random.default_rng(0))
     (found,) = _together([_changed(_training("gru", 0, kind="pixels"), batches=batches)])
     assert isinstance(found, ValueError) and "expected finite inputs" in str(found)
-
-
-# ------------------------------------------------------------------------------------- recorded passes
 
 
 class Replays:
@@ -267,9 +261,6 @@ def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkey
     monkeypatch.setattr(together, "RECORDED", ("cpu",))
     (found,) = _together([_training("rnn", 0)])
     assert isinstance(found, torch.OutOfMemoryError) and "a pass of 6 networks" in str(found)
-
-
-# ------------------------------------------------------------------------------------------- failures
 
 
 def test_an_error_of_one_s_own_ends_that_one_alone():

@@ -15,12 +15,8 @@ from lib.probes.adjoint import adjoint_norms
 
 T, B, P, D = 11, 3, 2, 5
 I = np.eye(D)  # noqa: E741
-PHI = {
-    "relu": lambda a: np.maximum(a, 0),
-    "tanh": np.tanh,
-    "sigmoid": lambda a: 0.5 + 0.5 * np.tanh(a / 2),
-}
-sigma = PHI["sigmoid"]
+sigma = lambda a: 0.5 + 0.5 * np.tanh(a / 2)  # noqa: E731
+PHI = {"relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "sigmoid": sigma}
 
 
 def rnn(c, u, x):
@@ -265,9 +261,6 @@ def test_the_reference_equals_its_transcription(equation, hyper):
     assert torch.autograd.gradcheck(last, inputs, fast_mode=True)
 
 
-# UnICORNN's masks
-
-
 def test_masks_act_between_the_layers_and_are_the_same_at_all_times():
     hyper = {"layers": 4, "skip": 2, "dropout": 0.4}
     cell, u = made("unicornn", **hyper)
@@ -285,10 +278,8 @@ def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
     plain, _ = made("unicornn")
     assert not torch.equal(cell(u)[0], cell(u)[0])
     weights = cell.weights(cell._draw_masks(u))
-    first, second = (
-        unroll(cell.step, weights, cell.initial_state(B), u, readout=cell.readout)[0]
-        for _ in range(2)
-    )
+    given = cell.step, weights, cell.initial_state(B), u
+    first, second = (unroll(*given, readout=cell.readout)[0] for _ in range(2))
     assert torch.equal(first, second), "the step is not pure"
     norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))
     assert torch.equal(norms.full, expected.full) and cell.training

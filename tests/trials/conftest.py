@@ -61,9 +61,7 @@ class Trials:
             if right is None or not right(found):
                 self.note(wrong, f"{what!r} gave {found!r}")
 
-    def accept(
-        self, what: object, call: Callable[[], object], right: Callable[[object], bool]
-    ) -> None:
+    def accept(self, what: object, call: Callable, right: Callable[[object], bool]) -> None:
         """Count a call that must return, and the `right` thing."""
         self.refuse(what, call, right=right, wrong="difference")
 

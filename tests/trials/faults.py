@@ -60,17 +60,19 @@ def edited(draw: Random, text: str, bits: Sequence[str]) -> str:
     return text
 
 
-def in_the_way(draw: Random, place: Path, precious: Path, *, pipe: bool = False) -> str:
-    """Put something at `place` that is no file of its own, a folder, a link (to a `precious` file) or maybe a pipe; return what."""
+OBSTACLES = {
+    "link": lambda place, precious: place.symlink_to(precious),
+    "dangling link": lambda place, precious: place.symlink_to(precious.with_name("nothing")),
+    "loop": lambda place, _: place.symlink_to(place.name),
+    "link to a folder": lambda place, precious: place.symlink_to(precious.parent),
+    "folder": lambda place, _: place.mkdir(),
+    "full folder": lambda place, _: (place / "x").mkdir(parents=True),
+    "pipe": lambda place, _: os.mkfifo(place),
+}
+"""How to put something at a place that is no file of its own; a link leads to a precious file, or beside it."""
+
+
+def in_the_way(draw: Random, place: Path, precious: Path) -> None:
+    """Put something at `place` that is no file of its own, but no pipe."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    kinds = {
-        "link": lambda: place.symlink_to(precious),
-        "dangling link": lambda: place.symlink_to(precious.with_name("nothing")),
-        "loop": lambda: place.symlink_to(place.name),
-        "link to a folder": lambda: place.symlink_to(precious.parent, target_is_directory=True),
-        "folder": place.mkdir,
-        "full folder": lambda: (place / "x").mkdir(parents=True),
-    } | ({"pipe": lambda: os.mkfifo(place)} if pipe else {})
-    kind = draw.choice(list(kinds))
-    kinds[kind]()
-    return kind
+    OBSTACLES[draw.choice([*OBSTACLES][:-1])](place, precious)

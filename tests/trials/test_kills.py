@@ -43,10 +43,8 @@ def test_a_writer_killed_at_any_moment_leaves_whole_shards(trials, draw, tmp_pat
         os.waitpid(child, 0)
         there = [i for i in range(ROUNDS) if shard_path(tmp_path, {"job": i}).exists()]
         found = [read_shard(tmp_path, {"job": i}) for i in there]
-        equal = all(
-            one is not None and np.array_equal(one["loss"], arrays[i]["loss"])
-            for i, one in zip(there, found, strict=True)
-        )
+        pairs = zip(there, found, strict=True)
+        equal = all(one and np.array_equal(one["loss"], arrays[i]["loss"]) for i, one in pairs)
         trials.accept("shards", lambda: (equal, capsys.readouterr().err), (True, "").__eq__)
 
 
@@ -59,9 +57,8 @@ _slow.__module__ = "lib.run.files"  # not found there, so that workers are sent 
 
 
 def _jobs(seconds, count=12):
-    return [
-        Work(run=_slow, arguments=(seconds, i), identity={"i": i}, modules=()) for i in range(count)
-    ]
+    same = {"run": _slow, "modules": ()}
+    return [Work(arguments=(seconds, i), identity={"i": i}, **same) for i in range(count)]
 
 
 def _right(found):
@@ -87,9 +84,8 @@ def test_a_study_killed_again_and_again_comes_to_its_end(trials, draw, tmp_path,
     def start():
         command, environment = [sys.executable, script, cache], os.environ | {"PYTHONPATH": ROOT}
         with said.open("w") as stderr:
-            return subprocess.Popen(
-                command, cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
-            )
+            apart = {"cwd": ROOT, "env": environment, "start_new_session": True}
+            return subprocess.Popen(command, stderr=stderr, **apart)
 
     for how in trials.some(3):
         how = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)[how]
@@ -151,9 +147,7 @@ def _struck(tmp_path, how, seconds, workers=1):
         (signal.SIGKILL, 5, 1),  # longer than Dask waits before it lets a worker go
     ],
 )
-def test_local_workers_come_back_whatever_ended_them(
-    trials, tmp_path, monkeypatch, how, paused, workers
-):
+def test_local_workers_come_back(trials, tmp_path, monkeypatch, how, paused, workers):
     if paused:
         monkeypatch.setitem(cluster._LOCAL, "distributed.deploy.lost-worker-timeout", "2s")
         monkeypatch.setattr(cluster, "WORKERS", 20.0)
@@ -161,9 +155,7 @@ def test_local_workers_come_back_whatever_ended_them(
     trials.accept(what, lambda: _struck(tmp_path, how, paused, workers), _right)
 
 
-def test_local_workers_that_never_come_back_are_told_in_a_sentence(
-    trials, tmp_path, monkeypatch, capsys
-):
+def test_local_workers_that_never_come_back_are_told(trials, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cluster, "WORKERS", 4.0)
     monkeypatch.setattr(cluster, "CLOSE", 5.0)
     trials.refuse("stopped", lambda: _struck(tmp_path, signal.SIGKILL, 300), ConnectionError)
@@ -216,9 +208,7 @@ def test_a_scheduler_that_is_lost_is_told_in_a_sentence_and_what_was_done_is_kep
     trials.accept("kept", lambda: len(list(cache.glob("*.npz"))), lambda kept: 5 <= kept < 40)
 
 
-def test_a_worker_that_cannot_import_the_code_ends_which_is_told_and_another_goes_on(
-    trials, tmp_path, monkeypatch, capsys
-):
+def test_a_worker_without_the_code_ends_and_another_goes_on(trials, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(cluster, "WORKERS", 20.0)
     with _scheduler(tmp_path, workers=1, program=_STRANGER) as (address, processes):
         where = Jobs(scheduler=address, workers=0)

@@ -7,7 +7,9 @@ import math
 import os
 from pathlib import Path
 
+import nbformat
 import pytest
+from plain import plain_notebook
 from trials.faults import edited, places
 
 from lib.paths import NOTEBOOKS
@@ -34,24 +36,8 @@ LABELS = (
 )  # fmt: skip
 
 
-def _cell(kind, source, name, tags=(), **more):
-    metadata = {"tags": list(tags)} if tags else {}
-    return {"cell_type": kind, "id": name, "metadata": metadata, "source": source, **more}
-
-
 def _notebook(parameters=PARAMETERS):
-    code = {"outputs": [], "execution_count": None}
-    return {
-        "nbformat": 4,
-        "nbformat_minor": 5,
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "x", "language": "python"}},
-        "cells": [
-            _cell("markdown", ["# Does it run?\n", "Yes."], "title"),
-            _cell("code", parameters, "parameters", ["parameters"], **code),
-            _cell("code", "assert True", "checks", **code),
-            _cell("code", "print('versions')", "versions", **code),
-        ],
-    }
+    return json.loads(nbformat.writes(plain_notebook(parameters)))
 
 
 def _scalars(found):

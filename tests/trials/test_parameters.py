@@ -89,8 +89,6 @@ def test_names_that_a_shell_would_read_are_refused(trials, draw, tmp_path):
         trials.refuse(name, lambda: _read(path, text), ParameterError)
 
 
-# ---- values ---------------------------------------------------------------------------------------------------------
-
 NAMES = {
     "architecture", "cell", "dataset", "device", "head", "initialisation", "method", "noise", "order", "scheduler", "start", "task",
 }  # fmt: skip
@@ -122,15 +120,8 @@ def _wrong(path, value, factors):
         case str():
             yield from (1, 1.5, True, None)
             if named in NAMES:
-                yield from (
-                    f"{value}x",
-                    value.upper() + "?",
-                    "",
-                    " ",
-                    f"{value} ",
-                    f"{value};touch x",
-                )
-                yield "../x"
+                yield from (f"{value}x", value.upper() + "?", f"{value} ", f"{value};touch x")
+                yield from ("", " ", "../x")
         case list() if named in factors and value:
             yield from (value + value[:1], "", None, {}, dict.fromkeys(map(str, value)))
         case dict():
@@ -192,16 +183,10 @@ def test_misspelt_keys_are_refused(trials, draw, sections):
         trials.refuse((path, name), lambda: load(base), ParameterError, lines=LINES)
 
 
-# ---- rows -----------------------------------------------------------------------------------------------------------
-
-
 def _table(sections, network="N", task="T", *, shared=None, reading=None, **named):
     """Return sections with one table: a network on a task, further networks and tasks by name."""
-    table = {
-        "settings": ROW | (shared or {}),
-        "tasks": [task],
-        "networks": {network: reading or {}},
-    }
+    table = {"settings": ROW | (shared or {}), "tasks": [task]}
+    table |= {"networks": {network: reading or {}}}
     known = {"networks": {"N": {"cell": "lem"}}, "tasks": {"T": DRAWN}}
     known = {key: sections[key] | known[key] | named.get(key, {}) for key in known}
     return sections | known | {"trainings": {"table": table}}
@@ -237,9 +222,7 @@ def _wrong_rows(sections):
                     yield (cell, key, wrong), _table(sections, networks=network)
     tasks = {said["task"]: said for said in (*sections["tasks"].values(), DRAWN)}
     for task in tasks.values():
-        said = {
-            key: v[0] if isinstance(v, list) else v for key, v in task.items() if key != "label"
-        }
+        said = {k: v[0] if isinstance(v, list) else v for k, v in task.items() if k != "label"}
         for key, value in said.items():
             for wrong in _of_another_kind(value):
                 if key != "share" or wrong is not True:
@@ -256,23 +239,3 @@ def test_what_cannot_train_is_refused_when_the_file_is_read(trials, draw, sectio
     wrong = list(_wrong_rows(sections))
     for what, base in draw.sample(wrong, len(trials.some(len(wrong)))):
         trials.refuse(what, lambda: load(base), ParameterError, lines=LINES)
-
-
-def test_two_trainings_are_never_one(trials, draw, sections):
-    numbers = (0.00123456, 0.001234561, 0.00123456000001, 0.1, 0.1 + 1e-12, 1e-9)
-    names = ("a", "b", "a, b", "b, c", "a, b, c", "a (2)", "c", "a, learning_rate=0.1", "a=1")
-    for _ in trials.some(60):
-        networks, tasks = draw.sample(names, 3), draw.sample(names, 3)
-        rates = draw.sample(numbers, 3)
-        table = {
-            "settings": ROW,
-            "tasks": tasks,
-            "networks": {n: {"learning_rate": rates} for n in networks},
-        }
-        base = sections | {
-            "networks": {name: {"cell": "lem", "dt": 0.1 + k / 10} for k, name in enumerate(networks)},
-            "tasks": {name: {"task": "adding", "time_steps": 10 + k} for k, name in enumerate(tasks)},
-            "trainings": {"table": table},
-        }  # fmt: skip
-        call = lambda: len({row.run for row in load(base).designs["table"]})
-        trials.accept((networks, tasks, rates), call, (len(set(rates)) * 9).__eq__)

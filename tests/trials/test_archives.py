@@ -1,0 +1,100 @@
+"""Archives that are damaged, reach out of their folder or unpack without end."""
+
+import io
+import tarfile
+import zipfile
+
+import pytest
+from archives import packed, tarred, zipped
+from trials.faults import damaged
+
+from lib.tasks.formats import FormatError
+from lib.tasks.formats.archives import members
+from lib.tasks.sources._fetch import ChecksumError, unpacked
+
+pytestmark = pytest.mark.trials
+KIND = "archives"
+OUTSIDE = (
+    "../x", "a/../../x", "/etc/x", "..", "a/..", "C:/x", "C:\\x", "\\x", "..\\x", "a\\..\\..\\x", "//x",
+)  # fmt: skip
+INSIDE = (
+    "a.txt", "b/c.txt", "./d.txt", "e f.txt", "..g.txt", "h..txt", "ü.txt", "b/./i.txt", ".j.txt", "k.bin",
+)  # fmt: skip
+LARGEST = 5_000
+
+
+ZIPS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+
+
+def _archive(draw, path, items):
+    write, hows = draw.choice(((zipped, ZIPS), (tarred, ("", "gz", "bz2", "xz"))))
+    path.write_bytes(write(dict(items), draw.choice(hows)))
+
+
+def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
+    path = tmp_path / "a.archive"
+    for i in trials.some(500):
+        names = draw.sample(INSIDE, draw.randrange(1, 5))
+        items = [(name, draw.randbytes(draw.randrange(200))) for name in names]
+        call = lambda: dict(members(path, r".*\.txt", LARGEST))
+        if i % 3:
+            large = "large.txt", bytes(draw.choice((LARGEST + 1, 10**6)))
+            more = (draw.choice(OUTSIDE), b"x") if i % 3 == 1 else large
+            items.insert(draw.randrange(len(items) + 1), more)
+            _archive(draw, path, items)
+            trials.refuse(more[0], call, FormatError)
+        else:
+            _archive(draw, path, items)
+            texts_of = {n.removeprefix("./"): part for n, part in items if n.endswith(".txt")}
+            trials.accept(names, call, texts_of.__eq__)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.archive"]
+
+
+def test_links_and_devices_of_an_archive_are_passed_over(trials, draw, tmp_path):
+    path = tmp_path / "a.tar"
+    kinds = (
+        *(tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE),
+        *(tarfile.FIFOTYPE, tarfile.DIRTYPE, tarfile.BLKTYPE),
+    )
+    for _ in trials.some(100):
+        with tarfile.open(path, "w") as archive:
+            info = tarfile.TarInfo("k.txt")
+            info.type = draw.choice(kinds)
+            info.linkname = draw.choice(("/etc/passwd", "../x", "a.txt", "k.txt"))
+            archive.addfile(info)
+            good = tarfile.TarInfo("a.txt")
+            good.size = 1
+            archive.addfile(good, io.BytesIO(b"x"))
+        trials.accept(info.type, lambda: dict(members(path, ".*")), {"a.txt": b"x"}.__eq__)
+
+
+def test_damaged_archives_are_refused_in_a_sentence(trials, draw, tmp_path):
+    path = tmp_path / "a.archive"
+    for _ in trials.some(600):
+        items = [(name, draw.randbytes(draw.randrange(200))) for name in draw.sample(INSIDE, 3)]
+        _archive(draw, path, items)
+        path.write_bytes(damaged(draw, path.read_bytes()))
+        # Which archive it is, its hash says before it is opened: here only no traceback, and no large member.
+        small = lambda found: all(len(part) <= LARGEST for part in found.values())
+        read = lambda: dict(members(path, ".*", LARGEST))
+        trials.refuse("damaged", read, FormatError, right=small)
+
+
+def test_packed_files_are_whole_bounded_or_refused(trials, draw, tmp_path):
+    path = tmp_path / "a.gz"
+    for i in trials.some(400):
+        whole = draw.randbytes(draw.randrange(1, 3000))
+        content = bytearray(packed(whole))
+        match i % 4:
+            case 0:
+                at = draw.randrange(10, len(content))  # the header says nothing of the content
+                content[at] ^= 1 << draw.randrange(8)
+            case 1:
+                del content[draw.randrange(len(content)) :]
+            case 2:
+                content = packed(bytes(draw.choice((LARGEST + 1, 10**6))))
+            case _:
+                content += draw.choice((b"x", b"\x1f\x8b", draw.randbytes(9) + b"x"))
+        path.write_bytes(content)
+        right = lambda found: i % 4 == 0 and found == whole
+        trials.refuse(i % 4, lambda: unpacked(path, LARGEST), ChecksumError, right=right)
