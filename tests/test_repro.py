@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from unittest.mock import MagicMock
 
+import pytest
 from processes import python
 
 from lib.paths import ROOT
 from lib.run import repro
-from lib.run.repro import tell
+from lib.run.repro import Told
 
 _DVC = """\
 Running stage 'code':
@@ -32,6 +34,10 @@ Use `dvc push` to send your updates to remote storage.
 _STAGES = ("code", "prepare", "analyse@22_numerical_errors", "coverage")
 
 
+def tell(lines, stages, seconds):
+    return Told(stages, seconds).tell(lines)
+
+
 def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
     first, second, third = tell(_DVC.splitlines(keepends=True), _STAGES, {})
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
@@ -40,10 +46,7 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
     assert third == "stage 4 of 4, coverage: taken from the cache"
 
 
-def test_nothing_to_do_and_an_error_are_said_alone():
-    lines = [line for line in _DVC.splitlines() if "code" in line or "prepare" in line]
-    (said,) = tell(lines, _STAGES, {})
-    assert said.startswith("nothing to do: 2 of 4 stages")
+def test_an_error_is_said_alone():
     error = "ERROR: failed to reproduce 'prepare': no room"
     assert list(tell([error], _STAGES, {})) == [error]
 
@@ -103,15 +106,18 @@ def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(repro, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(repro.subprocess, "Popen", MagicMock())
-    monkeypatch.setattr(repro, "tell", interrupted)
-    assert repro.main([]) == 130
+    monkeypatch.setattr(Told, "tell", interrupted)
+    assert repro.main(["report"]) == 130
     assert "every finished stage and training is kept" in capsys.readouterr().err
 
 
 _PIPELINE = """
 stages:
-  slow: {cmd: echo ran >> ../runs; sleep 1; echo a > a, outs: [a]}
-  next: {cmd: cp a b, deps: [a], outs: [b]}
+  train: {cmd: echo ran >> ../runs; sleep 1; echo a > a, outs: [a]}
+  analyse:
+    foreach: [one, two, three]
+    do: {cmd: "date +%s.%N > ${item}; sleep 2; date +%s.%N >> ${item}", deps: [a], outs: ["${item}"]}
+  report: {cmd: cat one two three > b, deps: [one, two, three], outs: [b]}
 """
 _REPRO = """
 import sys
@@ -119,24 +125,58 @@ from pathlib import Path
 from lib.run import repro
 repro.ROOT = Path.cwd()
 repro.SECONDS, repro.LOCK = Path("seconds.json"), Path("lock")
+repro.code.main = lambda: 0
+repro.os.sched_getaffinity = lambda _: {0, 1}
 sys.exit(repro.main([]))
 """
 
 
-def test_of_two_at_once_the_second_waits_and_finds_all_done(tmp_path):
+@pytest.fixture
+def pipeline(tmp_path):
     clone = tmp_path / "clone"
     clone.mkdir()
     (clone / "dvc.yaml").write_text(_PIPELINE)
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q", "--no-scm"], cwd=clone, check=True)
     quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", _REPRO]
-    both = [subprocess.Popen(command, cwd=clone, env=environment, **quiet) for _ in range(2)]
-    said = [process.communicate()[1] for process in both]
+    return partial(
+        subprocess.Popen, [sys.executable, "-c", _REPRO], cwd=clone, env=environment, **quiet
+    )
+
+
+def test_of_two_at_once_the_second_waits_and_finds_all_done(pipeline, tmp_path):
+    both = [pipeline() for _ in range(2)]
+    told, said = zip(*(process.communicate() for process in both), strict=True)
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(said)[0] == "" and sorted(said)[1].startswith("another `make repro` runs in")
     assert len("".join(said).splitlines()) == 1
+    assert "nothing to do: 5 stages looked at" in min(told, key=len)
     assert (tmp_path / "runs").read_text() == "ran\n"
+
+
+def test_analyses_run_side_by_side_and_one_that_fails_ends_the_run(pipeline, tmp_path):
+    clone = tmp_path / "clone"
+    first = pipeline()
+    told, _ = first.communicate()
+    assert first.returncode == 0, told
+    begin, end = zip(
+        *((clone / n).read_text().split() for n in ("one", "two", "three")), strict=True
+    )
+    overlaps = sum(b < e for b in begin for e in end) - len(begin)
+    assert overlaps > 3, (
+        "of three that run one after the other, three begin before another one's end"
+    )
+    assert [line.split(",")[0][:12] for line in told.splitlines()] == [
+        f"stage {number} of 5" for number in range(1, 6)
+    ]
+    text = _PIPELINE.replace(
+        "date +%s.%N >> ${item}", "echo ${item} >> ../runs; test ${item} != two"
+    )
+    (clone / "dvc.yaml").write_text(text)
+    second = pipeline()
+    told, _ = second.communicate()
+    assert second.returncode != 0 and "failed to reproduce 'analyse@two'" in told
+    assert (tmp_path / "runs").read_text().count("two") == 1
 
 
 def test_the_entry_can_be_read_by_an_old_python():

@@ -1,23 +1,28 @@
 """`dvc repro` with a line for each stage that runs: which one of how many, the question that its notebook asks, and the time left.
 
-DVC does everything; this reads along, and remembers how long each stage took the last time. What notebooks tell while they run (progress, warnings) is shown as it comes.
+DVC does everything; this reads along, and remembers how long each stage took the last time. What notebooks tell while they run
+(progress, warnings) is shown as it comes. DVC runs one stage after the other, and leaves it to its caller to start it several
+times at once: analyses, which do not need each other, are done by as many as there are cores.
 """
 
 import ast
 import contextlib
 import fcntl
 import json
+import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ruamel.yaml import YAML
 
 from lib.paths import DATA, ROOT
-from lib.run import warm
+from lib.run import code, warm
 from lib.run.files import write_whole
 from lib.run.notebooks import read_cells
 
@@ -36,54 +41,67 @@ _CHATTER = re.compile(
 )
 _EVERY_TIME = "code"
 """The stage that runs at every call: no line tells that it does."""
+_BESIDE = ("analyse", "show")
+"""How the names of stages begin that do not need each other."""
+_FIRST = ("train", "simulate")
+"""The stages that these need; while they are stale, DVC cannot say which of these will be."""
+_SHARES = 4
+"""Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
 
 
-def tell(
-    lines: Iterable[str], stages: Sequence[str], seconds: MutableMapping[str, float]
-) -> Iterator[str]:
-    """Yield what to show of the `lines` that DVC prints about `stages`.
+@dataclass
+class Told:
+    """What was told of a pipeline's `stages` so far, by one DVC or several.
 
     `seconds` says how long stages took the last time, from which the time left follows; it is brought up to date.
     """
-    seen: list[str] = []
-    ran, begin = False, time.monotonic()
-    started = None
 
-    def ended() -> None:
-        if started is not None:
-            seconds[seen[-1]] = round(time.monotonic() - started, 1)
+    stages: Sequence[str]
+    seconds: MutableMapping[str, float]
+    seen: dict[str, None] = field(default_factory=dict)
+    ran: bool = False
+    begin: float = field(default_factory=time.monotonic)
 
-    for line in lines:
-        if found := _RUNNING.match(line) or _SKIPPED.match(line):
-            ended()
-            seen.append(found[1])
-            started = time.monotonic() if found.re is _RUNNING else None
-            if started is None and found[2] == "is cached":
-                ran = True
-                yield f"stage {len(seen)} of {len(stages)}, {found[1]}: taken from the cache"
-        elif line.startswith("> ") and seen[-1] != _EVERY_TIME:
-            ran = True
-            at = _clock(time.monotonic() - begin)
-            left = _left(set(stages).difference(seen[:-1]), seconds)
-            yield f"stage {len(seen)} of {len(stages)} at {at}{left}, {seen[-1]}: {_question(line, seen[-1])}"
-        elif not _CHATTER.match(line):
-            ran = ran or line.startswith("ERROR")
-            yield line.rstrip()
-    ended()
-    if seen and not ran:
-        yield f"nothing to do: {len(seen)} of {len(stages)} stages looked at, all up to date"
+    def tell(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield what to show of the `lines` that one DVC prints."""
+        stage, started = "", None
+
+        def ended() -> None:
+            if started is not None:
+                self.seconds[stage] = round(time.monotonic() - started, 1)
+
+        for line in lines:
+            if found := _RUNNING.match(line) or _SKIPPED.match(line):
+                ended()
+                stage = found[1]
+                self.seen[stage] = None
+                started = time.monotonic() if found.re is _RUNNING else None
+                if started is None and found[2] == "is cached":
+                    self.ran = True
+                    yield f"{self._place(stage)}, {stage}: taken from the cache"
+            elif line.startswith("> ") and stage != _EVERY_TIME:
+                self.ran = True
+                at = _clock(time.monotonic() - self.begin)
+                yield f"{self._place(stage)} at {at}{self._left(stage)}, {stage}: {_question(line, stage)}"
+            elif not _CHATTER.match(line):
+                self.ran = self.ran or line.startswith("ERROR")
+                yield line.rstrip()
+        ended()
+
+    def _place(self, stage: str) -> str:
+        return f"stage {[*self.seen].index(stage) + 1} of {len(self.stages)}"
+
+    def _left(self, stage: str) -> str:
+        """Return how long `stage` and those after it took here, in words; nothing unless all of them have been timed here."""
+        left = {stage, *self.stages} - (self.seen.keys() - {stage})
+        if not left <= self.seconds.keys():
+            return ""
+        # Some will be found up to date, and take no time.
+        return f" (at most about {_clock(sum(self.seconds[name] for name in left))} left)"
 
 
 def _clock(seconds: float) -> str:
     return "{}:{:02d}".format(*divmod(int(seconds), 60))
-
-
-def _left(stages: set[str], seconds: MutableMapping[str, float]) -> str:
-    """Return how long `stages` took here the last time, in words; nothing unless all of them have been timed here."""
-    if not stages <= set(seconds):
-        return ""
-    # Some will be found up to date, and take no time.
-    return f" (at most about {_clock(sum(seconds[name] for name in stages))} left)"
 
 
 def _question(command: str, stage: str) -> str:
@@ -136,26 +154,87 @@ def _alone() -> Iterator[int]:
 
 def main(arguments: list[str]) -> int:
     """Run `dvc repro` with these arguments, one at a time in a clone, and return its exit status."""
-    command = [sys.executable, "-m", "dvc", "repro", *arguments]
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    interrupted = False
-    with (
-        _alone() as lock,
-        warm.serving(),
-        subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc,
-    ):
-        seconds = _remembered()
+    told = Told(list(stages()), _remembered())
+    with _alone() as lock, warm.serving():
+        dvc = _Dvc(told, lock)
         try:
-            for line in tell(dvc.stdout or (), list(stages()), seconds):
-                print(line, flush=True)
+            status = dvc.follow(*arguments) if arguments else dvc.everything()
         except KeyboardInterrupt:  # DVC has it too, from the terminal
-            interrupted = True
-            dvc.communicate()
+            status = 130
             print("interrupted; every finished stage and training is kept", file=sys.stderr)
     SECONDS.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(dict(sorted(seconds.items())), indent=1) + "\n"
+    text = json.dumps(dict(sorted(told.seconds.items())), indent=1) + "\n"
     write_whole(SECONDS, lambda partial: partial.write_text(text, encoding="utf-8"))
-    return 130 if interrupted else dvc.returncode
+    return status
+
+
+class _Dvc:
+    """What starts DVC, which holds the `lock` as well, and tells what it does."""
+
+    def __init__(self, told: Told, lock: int) -> None:
+        self._told, self._lock = told, lock
+
+    def everything(self) -> int:
+        """Bring all stages up to date, analyses several at once; return the exit status."""
+        if status := code.main():
+            return status
+        stale, known = self._stale()
+        if known and not stale - {_EVERY_TIME}:
+            count = len(self._told.stages)
+            print(f"nothing to do: {count} stages looked at, all up to date")
+            return 0
+        status = 0
+        beside = [name for name in self._told.stages if name.startswith(_BESIDE)]
+        first = [name for name in _FIRST if name in self._told.stages]
+        if known and stale.isdisjoint(first):
+            beside = [name for name in beside if name in stale]
+        elif first:
+            status = self.follow(*first)
+        cores = len(os.sched_getaffinity(0))
+        if not status and cores > 1 and len(beside) > 1:
+            status = self._at_once(beside, cores)
+        return status or self.follow()
+
+    def _at_once(self, names: Sequence[str], cores: int) -> int:
+        """Bring stages up to date that do not need each other; return the first exit status that is not 0."""
+        # Longest first, and dealt out in turns, so that every part takes about as long.
+        names = sorted(names, key=lambda name: -self._told.seconds.get(name, 0))
+        parts = [names[number :: cores * _SHARES] for number in range(cores * _SHARES)]
+        failed: list[int] = []
+
+        def bring(part: Sequence[str]) -> None:
+            if part and not failed and (status := self.follow("--single-item", *part)):
+                failed.append(status)
+
+        with ThreadPoolExecutor(cores) as pool:
+            try:
+                list(pool.map(bring, parts))
+            except KeyboardInterrupt:
+                failed.append(130)  # those that run end by themselves, no other begins
+                raise
+        return failed[0] if failed else 0
+
+    def _stale(self) -> tuple[set[str], bool]:
+        """Return which stages DVC would run, and whether these are all: it ends at one that lacks what another is to make."""
+        with self._started("--dry") as dvc:
+            stale = {found[1] for line in dvc.stdout or () if (found := _RUNNING.match(line))}
+        return stale, dvc.returncode == 0
+
+    def follow(self, *arguments: str) -> int:
+        """Run `dvc repro` with these arguments, tell what it does, and return its exit status."""
+        with self._started(*arguments) as dvc:
+            try:
+                for line in self._told.tell(dvc.stdout or ()):
+                    print(line, flush=True)
+            except KeyboardInterrupt:
+                dvc.communicate()
+                raise
+        return dvc.returncode
+
+    def _started(self, *arguments: str) -> subprocess.Popen:
+        command = [sys.executable, "-m", "dvc", "--wait-for-lock", "repro", *arguments]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(command, cwd=ROOT, pass_fds=[self._lock], **piped)
 
 
 def _remembered() -> dict[str, float]:
