@@ -107,9 +107,13 @@ def array(tensor: Tensor) -> np.ndarray:
     return tensor.detach().contiguous().numpy()
 
 
-def chains(*parts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return views of arrays (.., batch, hidden) as (.., chains): what independent neurons are to a kernel."""
-    return tuple(part.reshape(*part.shape[:-2], math.prod(part.shape[-2:])) for part in parts)
+def run_chains(run: Callable, steps: int, *parts: np.ndarray | float) -> None:
+    """Run a kernel on arrays (.., batch, hidden), as it sees them (.., chains), and numbers; stretches as of `over_chains`."""
+    flat = [
+        part.reshape(*part.shape[:-2], math.prod(part.shape[-2:])) if np.ndim(part) else part
+        for part in parts
+    ]
+    over_chains(lambda *stretch: run(*flat, *stretch), steps, flat[0].size)
 
 
 def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None:

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 
 class Recurrence(NamedTuple):
-    """A cell's loops as a function ``(*inputs) -> (outputs, *final)`` of tensors and settings.
+    """A cell's loops as a function ``(*inputs) -> (outputs, final)`` of tensors and settings, as an engine returns them.
 
     Loops of the CPU get and return NumPy arrays in place of tensors (`arrays`), those of the GPU contiguous tensors.
 
@@ -40,8 +40,9 @@ class Recurrence(NamedTuple):
     saved: tuple[int, ...]
     arrays: bool = True
 
-    def __call__(self, *inputs: Any) -> tuple[Tensor, ...]:
-        return _Function.apply(self, *inputs)
+    def __call__(self, *inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        outputs, *final = _Function.apply(self, *inputs)
+        return outputs, tuple(final)
 
     def taken(self, value: Any) -> Any:
         """Return an input as the loops take it."""

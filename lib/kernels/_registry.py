@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,19 +43,12 @@ class Engine:
 _ENGINES: dict[tuple[str, str], Engine] = {}
 
 
-def register(
-    name: str,
-    *cells: str,
-    devices: tuple[str, ...],
-    dtypes: tuple[torch.dtype, ...],
-    options: tuple[str, ...] = (),
-    obstacle: Callable[[], str] = str,
-) -> Callable[[Run], Run]:
-    """Return a decorator that registers a function as the engine `name` of `cells`."""
+def register(name: str, *cells: str, **about: Any) -> Callable[[Run], Run]:
+    """Return a decorator that registers a function as the engine `name` of `cells`, with what else `Engine` says of it."""
 
     def add(run: Run) -> Run:
         for cell in cells:
-            _ENGINES[cell, name] = Engine(name, cell, run, devices, dtypes, options, obstacle)
+            _ENGINES[cell, name] = Engine(name, cell, run, **about)
         return run
 
     return add
@@ -85,12 +79,9 @@ def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] 
     One that lacks an option asked for is passed over. Away from the CPU the device is part of the name (``library-cuda``):
     results are filed under it, and their last digits are the device's too.
     """
-    found = "reference"
-    for name in PREFERENCE:
-        engine = _ENGINES.get((cell, name))
-        if engine is not None and not engine.refusal(device, dtype, options):
-            found = name
-            break
+    known = (name for name in engine_names(cell) if name != "reference")
+    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, dtype, options))
+    found = next(fit, "reference")
     return found if device == "cpu" or found.endswith(device) else f"{found}-{device}"
 
 

@@ -12,7 +12,7 @@ from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 
 def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Recurrence:
-    """Return one layer as a function ``(way, checkpoint, *sources, w, h, alpha, g, y0, z0) -> (y, y_T, z_T)``.
+    """Return one layer as a function ``(way, checkpoint, *sources, w, h, alpha, g, y0, z0) -> (y, (y_T, z_T))``.
 
     The way back keeps the `sources` in place of g, which `_drive` makes of them again. `w` and `h` are the weights and steps of
     each chain, (batch, hidden).
@@ -62,10 +62,10 @@ def run_layers(
         if backward == "stored":
             sources = of_drive(_drive(*sources))
         kept = (None if part is None else part.detach() for part in sources)
-        outputs, y, z = recurrence(
+        outputs, ends = recurrence(
             backward, checkpoint, *kept, w, h, alpha, _drive(*sources), y0, z0
         )
-        final += [y, z]
+        final += ends
         # The mask is the same at all times.
         handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
     return outputs, tuple(final)

@@ -105,5 +105,4 @@ def cornn(weights, state, u):
     W, W_z, V, b, dt, gamma, epsilon, implicit = weights
     s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
     M = torch.cat([W, W_z], dim=1)
-    y, *final = _CORNN((dt, gamma, s, r), M, drive(u, V, b), *state)
-    return y, tuple(final)
+    return _CORNN((dt, gamma, s, r), M, drive(u, V, b), *state)

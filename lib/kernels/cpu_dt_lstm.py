@@ -106,5 +106,4 @@ _DT_LSTM = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
 def dt_lstm(weights, state, u):
     """The dt-LSTM, appendix D of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, *scales = weights
-    outputs, *final = _DT_LSTM(scales, W, drive(u, R, b), *state)
-    return outputs, tuple(final)
+    return _DT_LSTM(scales, W, drive(u, R, b), *state)

@@ -96,5 +96,4 @@ _GRU = Recurrence(_states, _gradients, saved=(0, 2))
 def gru(weights, state, u):
     """The GRU; shapes as in `lib.cells.Cell.forward`."""
     W, R, b = weights
-    outputs, h = _GRU(W, drive(u, R, b), state[0])
-    return outputs, (h,)
+    return _GRU(W, drive(u, R, b), state[0])

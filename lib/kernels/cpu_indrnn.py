@@ -17,7 +17,7 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 
 import numpy as np
 
-from lib.kernels._cpu import PHI, activate, by_phi, chains, engine, over_chains, phi, times_slope
+from lib.kernels._cpu import PHI, activate, by_phi, engine, phi, run_chains, times_slope
 from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 
@@ -47,15 +47,13 @@ def _backward(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, s
 
 def _states(phi, w, g, h0):
     outputs = np.empty_like(g)
-    parts = chains(w, g, h0, outputs)
-    over_chains(lambda *stretch: _forward[phi](*parts, *stretch), len(g), w.size)
+    run_chains(_forward[phi], len(g), w, g, h0, outputs)
     return outputs, [outputs[-1]], [outputs]
 
 
 def _gradients(phi, w, h0, outputs, arrived, carried):
     delta, of_w = np.empty_like(outputs), np.zeros_like(w)
-    parts = chains(w, h0, outputs, arrived, carried, delta, of_w)
-    over_chains(lambda *stretch: _backward[phi](*parts, *stretch), len(delta), w.size)
+    run_chains(_backward[phi], len(delta), w, h0, outputs, arrived, carried, delta, of_w)
     return of_w, delta, carried
 
 
@@ -74,5 +72,5 @@ def run_layers(layer: Recurrence, weights, state, u):
     below, final = u, []
     for (W, w, b), h0 in zip(layers, state, strict=True):
         below, h = layer(PHI[phi], per_chain(w, h0), drive(below, W, b), h0)
-        final.append(h)
+        final += h
     return below, tuple(final)

@@ -191,5 +191,5 @@ def irnn(weights, state, u):
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h, *rounds = state
     settings = PHI[phi], form == 8, from_zero, alpha, sign
-    outputs, h = _IRNN(settings, U, V, H, step_sizes(eta, rounds, u), drive(u, W, b), h)
+    outputs, (h,) = _IRNN(settings, U, V, H, step_sizes(eta, rounds, u), drive(u, W, b), h)
     return outputs, (h, *(part + len(u) for part in rounds))

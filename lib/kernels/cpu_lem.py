@@ -149,5 +149,4 @@ def lem(weights, state, u):
     steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
     rows = len(W)  # the blocks that read y; with a single scale one
     g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
-    y, *final = _LEM(W, W_y, steps, g, g_y, *state)
-    return y, tuple(final)
+    return _LEM(W, W_y, steps, g, g_y, *state)

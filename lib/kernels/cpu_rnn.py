@@ -220,8 +220,7 @@ for _cell, _parts in {**NETWORKS, "fastrnn": _fastrnn}.items():
 
 def _run(form: int, W, A, numbers, g, state, by_matrix=NONE) -> tuple[Tensor, tuple[Tensor]]:
     numbers = W.new_tensor(numbers) if isinstance(numbers, list) else numbers
-    outputs, x = _DENSE(form, by_matrix, W, W if A is None else A, numbers, g, state[0])
-    return outputs, (x,)
+    return _DENSE(form, by_matrix, W, W if A is None else A, numbers, g, state[0])
 
 
 @engine("lu_rnn")

@@ -98,13 +98,11 @@ def fastgrnn(weights, state, u):
     U, W, b_z, b_h, zeta, nu = weights
     scalars = torch.stack([torch.zeros_like(zeta), zeta + nu, -zeta])
     g = drive(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
-    outputs, h = _SHARED_GATE(scalars, U, g, state[0])
-    return outputs, (h,)
+    return _SHARED_GATE(scalars, U, g, state[0])
 
 
 @engine("gated_antisymmetric")
 def gated_antisymmetric(weights, state, u):
     """The gated antisymmetric RNN of Chang et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, epsilon = weights
-    outputs, x = _SHARED_GATE(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])
-    return outputs, (x,)
+    return _SHARED_GATE(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])

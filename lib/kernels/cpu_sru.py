@@ -26,7 +26,7 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 
 import numpy as np
 
-from lib.kernels._cpu import ONE, chains, engine, kernel, over_chains, scalar, sigmoid
+from lib.kernels._cpu import ONE, engine, kernel, run_chains, scalar, sigmoid
 from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 
@@ -87,15 +87,14 @@ def _backward(
 
 def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
     h, c, f, r = (np.empty_like(g_f) for _ in range(4))
-    parts = chains(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
-    over_chains(lambda *stretch: _forward(*parts, *stretch), len(h), v_f.size)
+    run_chains(_forward, len(h), v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
     return h, [c[-1]], [c, f, r]
 
 
 def _gradients(v_f, v_r, candidate, highway, c0, c, f, r, arrived, carried):
     deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
-    parts = chains(v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums)
-    over_chains(lambda *stretch: _backward(*parts, *stretch), len(c), v_f.size)
+    parts = v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums
+    run_chains(_backward, len(c), *parts)
     return *sums, *deltas, carried
 
 
@@ -113,5 +112,5 @@ def sru(weights, state, u):
         highway = alpha * (x if skip is None else drive(x, skip))
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
         x, c = _SRU(v_f, v_r, *drives, c0)
-        final.append(c)
+        final += c
     return x, (*final, x[-1])

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import ONE, array, chains, engine, kernel, over_chains, scalar, tanh, variants
+from lib.kernels._cpu import ONE, array, engine, kernel, run_chains, scalar, tanh, variants
 from lib.kernels._unicornn import of_drive, recurrence_of, run_layers
 
 STORED, RECOVERED, REVERSIBLE = range(3)
@@ -129,8 +129,7 @@ def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     """
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
     y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
-    w_, h_, *rest = chains(w, h, g, y0, z_end, y, z)
-    over_chains(lambda *stretch: _forward(w_, h_, alpha, *rest, every, *stretch), T, w.size)
+    run_chains(_forward, T, w, h, alpha, g, y0, z_end, y, z, every)
     return y, z, z_end
 
 
@@ -144,15 +143,14 @@ def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
     arrived, *carried = (array(part) for part in (arrived, *carried))
     by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
-    ends = chains(arrived, *carried, by_g, by_w, by_h)
+    ends = arrived, *carried, by_g, by_w, by_h
     number = WAYS.index(way)
     if number == REVERSIBLE:
         y, z, *now = kept[0], kept[1], kept[2].copy(), kept[3].copy()
     else:
         y0, y, z = (*kept, kept[1])[:3]
         now = y0, y0
-    arguments = (*chains(w, h), w.dtype.type(alpha), *chains(g, y, z, *now), every, *ends)
-    over_chains(lambda *stretch: _backward[number](*arguments, *stretch), len(g), w.size)
+    run_chains(_backward[number], len(g), w, h, w.dtype.type(alpha), g, y, z, *now, every, *ends)
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
@@ -169,8 +167,8 @@ def recurrence(
     *,
     backward: str = "stored",
     checkpoint: int = 64,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return y at every time, y_T and z_T of one layer that is driven by g.
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return y at every time, and y_T and z_T, of one layer that is driven by g.
 
     `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
     (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.

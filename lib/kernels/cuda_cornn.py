@@ -114,5 +114,4 @@ def cornn(weights, state, u):
     W, W_z, V, b, dt, gamma, epsilon, implicit = weights
     s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
     scalars = in_one(state[0], dt, gamma, s, r)
-    y, *final = _CORNN(torch.cat([W, W_z], dim=1), scalars, drive(u, V, b), *state)
-    return y, tuple(final)
+    return _CORNN(torch.cat([W, W_z], dim=1), scalars, drive(u, V, b), *state)

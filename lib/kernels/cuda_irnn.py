@@ -205,5 +205,5 @@ def irnn(weights, state, u):
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
     matrices = (none if matrix is None else matrix for matrix in (U, V, H))
     parts = in_one(h, alpha, sign), step_sizes(eta, rounds, u), drive(u, W, b)
-    outputs, h = _IRNN(numbers, rank, *matrices, *parts, h)
+    outputs, (h,) = _IRNN(numbers, rank, *matrices, *parts, h)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -181,5 +181,4 @@ def lem(weights, state, u):
         g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     limits = in_one(state[0], dt, *((0, 2) if clip is None else (clip, 1)))
-    y, *final = _LEM(W, W_y, limits, g, *state)
-    return y, tuple(final)
+    return _LEM(W, W_y, limits, g, *state)

@@ -146,8 +146,7 @@ def _register(cell: str) -> None:
         M = W if A is None else torch.cat([W, A])
         if isinstance(numbers, list):  # one for each unit
             numbers = per_chain(*numbers, b) if numbers else W.new_empty(0)
-        outputs, x = _DENSE(form, M, numbers, drive(u, R, b), state[0])
-        return outputs, (x,)
+        return _DENSE(form, M, numbers, drive(u, R, b), state[0])
 
 
 for _cell in NETWORKS:

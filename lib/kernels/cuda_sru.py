@@ -115,5 +115,5 @@ def sru(weights, state, u):
         g = drive(below, W, torch.cat([b_f, torch.zeros_like(b_f), b_r]))
         highway = alpha * (below if skip is None else drive(below, skip))
         below, c = _SRU(v_f, v_r, g, highway, c0)
-        final.append(c)
+        final += c
     return below, (*final, below[-1])

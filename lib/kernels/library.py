@@ -3,6 +3,8 @@
 Their layers carry two biases per gate, the cells one: the second is a constant zero.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -19,27 +21,16 @@ def _flat(weights) -> list[Tensor]:
     return [R, W, b, torch.zeros_like(b)]
 
 
-def _run(layer, u: Tensor, state, weights):
-    # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a backward.
-    return layer(u, state, _flat(weights), True, 1, 0.0, True, False, False)
+def _register(layer: Callable, *cells: str) -> None:
+    @register("library", *cells, **_EVERYWHERE)
+    def run(weights, state, u):
+        before = [part[None] for part in state]
+        before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
+        # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a backward.
+        outputs, *final = layer(u, before, _flat(weights), True, 1, 0.0, True, False, False)
+        return outputs, tuple(part[0] for part in final)
 
 
-@register("library", "rnn", **_EVERYWHERE)
-def rnn(weights, state, u):
-    """The basic RNN (2.1) by `torch.rnn_tanh`; shapes as in `lib.cells.Cell.forward`."""
-    outputs, x = _run(torch.rnn_tanh, u, state[0][None], weights)
-    return outputs, (x[0],)
-
-
-@register("library", "lstm", "chrono_lstm", **_EVERYWHERE)
-def lstm(weights, state, u):
-    """The LSTM by `torch.lstm`, however its biases start; shapes as in `lib.cells.Cell.forward`."""
-    outputs, h, c = _run(torch.lstm, u, tuple(part[None] for part in state), weights)
-    return outputs, (h[0], c[0])
-
-
-@register("library", "gru", **_EVERYWHERE)
-def gru(weights, state, u):
-    """The GRU by `torch.gru`; shapes as in `lib.cells.Cell.forward`."""
-    outputs, h = _run(torch.gru, u, state[0][None], weights)
-    return outputs, (h[0],)
+_register(torch.rnn_tanh, "rnn")
+_register(torch.lstm, "lstm", "chrono_lstm")
+_register(torch.gru, "gru")

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import Field, ValidationError, create_model
 
-from lib.run.params import Size, shown
+from lib.run.params import Section, Size, shown
 from lib.tasks.data import Task, hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
@@ -31,7 +31,7 @@ class _Maker:
     draws: bool
     takes: frozenset[str]
     """Names of its arguments and settings."""
-    settings: type[BaseModel]
+    settings: type[Section]
 
 
 TASKS: dict[str, _Maker] = {}
@@ -53,8 +53,7 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
         if p.kind is p.KEYWORD_ONLY
     }
     fields = (_SHARED if "data" in parameters else {}) | own
-    strict = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-    settings = create_model(make.__name__, __config__=strict, **fields)
+    settings = create_model(make.__name__, __base__=Section, **fields)
     TASKS[make.__name__] = _Maker(make, draws, frozenset(parameters), settings)
     return make
 

@@ -24,7 +24,8 @@ Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, inputs and targets of a batch to the number that is minimised."""
 Losses = Callable[[Sequence[nn.Module], Sequence[Batch]], Sequence[Tensor]]
 """Maps models, and a batch for each, to their losses."""
-Row = Mapping[str, float]
+Recorded = Mapping[str, float]
+"""What is measured at one time, by name."""
 
 OPTIMISERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] = {
     "adam": (torch.optim.Adam, ("betas", "eps", "weight_decay", "amsgrad", "fused")),
@@ -117,10 +118,10 @@ class Record:
         Whether a row ends the training, as completed.
     """
 
-    measure: Callable[[nn.Module], Row]
+    measure: Callable[[nn.Module], Recorded]
     steps: Iterable[int]
-    keep: Callable[[Row], float] | None = None
-    stop: Callable[[Row], bool] | None = None
+    keep: Callable[[Recorded], float] | None = None
+    stop: Callable[[Recorded], bool] | None = None
 
 
 NOTHING = Record(lambda model: {}, ())
