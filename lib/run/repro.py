@@ -43,9 +43,9 @@ _EVERY_TIME = "code"
 """The stage that runs at every call: no line tells that it does."""
 _BESIDE = ("analyse", "show")
 """How the names of stages begin that do not need each other."""
-_FIRST = ("train", "simulate")
-"""The stages that these need; while they are stale, DVC cannot say which of these will be."""
-_SHARES = 4
+_FIRST = ("check", "train", "simulate")
+"""What these need, and what refuses wrong settings before; while they are stale, DVC cannot say which of these will be."""
+_SHARES = 6
 """Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
 
 
@@ -197,7 +197,7 @@ class _Dvc:
 
     def _at_once(self, names: Sequence[str], cores: int) -> int:
         """Bring stages up to date that do not need each other; return the first exit status that is not 0."""
-        # Longest first, and dealt out in turns, so that every part takes about as long.
+        # Longest first (as in dvc.yaml where that is not known), and dealt out in turns: every part takes about as long.
         names = sorted(names, key=lambda name: -self._told.seconds.get(name, 0))
         parts = [names[number :: cores * _SHARES] for number in range(cores * _SHARES)]
         failed: list[int] = []
