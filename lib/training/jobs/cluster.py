@@ -86,19 +86,23 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
             finally:
                 _close(cluster)
         return
+    # A client that fails stays Dask's default scheduler, and the next file could not be written: `scheduler=None` keeps it from
+    # that where nobody answers. Without certificates it would stay all the same, so they are looked for before there is one.
+    if (
+        scheduler.startswith("tls://")
+        and not Security().get_connection_args("client")["ssl_context"]
+    ):
+        raise ConnectionError(
+            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no certificates; set "
+            "distributed.comm.tls.ca-file, .client.key and .client.cert in ~/.config/dask/distributed.yaml"
+        )
     try:
-        # A client that fails to connect stays Dask's default scheduler, and the next file could not be written.
         with dask.config.set(scheduler=None):
             client = Client(scheduler, timeout=TIMEOUT)
     except OSError as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
-        ) from None
-    except TypeError:  # as Dask says that it has no certificates
-        raise ConnectionError(
-            f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no certificates; set "
-            "distributed.comm.tls.ca-file, .client.key and .client.cert in ~/.config/dask/distributed.yaml"
         ) from None
     with client:
         try:
