@@ -385,6 +385,18 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
     assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
 
 
+def test_what_had_not_begun_when_another_failed_is_not_waited_for(tmp_path, monkeypatch):
+    def fail(run, **options):
+        raise execute.RunError("a cell failed", 1)
+
+    looks = iter(range(50))
+    monkeypatch.setattr(guard, "start", lambda watched: monkeypatch.setenv(guard.MARK, "mark"))
+    monkeypatch.setattr(guard, "end_marked", lambda mark: next(looks))  # StopIteration: for ever
+    monkeypatch.setattr(execute, "_execute", fail)
+    runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]
+    assert execute.execute_all(runs, at_once=1) == 1
+
+
 # ---- how notebooks are built ------------------------------------------------------------------------------------
 
 
