@@ -19,7 +19,7 @@ RUNS = {  # method, padding, input scale, kappa -> test accuracies of three repl
     ("adjoint", 0, "1/T", np.nan): (0.5, 0.6, 0.8),
     ("adjoint", 0, "0.1", np.nan): (0.1, 0.1, 0.1),
     ("coadjoint", 4, "1/T", 0.1): (0.5, 0.6, 0.8),
-    ("lstm", 4, "", np.nan): (0.9, 0.7, 0.7),
+    ("lstm", 4, "1", np.nan): (0.9, 0.7, 0.7),
     ("sweep", 3, "1/T", 0.0): (0.1, 0.1, 0.1),
 }
 
