@@ -47,8 +47,8 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     metric = trained["adjoint_norm_first"] - trained["adjoint_norm_last"]
     last = ds["test_metric"].isel(record=ds["records"] - 1)
     done = {"accuracy": last, "metric": metric}
-    done = {name: values.where(status == COMPLETED) for name, values in done.items()}
-    rows = by_training({"status": status, **done}, status != NOT_PLANNED)
+    done = {name: values.where(status == COMPLETED).variable for name, values in done.items()}
+    rows = by_training(ds, {"status": status.variable, **done}, status.variable != NOT_PLANNED)
     known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
     rows = rows.join(known, on="run")
     named = rows["status"].map(dict(enumerate(STATUS)))
