@@ -189,9 +189,8 @@ class Networks:
         if refused := self.refusal(name):
             return refused
         rows = self._solved(name)
-        ends = np.minimum(rows["steps"], rows["trained"])
-        half = float((ends - rows["before"]).mean()) / 2
-        found = claims.mean((ends + rows["before"]) / 2, self.scale(name))
+        half = float((rows["late"] - rows["early"]).mean()) / 2
+        found = claims.mean((rows["late"] + rows["early"]) / 2, self.scale(name))
         seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
         return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
 
@@ -209,8 +208,7 @@ class Networks:
         if all(np.isinf(rows["steps"]).all() for rows in sides):
             return unable(f"neither {one} nor {other} solves the problem", self.scale(one, other))
         for rows in sides:
-            ends = (np.minimum(rows["steps"], rows["trained"]), np.maximum(rows["before"], 1))
-            late, early = (np.log(end.to_numpy(float)) for end in ends)
+            late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
             middles.append((late + early) / 2)
             spacing += float(np.mean(late - early)) / 2
         found = claims.difference(*middles, self.scale(one, other))
@@ -219,8 +217,9 @@ class Networks:
         return claims.exponential(replace(found, reservation=reservation))
 
     def _solved(self, name: str) -> pd.DataFrame:
-        runs = self.of(name)["run"].unique()
-        return networks.steps_to(self.ds.sel(run=runs), SOLVED)
+        """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``."""
+        rows = networks.steps_to(self.ds.sel(run=self.of(name)["run"].unique()), SOLVED)
+        return rows.assign(early=rows["before"], late=rows[["steps", "trained"]].min(axis=1))
 
     def trend(self, name: str, factor: str) -> Finding:
         """Return the rank correlation of the score with a coordinate."""
