@@ -162,8 +162,9 @@ class Networks:
         if refused := self.refusal(name, learned=()):
             return refused
         rows = self.of(name)
-        found = self._widened(claims.mean(rows["score"] - rows["guess"], self.scale(name)), name)
-        return replace(found, reservation=self._at_the_guess(name))
+        found = claims.mean(rows["score"] - rows["guess"], self.scale(name))
+        error, _ = self._sampling_error(name)
+        return replace(_wider(found, error), reservation=self._at_the_guess(name))
 
     def share_of_guess(self, name: str) -> Finding:
         """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
@@ -234,17 +235,10 @@ class Networks:
         scores = [self.scores(name) for name in names]
         sides = [np.log(side) if logs else side * (1 if self.higher else -1) for side in scores]
         found = claims.difference(*sides, scale)
-        each = [self._by_sequence(name, logs=logs) for name in names]
-        paired = all(one is not None for one in each)
+        error, paired = self._sampling_error(*names, logs=logs)
         if paired and min(map(len, sides)) < 2:
             value = sides[0].mean() - sides[1].mean()
             found = Finding(value, value, value, scale, note="of single trainings")
-        error = 0.0
-        if paired:
-            apart = each[0] - each[1]
-            error = apart.std(ddof=1) / math.sqrt(len(apart))
-        elif self.higher and scale.test_size:
-            error = math.hypot(*(self._binomial(name) for name in names))
         rows = [self.of(name) for name in names]
         behind = int(np.argmin([(-1 if logs else 1) * side.mean() for side in sides]))
         late = any(side["improving"].mean() > 0.5 for side in rows)
@@ -255,6 +249,18 @@ class Networks:
         ]
         note = found.note or UNSETTLED * late
         return replace(_wider(found, error), note=note, reservation=_joined(*reservations))
+
+    def _sampling_error(self, *names: str, logs: bool = False) -> tuple[float, bool]:
+        """Return how far a score, or a difference of two, depends on which test sequences there are (a standard error), and whether it is known sequence by sequence."""
+        each = [self._by_sequence(name, logs=logs) for name in names]
+        if all(one is not None for one in each):
+            apart = np.subtract.reduce(each)
+            return apart.std(ddof=1) / math.sqrt(len(apart)), True
+        size = self.scale(*names).test_size
+        if not self.higher or not size:
+            return 0.0, False
+        shares = [self.scores(name).mean() for name in names]
+        return math.hypot(*(math.sqrt(x * (self.unit - x) / size) for x in shares)), False
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
         """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
@@ -273,18 +279,6 @@ class Networks:
         if logs:
             slope = 1 / middle if self.measure == "squared error" else 0.5 / middle
         return slope * (each - middle)
-
-    def _binomial(self, name: str) -> float:
-        score, size = self.scores(name).mean(), self.scale(name).test_size
-        return math.sqrt(score * (self.unit - score) / size)
-
-    def _widened(self, found: Finding, name: str) -> Finding:
-        """Return the finding of one network with an interval that also covers which test sequences there are."""
-        each = self._by_sequence(name, logs=False)
-        if each is not None:
-            return _wider(found, each.std(ddof=1) / math.sqrt(len(each)))
-        counted = self.higher and found.scale.test_size
-        return _wider(found, self._binomial(name)) if counted else found
 
     def _at_the_guess(self, name: str) -> str:
         row = self.of(name).iloc[0]
