@@ -48,7 +48,7 @@ class Networks:
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", steps: float = math.nan
     ) -> None:
-        self.ds = networks.in_measure(ds, measure) if measure in networks.MEASURES else ds
+        self.ds = networks.in_measure(ds, measure) if measure else ds
         rows = networks.trainings(self.ds)
         self.rates = rows.groupby(["label", "task"])["learning_rate"].nunique()
         rows = rows[rows["run"].isin(networks.validated_best(rows, networks.IDENTITY))]
