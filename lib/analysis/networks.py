@@ -54,7 +54,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     records, status, metric = (ds.variables[name] for name in ("records", "status", "metric"))
     validation = ds.variables["validation_metric"]
     score = validation.where(metric == "accuracy", -validation)
-    score = score.where(_there(ds).variable & np.isfinite(validation), -np.inf)
+    score = score.where(_there(ds) & np.isfinite(validation), -np.inf)
     validated, last = np.isfinite(score).any("record"), (records - 1).clip(0)
     chosen = score.argmax("record").where(validated, last)
 
@@ -73,9 +73,9 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     return by_training(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")
 
 
-def _there(ds: xr.Dataset) -> xr.DataArray:
+def _there(ds: xr.Dataset) -> xr.Variable:
     """Return which records a training has made."""
-    return ds["records"] > xr.DataArray(np.arange(ds.sizes["record"]), dims="record")
+    return ds.variables["records"] > xr.Variable("record", np.arange(ds.sizes["record"]))
 
 
 def by_training(
@@ -212,14 +212,14 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps``, ``before`` (the last record before it, 0 where there is
     none: it lies between the two) and ``trained``, all steps of the training.
     """
-    step = ds["step"].where(_there(ds))
-    steps = step.where(ds["test_loss"] < threshold, np.inf).min("record")
+    step, loss = (ds.variables[name] for name in ("step", "test_loss"))
+    step = step.where(_there(ds))
+    steps = step.where(loss < threshold, np.inf).min("record")
     columns = {
         "steps": steps,
         "before": step.where(step < steps, 0).max("record"),
         "trained": step.max("record"),
     }
-    columns = {name: one.variable for name, one in columns.items()}
     table = by_training(ds, columns, ds.variables["records"] > 0)
     known = about(ds)[["label", "task", "architecture"]]
     table = table.join(known, on="run")[["run", *known, "replicate", *columns]]

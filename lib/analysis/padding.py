@@ -41,12 +41,12 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     ``method`` is the network's name, ``status`` text; ``accuracy`` on the test part after the last epoch and ``metric``,
     log10 of ||lambda_1|| / ||lambda_T|| (3.6), are undefined where the training did not complete.
     """
-    status, trained = ds["status"], ds.sel(stage="trained", drop=True)
+    trained = ds.sel(stage="trained", drop=True).variables
+    status, last = trained["status"], trained["test_metric"].isel(record=trained["records"] - 1)
     metric = trained["adjoint_norm_first"] - trained["adjoint_norm_last"]
-    last = ds["test_metric"].isel(record=ds["records"] - 1)
     done = {"accuracy": last, "metric": metric}
-    done = {name: values.where(status == COMPLETED).variable for name, values in done.items()}
-    rows = by_training(ds, {"status": status.variable, **done}, status.variable != NOT_PLANNED)
+    done = {name: values.where(status == COMPLETED) for name, values in done.items()}
+    rows = by_training(ds, {"status": status, **done}, status != NOT_PLANNED)
     known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
     rows = rows.join(known, on="run")
     return rows.assign(status=rows["status"].map(STATUS), padding=rows["padding"].astype(int))
