@@ -12,7 +12,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from lib.analysis.claims_tenet import Evidence
-from lib.analysis.verbs import VERBS, find, judged
+from lib.analysis.verbs import VERBS, Networks, find, judged
 from lib.paths import DATA, NOTEBOOKS
 from lib.results import claims
 from lib.results.claims import Finding, Region
@@ -28,6 +28,10 @@ FIRST_OF_VERB = list(WITH_VERB.drop_duplicates("verb")["id"])
 def gated(change):
     """Return a claim with a verb, with other words in some columns."""
     return pd.Series({**LISTED.loc["unicornn-4-imdb-gated"], **change})
+
+
+def found_in(ds, claim):
+    return find(Networks(ds, measure=claim["measure"]), claim)
 
 
 def said_of(claim, finding):
@@ -203,9 +207,12 @@ def test_every_claim_is_whole_and_has_one_judge():
     ("wrong", "word"),
     [
         *[(lambda text=text: Region.parse(text), "expected '> a'") for text in ("", "0.5", "1 ..")],
-        (lambda: find(true_of(gated({})), gated({"verb": "beats"})), "expected one of lead"),
-        (lambda: find(true_of(gated({})), gated({"region": "big"})), "expected '> a'"),
-        (lambda: find(true_of(gated({})), gated({"region": "1 .. 2", "one": "A;B"})), "judge each"),
+        (lambda: found_in(true_of(gated({})), gated({"verb": "beats"})), "expected one of lead"),
+        (lambda: found_in(true_of(gated({})), gated({"region": "big"})), "expected '> a'"),
+        (
+            lambda: found_in(true_of(gated({})), gated({"region": "1 .. 2", "one": "A;B"})),
+            "judge each",
+        ),
         (lambda: judged(true_of(gated({})), "imdb"), "about the group 'imdb'; .*reviews"),
     ],
 )
@@ -237,7 +244,8 @@ def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
 def test_a_verb_is_persuaded_by_true_data_and_not_by_false(claim):
     def said(true, draws):
         row, rng = WITH_VERB.loc[claim], np.random.default_rng(20 + true)
-        return [said_of(claim, find(evidence(row, rng, true=true), row)) for _ in range(draws)]
+        found = (found_in(evidence(row, rng, true=true), row) for _ in range(draws))
+        return [said_of(claim, one) for one in found]
 
     draws = DRAWS if claim in FIRST_OF_VERB else 5  # the rest says that each row means its region
     false = said(False, draws)
@@ -248,11 +256,11 @@ def test_a_verb_is_persuaded_by_true_data_and_not_by_false(claim):
 
 def test_few_trainings_and_unknown_networks_decide_nothing():
     row = LISTED.loc["unicornn-4-ncifar-lstm"]
-    few = find(true_of(row, replicates=3), row)
+    few = found_in(true_of(row, replicates=3), row)
     assert said_of(row["id"], few) == claims.UNDECIDED
     note = claims.judged_row(row["id"], few)["note"]
     assert "would be “agrees”, but 3 trainings on a side where 5 are asked for" in note
-    assert find(true_of(gated({})), gated({"one": "UniCORN"})).note == "not trained: UniCORN"
+    assert found_in(true_of(gated({})), gated({"one": "UniCORN"})).note == "not trained: UniCORN"
 
 
 @pytest.mark.parametrize("profile", claims.TOYS)

@@ -185,7 +185,8 @@ def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
     ds = evidence(claim, np.random.default_rng(0), true=False)
     short = "trained for 500 steps, in the text for 2000"
     for part, verdict, note in ((1, "differs", ""), (4, "undecided", short)):
-        row = judged_row(claim.name, find(ds.assign(steps=ds["steps"] / part), claim))
+        shorter = Networks(ds.assign(steps=ds["steps"] / part))
+        row = judged_row(claim.name, find(shorter, claim))
         assert row["verdict"] == verdict and row["note"].endswith(note)
 
 

@@ -13,7 +13,7 @@ from lib.analysis.linear import fit as fit_design
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
 from lib.analysis.simulated.draw import simulate
-from lib.analysis.tenet.fits import OWN, Fits, columns, fit
+from lib.analysis.tenet.fits import OWN, Fits, fit
 from lib.analysis.tenet.models import FAMILIES, MODELS
 from lib.analysis.tenet.rows import CENTRED, CLIPPED, MILD, RANKS, SINGLE, SPLINE, TRUE, rows
 from lib.paths import ROOT
@@ -118,7 +118,7 @@ def test_terms_without_levels_are_dropped_with_their_cause(fitted, reference):
     assert lost["log_rate_squared"] == lost["architecture[lstm]:log_rate_squared"] == two
     # An empty cell drops its interaction alone.
     lost = without(reference, {"architecture": "lstm", "noise": "post"})
-    made = columns(MODELS[3], rows(lost, "training"))
+    made = fit(MODELS[3], rows(lost, "training")).design
     assert made.dropped["architecture[lstm]:noise[post]"] == "no attempt of lstm with post entered"
     assert "architecture[lstm]:noise[uniform]" in made.names and not made.changed
     assert np.linalg.matrix_rank(made.matrix()) == len(made.names)

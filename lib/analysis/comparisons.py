@@ -30,9 +30,6 @@ from lib.results.factorial import ATTEMPT
 TERM = ["term", "architecture"]
 REJECTED = ("rejected", "robust_rejected", "weighted_rejected")
 """Whether a test rejects, by each of the three standard errors: the model's, the robust one, and the one that knows the binomial error of accuracies."""
-_COLUMNS = [*TERM, *(f"{name}_{side}" for side in (1, 2) for name in TASK)]
-_COLUMNS += ["difference", "se", "df", "low", "high", "p_value", "p_bonferroni", "rejected"]
-_COLUMNS += ["detectable", "robust_p", "robust_rejected", "weighted_p", "weighted_rejected"]
 
 
 def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
@@ -46,9 +43,7 @@ def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
     known = coefficients[_usable(coefficients)]
     groups = known.groupby(TERM, sort=False, observed=True)
     parts = [_pairs(part, term) for term, part in groups if len(part) > 1]
-    if not parts:
-        return pd.DataFrame(columns=_COLUMNS).astype(dict.fromkeys(REJECTED, bool))
-    return pd.concat(parts, ignore_index=True)[_COLUMNS]
+    return pd.concat(parts or [_pairs(known.iloc[:0], ("", ""))], ignore_index=True)
 
 
 def _usable(coefficients: pd.DataFrame) -> pd.Series:
@@ -57,6 +52,7 @@ def _usable(coefficients: pd.DataFrame) -> pd.Series:
 
 def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
     first, second = np.triu_indices(len(part), 1)
+    tests = max(len(first), 1)
     values = {name: part[name].to_numpy(float) for name in ("estimate", "weighted", "df")}
 
     def welch(estimate: str, error: str) -> tuple[np.ndarray, ...]:
@@ -69,13 +65,13 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
                 own**2 / values["df"][first] + other**2 / values["df"][second]
             )
             p = 2 * stats.t.sf(np.abs(difference) / se, df)
-        return difference, se, df, p, np.minimum(1, p * len(first))
+        return difference, se, df, p, np.minimum(1, p * tests)
 
     difference, se, df, p_value, corrected = welch("estimate", "se")
     robust, weighted = (
         welch(*names)[-1] for names in (("estimate", "robust_se"), ("weighted", "weighted_se"))
     )
-    half = stats.t.isf(LEVEL / (2 * len(first)), df) * se
+    half = stats.t.isf(LEVEL / (2 * tests), df) * se
     return pd.DataFrame(
         {
             **dict(zip(TERM, term, strict=True)),
@@ -89,7 +85,7 @@ def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
             "p_value": p_value,
             "p_bonferroni": corrected,
             "rejected": corrected < LEVEL,
-            "detectable": detectable(se, tests=len(first), df=df),
+            "detectable": detectable(se, tests=tests, df=df),
             "robust_p": robust,
             "robust_rejected": robust < LEVEL,
             "weighted_p": weighted,

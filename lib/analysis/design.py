@@ -273,8 +273,7 @@ def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:
 
 def independent(matrix: np.ndarray) -> np.ndarray:
     """Return which columns of `matrix`, shape (rows, columns), are no combination of the columns before them."""
-    # The triangle has the columns' lengths and angles, and few rows.
-    triangle = np.linalg.qr(_unit_columns(matrix), mode="r")
+    triangle = _triangle(matrix)
     kept = np.zeros(matrix.shape[1], bool)
     for place, column in enumerate(triangle.T):
         before = triangle[:, kept]
@@ -285,15 +284,13 @@ def independent(matrix: np.ndarray) -> np.ndarray:
 
 def estimable(matrix: np.ndarray) -> np.ndarray:
     """Return which coefficients of the model matrix, shape (rows, columns), are estimable."""
-    # The triangle has the row space of the whole matrix and few rows.
-    triangle = np.linalg.qr(_unit_columns(matrix), mode="r")
-    _, values, rows = np.linalg.svd(triangle, full_matrices=False)
+    _, values, rows = np.linalg.svd(_triangle(matrix), full_matrices=False)
     rows = rows[values > _TOLERANCE * values[0]]
     # Squared length of the projection of each unit vector on the row space: 1 inside it, less outside.
     return (rows**2).sum(axis=0) > 1 - 1e-6
 
 
-def _unit_columns(matrix: np.ndarray) -> np.ndarray:
-    """Return `matrix` with columns of length one: a change of units does not change what can be told."""
+def _triangle(matrix: np.ndarray) -> np.ndarray:
+    """Return few rows with the row space of `matrix` and the angles of its columns, whose units do not change what can be told."""
     length = np.linalg.norm(matrix, axis=0)
-    return matrix / np.where(length > 0, length, 1.0)
+    return np.linalg.qr(matrix / np.where(length > 0, length, 1.0), mode="r")

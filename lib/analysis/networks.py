@@ -51,14 +51,15 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     validated), ``last`` is the test metric at the end, ``then`` after two thirds of the records, ``improving`` whether validation was best there. A training that diverged
     before its first record has ``nan``; ``completed`` says which did not diverge.
     """
-    records, validation = ds["records"], ds["validation_metric"]
-    score = validation.where(ds["metric"] == "accuracy", -validation)
+    records, status, metric = (ds.variables[name] for name in ("records", "status", "metric"))
+    validation = ds.variables["validation_metric"]
+    score = validation.where(metric == "accuracy", -validation)
     score = score.where(_there(ds) & np.isfinite(validation), -np.inf)
     validated, last = np.isfinite(score).any("record"), (records - 1).clip(0)
-    chosen = xr.where(validated, score.argmax("record"), last)
+    chosen = score.argmax("record").where(validated, last)
 
-    def at(name: str, place: xr.DataArray) -> xr.DataArray:
-        return ds[name].drop_vars("record", errors="ignore").isel(record=place).where(records > 0)
+    def at(name: str, place: xr.Variable) -> xr.Variable:
+        return ds.variables[name].isel(record=place).where(records > 0)
 
     columns = {
         "step": at("step", chosen),
@@ -67,19 +68,21 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
         "last": at("test_metric", last),
         "then": at("test_metric", (-(-2 * records // 3) - 1).clip(0)),
         "improving": validated & (chosen == last) & (last > 0),
-        "completed": ds["status"] == COMPLETED,
+        "completed": status == COMPLETED,
     }
-    return by_training(columns, ds["status"] != NOT_PLANNED).join(about(ds), on="run")
+    return by_training(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")
 
 
-def _there(ds: xr.Dataset) -> xr.DataArray:
+def _there(ds: xr.Dataset) -> xr.Variable:
     """Return which records a training has made."""
-    return xr.DataArray(np.arange(ds.sizes["record"]), dims="record") < ds["records"]
+    return ds.variables["records"] > xr.Variable("record", np.arange(ds.sizes["record"]))
 
 
-def by_training(columns: dict[str, xr.DataArray], which: xr.DataArray) -> pd.DataFrame:
-    """Return a row for `which` trainings: ``run``, ``replicate`` and these columns."""
-    whole = xr.Dataset(columns | {"which": which}).reset_coords(drop=True)
+def by_training(
+    ds: xr.Dataset, columns: dict[str, xr.Variable], which: xr.Variable
+) -> pd.DataFrame:
+    """Return a row for `which` trainings of `ds`: ``run``, ``replicate`` and these columns."""
+    whole = xr.Dataset(columns | {"which": which}, ds[["run", "replicate"]].indexes)
     frame = whole.to_dataframe(dim_order=["run", "replicate"]).reset_index()
     return frame[frame.pop("which")].reset_index(drop=True)
 
@@ -209,14 +212,15 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps``, ``before`` (the last record before it, 0 where there is
     none: it lies between the two) and ``trained``, all steps of the training.
     """
-    step = ds["step"].where(_there(ds))
-    steps = step.where(ds["test_loss"] < threshold, np.inf).min("record")
+    step, loss = (ds.variables[name] for name in ("step", "test_loss"))
+    step = step.where(_there(ds))
+    steps = step.where(loss < threshold, np.inf).min("record")
     columns = {
         "steps": steps,
         "before": step.where(step < steps, 0).max("record"),
         "trained": step.max("record"),
     }
-    table = by_training(columns, ds["records"] > 0)
+    table = by_training(ds, columns, ds.variables["records"] > 0)
     known = about(ds)[["label", "task", "architecture"]]
     table = table.join(known, on="run")[["run", *known, "replicate", *columns]]
     return table.astype({"before": int, "trained": int})

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import median_abs_deviation
 
+from lib.analysis.attempts import STATUS
 from lib.analysis.networks import about, by_training
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
@@ -34,7 +33,6 @@ SWEEP = "sweep"
 """The network of the sweep over kappa (Figure A2)."""
 AUTHOR_SCALE = "1/T"
 """Input weights of the author's public research code, of which the text's tables are; the LSTM's begin in a way of their own."""
-STATUS = ("completed", "diverged", "missing")
 
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
@@ -43,16 +41,15 @@ def attempts(ds: xr.Dataset) -> pd.DataFrame:
     ``method`` is the network's name, ``status`` text; ``accuracy`` on the test part after the last epoch and ``metric``,
     log10 of ||lambda_1|| / ||lambda_T|| (3.6), are undefined where the training did not complete.
     """
-    status, trained = ds["status"], ds.sel(stage="trained", drop=True)
+    trained = ds.sel(stage="trained", drop=True).variables
+    status, last = trained["status"], trained["test_metric"].isel(record=trained["records"] - 1)
     metric = trained["adjoint_norm_first"] - trained["adjoint_norm_last"]
-    last = ds["test_metric"].isel(record=ds["records"] - 1)
     done = {"accuracy": last, "metric": metric}
     done = {name: values.where(status == COMPLETED) for name, values in done.items()}
-    rows = by_training({"status": status, **done}, status != NOT_PLANNED)
+    rows = by_training(ds, {"status": status, **done}, status != NOT_PLANNED)
     known = about(ds).drop(columns="metric").rename(columns={"network": "method"})
     rows = rows.join(known, on="run")
-    named = rows["status"].map(dict(enumerate(STATUS)))
-    return rows.assign(status=named, padding=rows["padding"].astype(int))
+    return rows.assign(status=rows["status"].map(STATUS), padding=rows["padding"].astype(int))
 
 
 def of_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -66,14 +63,10 @@ def summarise(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
 
     The median absolute deviation is the plain one, without a factor for normal data; both are over completed attempts.
     """
-    counted = rows.assign(**{name: rows["status"] == name for name in STATUS})
+    ends = [*STATUS.values()]
+    counted = rows.assign(**{name: rows["status"] == name for name in ends})
     groups = counted.groupby(list(by), sort=False)
-    table = groups.size().rename("planned").to_frame().join(groups[list(STATUS)].sum())
+    table = groups.size().rename("planned").to_frame().join(groups[ends].sum())
     table["median"] = 100 * groups["accuracy"].median()
-    table["mad"] = 100 * groups["accuracy"].agg(_mad)
+    table["mad"] = 100 * groups["accuracy"].agg(lambda one: (one - one.median()).abs().median())
     return table.reset_index()
-
-
-def _mad(values: pd.Series) -> float:
-    known = values.dropna()
-    return median_abs_deviation(known) if len(known) else np.nan

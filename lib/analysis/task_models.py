@@ -64,8 +64,6 @@ class TaskFits:
     """One model fitted to every task, as three tables; each begins with the columns of a task."""
 
     model: Model
-    reference: str
-    """Architecture that the others are compared with."""
     summary: pd.DataFrame
     """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
     ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, ``counting`` (standard error of a task accuracy because it was counted on a finite test
@@ -145,7 +143,6 @@ def fit_tasks(
     table = pd.concat([coefficients[task] for task in tasks], ignore_index=True)
     return TaskFits(
         model=model,
-        reference=reference,
         summary=pd.DataFrame(summaries).reindex(columns=columns),
         coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
         residuals=pd.concat(residuals, ignore_index=True),

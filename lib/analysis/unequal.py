@@ -48,13 +48,12 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     names, of_attempt = np.unique(groups, return_inverse=True)
     columns = np.column_stack([made.varying, made.response - made.response.mean()])
     of_row = of_attempt[made.attempt]
-    place = np.empty(len(of_attempt), int)
-    parts = []
-    for group in range(len(names)):
-        own = of_attempt == group
-        place[own] = np.arange(own.sum())
-        rows = of_row == group
-        parts.append(moments(made.constant[own], columns[rows], place[made.attempt[rows]]))
+    rows = [of_row == group for group in range(len(names))]
+    place = [np.unique(made.attempt[own], return_inverse=True) for own in rows]
+    parts = [
+        moments(made.constant[there], columns[own], line)
+        for own, (there, line) in zip(rows, place, strict=True)
+    ]
     response, errors = columns[:, -1], np.zeros(len(made.names))
     variance, ratio = np.ones(len(names)), np.zeros(len(names))
     for _ in range(ROUNDS):
@@ -68,16 +67,14 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
         if np.allclose(errors, before, rtol=SETTLED, atol=0):
             break
         residuals = response - made.predict(beta)
-        for group, part in enumerate(weighted):
-            own = of_row == group
+        for group, (own, (there, line)) in enumerate(zip(rows, place, strict=True)):
             if random:
-                alone = np.ones((int((of_attempt == group).sum()), 1))
-                about = moments(alone, residuals[own, None], place[made.attempt[own]])
+                about = moments(np.ones((len(there), 1)), residuals[own, None], line)
                 found = fit_random_intercept(about)
                 variance[group] = found.residual_variance
                 ratio[group] = found.group_variance / found.residual_variance
             else:
-                free = own.sum() - np.trace(covariance @ part[:-1, :-1])
+                free = own.sum() - np.trace(covariance @ weighted[group][:-1, :-1])
                 variance[group] = residuals[own] @ residuals[own] / max(free, 1e-9)
                 if free < 1 or variance[group] < _EXACT * response.var():
                     raise ConvergenceError(

@@ -7,8 +7,7 @@
 label of the dataset; ``LEM, best dt`` the level of a factor that validates best; ``LEM @ N=200`` a network of another task than
 `task`, ``LEM @ longest`` one of the longest of these; ``A & B`` the trainings of both; ``all others`` whatever else was
 trained. `task` names tasks, too, or is a condition on them, such as ``time_steps >= 2000``; of those that meet it, what was
-trained counts. `measure` is one of `lib.analysis.networks.MEASURES`, or ``share`` for accuracies that are no per cents; `steps`
-is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
+trained counts. `measure` is one of `lib.analysis.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
 
 Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
 the draw of the test sequences: pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
@@ -19,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -28,37 +27,15 @@ import xarray as xr
 from scipy.stats import chi2
 
 from lib.analysis import networks, scales
-from lib.results.claims import (
-    AGREES,
-    CONFIDENCE,
-    DIFFERS,
-    SEEDS,
-    UNDECIDED,
-    ClaimError,
-    Finding,
-    Region,
-    Scale,
-    Z,
-    claims,
-    correlation,
-    difference,
-    exponential,
-    geometric_mean,
-    judged_table,
-    largest,
-    magnitude,
-    mean,
-    smallest,
-    unable,
-    verdict,
-)
+from lib.results import claims
+from lib.results.claims import ClaimError, Finding, Region, Scale, unable
 from lib.results.learned import LEAST, above_chance, stand_in
 
 SOLVED = 0.01
 """Mean squared error below which LEM's authors' log calls the adding problem solved; iRNN's text says no border."""
 UNSETTLED = "some of these networks still improved when their training ended"
 """What a reader must know of a lead: that it may be one in learning fast."""
-_TAIL = (1 - CONFIDENCE) / 2
+_TAIL = (1 - claims.CONFIDENCE) / 2
 
 
 class Networks:
@@ -71,37 +48,32 @@ class Networks:
     def __init__(
         self, ds: xr.Dataset, task: str = "", measure: str = "", steps: float = math.nan
     ) -> None:
-        self.ds = networks.in_measure(ds, measure) if measure in networks.MEASURES else ds
+        self.ds = networks.in_measure(ds, measure) if measure else ds
         rows = networks.trainings(self.ds)
         self.rates = rows.groupby(["label", "task"])["learning_rate"].nunique()
         rows = rows[rows["run"].isin(networks.validated_best(rows, networks.IDENTITY))]
-        unit = np.where((rows["metric"] == "accuracy") & (measure != "share"), 100.0, 1.0)
+        unit = np.where(rows["metric"] == "accuracy", 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
         self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
-        self.measure, self.steps = measure, steps
-        self._at(task)
+        self.measure = measure
+        self._go_to(task, steps)
 
-    def _at(self, task: str) -> None:
+    def _go_to(self, task: str, steps: float) -> None:
         every = self.everywhere
         self.task, self.rows = task, every[every["task"] == task] if task else every
         metric = (every if self.rows.empty else self.rows)["metric"]
         self.higher = bool((metric == "accuracy").any())
-        self.unit = 100.0 if self.higher and self.measure != "share" else 1.0
-        self._of: dict[str, pd.DataFrame] = {}
+        self.unit = 100.0 if self.higher else 1.0
+        self.steps, self.of = steps, cache(self._of)
 
-    def at(self, task: str) -> "Networks":
-        """Return the same networks on one task."""
+    def at(self, task: str, steps: float = math.nan) -> "Networks":
+        """Return the same networks on one task, on which the text trains for so many `steps`."""
         other = copy(self)
-        other._at(task)
+        other._go_to(task, steps)
         return other
 
-    def of(self, name: str) -> pd.DataFrame:
+    def _of(self, name: str) -> pd.DataFrame:
         """Return the trainings of a network, which may be none."""
-        if name not in self._of:
-            self._of[name] = self._find(name)
-        return self._of[name]
-
-    def _find(self, name: str) -> pd.DataFrame:
         if " & " in name:
             return pd.concat([self.of(part) for part in name.split(" & ")])
         label, _, task = name.partition(" @ ")
@@ -164,13 +136,17 @@ class Networks:
 
     def standing(self, one: str, others: Iterable[str]) -> tuple[str, str]:
         """Return in words which networks one is ahead of and behind, by the rule of claims, and against which that is undecided; and its leads."""
-        names = {AGREES: "ahead of", DIFFERS: "behind", UNDECIDED: "undecided against"}
+        names = {
+            claims.AGREES: "ahead of",
+            claims.DIFFERS: "behind",
+            claims.UNDECIDED: "undecided against",
+        }
         sides: dict[str, list[str]] = {side: [] for side in names}
         known = []
         for other in others:
             lead = self.lead(one, other)
-            said, *_ = verdict(lead, Region.parse("> 0"))
-            sides[said if said in sides else UNDECIDED].append(other)
+            said, *_ = claims.verdict(lead, Region.parse("> 0"))
+            sides[said if said in sides else claims.UNDECIDED].append(other)
             if math.isfinite(lead.low):
                 known.append(f"{other} {lead.value:+.1f} [{lead.low:.1f}, {lead.high:.1f}]")
         told = "; ".join(f"{names[side]} {', '.join(of)}" for side, of in sides.items() if of)
@@ -179,22 +155,23 @@ class Networks:
     def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
         """Return how many times one network's error is another's; the other has learned something."""
         refused = self.refusal(one, to, learned=(to,) if learned is None else learned)
-        return refused or exponential(self._compared(one, to, logs=True))
+        return refused or claims.exponential(self._compared(one, to, logs=True))
 
     def over_guess(self, name: str) -> Finding:
         """Return by how much a network's score is larger than that of guessing."""
         if refused := self.refusal(name, learned=()):
             return refused
         rows = self.of(name)
-        found = self._widened(mean(rows["score"] - rows["guess"], self.scale(name)), name)
-        return replace(found, reservation=self._at_the_guess(name))
+        found = claims.mean(rows["score"] - rows["guess"], self.scale(name))
+        error, _ = self._sampling_error(name)
+        return replace(_wider(found, error), reservation=self._at_the_guess(name))
 
     def share_of_guess(self, name: str) -> Finding:
         """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
         if refused := self.refusal(name, learned=()):
             return refused
         rows = self.of(name)
-        found = geometric_mean(rows["score"] / rows["guess"], self.scale(name))
+        found = claims.geometric_mean(rows["score"] / rows["guess"], self.scale(name))
         return replace(found, reservation=_joined(self._at_the_guess(name), self.cut_short(name)))
 
     def deviation(self, name: str) -> Finding:
@@ -213,9 +190,8 @@ class Networks:
         if refused := self.refusal(name):
             return refused
         rows = self._solved(name)
-        ends = np.minimum(rows["steps"], rows["trained"])
-        half = float((ends - rows["before"]).mean()) / 2
-        found = mean((ends + rows["before"]) / 2, self.scale(name))
+        half = float((rows["late"] - rows["early"]).mean()) / 2
+        found = claims.mean((rows["late"] + rows["early"]) / 2, self.scale(name))
         seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
         return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
 
@@ -233,43 +209,36 @@ class Networks:
         if all(np.isinf(rows["steps"]).all() for rows in sides):
             return unable(f"neither {one} nor {other} solves the problem", self.scale(one, other))
         for rows in sides:
-            ends = (np.minimum(rows["steps"], rows["trained"]), np.maximum(rows["before"], 1))
-            late, early = (np.log(end.to_numpy(float)) for end in ends)
+            late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
             middles.append((late + early) / 2)
             spacing += float(np.mean(late - early)) / 2
-        found = difference(*middles, self.scale(one, other))
+        found = claims.difference(*middles, self.scale(one, other))
         found = replace(found, low=found.low - spacing, high=found.high + spacing)
         reservation = _joined(_too_few(*sides), self._at_the_guess(one))
-        return exponential(replace(found, reservation=reservation))
+        return claims.exponential(replace(found, reservation=reservation))
 
     def _solved(self, name: str) -> pd.DataFrame:
-        runs = self.of(name)["run"].unique()
-        return networks.steps_to(self.ds.sel(run=runs), SOLVED)
+        """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``."""
+        rows = networks.steps_to(self.ds.sel(run=self.of(name)["run"].unique()), SOLVED)
+        return rows.assign(early=rows["before"], late=rows[["steps", "trained"]].min(axis=1))
 
     def trend(self, name: str, factor: str) -> Finding:
         """Return the rank correlation of the score with a coordinate."""
         if refused := self.refusal(name):
             return refused
         rows = self.of(name)
-        return correlation(rows[factor], rows["score"], self.scale(name))
+        return claims.correlation(rows[factor], rows["score"], self.scale(name))
 
     def _compared(self, one: str, other: str, *, logs: bool) -> Finding:
         """Return the difference of two networks' scores, the larger the better, or of the logarithms of their errors."""
         names, scale = (one, other), self.scale(one, other)
         scores = [self.scores(name) for name in names]
         sides = [np.log(side) if logs else side * (1 if self.higher else -1) for side in scores]
-        found = difference(*sides, scale)
-        each = [self._by_sequence(name, logs=logs) for name in names]
-        paired = all(one is not None for one in each)
+        found = claims.difference(*sides, scale)
+        error, paired = self._sampling_error(*names, logs=logs)
         if paired and min(map(len, sides)) < 2:
             value = sides[0].mean() - sides[1].mean()
             found = Finding(value, value, value, scale, note="of single trainings")
-        error = 0.0
-        if paired:
-            apart = each[0] - each[1]
-            error = apart.std(ddof=1) / math.sqrt(len(apart))
-        elif self.higher and scale.test_size:
-            error = math.hypot(*(self._binomial(name) for name in names))
         rows = [self.of(name) for name in names]
         behind = int(np.argmin([(-1 if logs else 1) * side.mean() for side in sides]))
         late = any(side["improving"].mean() > 0.5 for side in rows)
@@ -280,6 +249,18 @@ class Networks:
         ]
         note = found.note or UNSETTLED * late
         return replace(_wider(found, error), note=note, reservation=_joined(*reservations))
+
+    def _sampling_error(self, *names: str, logs: bool = False) -> tuple[float, bool]:
+        """Return how far a score, or a difference of two, depends on which test sequences there are (a standard error), and whether it is known sequence by sequence."""
+        each = [self._by_sequence(name, logs=logs) for name in names]
+        if all(one is not None for one in each):
+            apart = np.subtract.reduce(each)
+            return apart.std(ddof=1) / math.sqrt(len(apart)), True
+        size = self.scale(*names).test_size
+        if not self.higher or not size:
+            return 0.0, False
+        shares = [self.scores(name).mean() for name in names]
+        return math.hypot(*(math.sqrt(x * (self.unit - x) / size) for x in shares)), False
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
         """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
@@ -298,18 +279,6 @@ class Networks:
         if logs:
             slope = 1 / middle if self.measure == "squared error" else 0.5 / middle
         return slope * (each - middle)
-
-    def _binomial(self, name: str) -> float:
-        score, size = self.scores(name).mean(), self.scale(name).test_size
-        return math.sqrt(score * (self.unit - score) / size)
-
-    def _widened(self, found: Finding, name: str) -> Finding:
-        """Return the finding of one network with an interval that also covers which test sequences there are."""
-        each = self._by_sequence(name, logs=False)
-        if each is not None:
-            return _wider(found, each.std(ddof=1) / math.sqrt(len(each)))
-        counted = self.higher and found.scale.test_size
-        return _wider(found, self._binomial(name)) if counted else found
 
     def _at_the_guess(self, name: str) -> str:
         row = self.of(name).iloc[0]
@@ -340,13 +309,17 @@ def _joined(*reservations: str) -> str:
 
 def _too_few(*sides: pd.DataFrame) -> str:
     seeds = min(map(len, sides))
-    return f"{seeds} trainings on a side where {SEEDS} are asked for" if seeds < SEEDS else ""
+    return (
+        f"{seeds} trainings on a side where {claims.SEEDS} are asked for"
+        if seeds < claims.SEEDS
+        else ""
+    )
 
 
 def _wider(found: Finding, error: float) -> Finding:
     """Return the finding with an interval that also covers a further standard error."""
     sides = found.value - found.low, found.high - found.value
-    below, above = (math.hypot(side, Z * error) for side in sides)
+    below, above = (math.hypot(side, claims.Z * error) for side in sides)
     return replace(found, low=found.value - below, high=found.value + above)
 
 
@@ -373,8 +346,8 @@ def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
         found = gain.mean("record").dropna("replicate").values
         sides.append(found if quantity == "first" else np.abs(found).round(9))
     if len(sides) == 1:
-        return mean(sides[0], scale)
-    return replace(difference(*sides, scale), reservation=_too_few(*sides))
+        return claims.mean(sides[0], scale)
+    return replace(claims.difference(*sides, scale), reservation=_too_few(*sides))
 
 
 def _memoryless(held: Networks, name: str) -> Finding:
@@ -389,7 +362,7 @@ def _memoryless(held: Networks, name: str) -> Finding:
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
     done = xr.DataArray(rows["completed"].to_numpy(), dims="replicate")
-    found = geometric_mean(last.where(done.values, best).values / best, held.scale(name))
+    found = claims.geometric_mean(last.where(done.values, best).values / best, held.scale(name))
     return replace(found, reservation=held.cut_short(name))
 
 
@@ -403,9 +376,9 @@ def _of_time_steps(
 
 
 VERBS: dict[str, Callable[..., Finding]] = {
-    "lead": lambda held, one, other, learned: held.lead(one, other, learned),
-    "ratio": lambda held, one, other, learned: held.ratio(one, other, learned),
-    "apart": lambda held, one, other, learned: magnitude(held.lead(one, other, learned)),
+    "lead": Networks.lead,
+    "ratio": Networks.ratio,
+    "apart": lambda held, one, other, learned: claims.magnitude(held.lead(one, other, learned)),
     "over_guess": lambda held, one, other, _: _learnable(held, other) or held.over_guess(one),
     "share_of_guess": lambda held, one, two, _: _learnable(held, two) or held.share_of_guess(one),
     "deviation": lambda held, one, *_: held.deviation(one),
@@ -420,18 +393,17 @@ VERBS: dict[str, Callable[..., Finding]] = {
 """By name: of the networks held, the names of a pair (the second may be empty, or say what the verb needs), and who must have learned."""
 
 
-def find(ds: xr.Dataset, claim: pd.Series) -> Finding:
-    """Return what a group of rows says of a claim, a line of `lib.results.claims.claims` with a verb."""
+def find(held: Networks, claim: pd.Series) -> Finding:
+    """Return what the networks of a group say of a claim, a line of `lib.results.claims.claims` with a verb, in its measure."""
     if claim["verb"] not in VERBS:
         raise ClaimError(
             f"the verb of {claim['id']} is {claim['verb']!r}; expected one of {', '.join(VERBS)}"
         )
     judge, region = VERBS[claim["verb"]], Region.parse(claim["region"])
-    held = Networks(ds, "", claim["measure"], claim["steps"])
     one, others = ([name.strip() for name in claim[key].split(";")] for key in ("one", "others"))
     found = []
     for task in _tasks(held, claim["task"], one, others):
-        here = held.at(task)
+        here = held.at(task, claim["steps"])
         rest = others if others != ["all others"] else [n for n in here.labels() if n not in one]
         side_by_side = len(one) == len(rest) > 1
         pairs = zip(one, rest, strict=True) if side_by_side else product(one, rest)
@@ -441,7 +413,7 @@ def find(ds: xr.Dataset, claim: pd.Series) -> Finding:
         raise ClaimError(
             f"{claim['id']} asks several pairs for a region with two ends; judge each as a claim"
         )
-    return largest(found) if upper else smallest(found)
+    return claims.largest(found) if upper else claims.smallest(found)
 
 
 def _tasks(held: Networks, task: str, *sides: list[str]) -> list[str]:
@@ -490,11 +462,13 @@ def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
 
 def judged(ds: xr.Dataset, group: str) -> pd.DataFrame:
     """Return what the results of a group say of each claim that has a verb on it, in the order of the list (`judged_row`)."""
-    listed = claims()
+    listed = claims.claims()
     asked = listed[(listed["group"] == group) & (listed["verb"] != "")]
     if asked.empty:
         groups = ", ".join(sorted(set(listed.loc[listed["verb"] != "", "group"])))
         raise ClaimError(f"no claim is about the group {group!r}; expected one of {groups}")
-    return judged_table(
-        ds, {row["id"]: lambda ds, row=row: find(ds, row) for _, row in asked.iterrows()}
-    )
+    held = cache(lambda measure: Networks(ds, measure=measure))
+    found = {
+        row["id"]: lambda _, row=row: find(held(row["measure"]), row) for _, row in asked.iterrows()
+    }
+    return claims.judged_table(ds, found)

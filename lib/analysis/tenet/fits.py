@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.analysis import linear
-from lib.analysis.design import Design, NothingToFit, design
+from lib.analysis.design import NothingToFit, design
 from lib.analysis.linear import Fit
 from lib.analysis.reml import ConvergenceError
 from lib.analysis.tenet.models import MODELS, Model
@@ -20,11 +20,12 @@ OWN = "a variance per architecture"
 """What stands for a view of the metric where the model is another one (`lib.analysis.unequal`)."""
 
 
-def columns(model: Model, observations: Rows) -> Design:
-    """Return the columns of `model` over `observations`, without what they cannot estimate.
+def fit(model: Model, observations: Rows) -> Fit:
+    """Estimate `model` from `observations`, without the coefficients that they cannot tell.
 
     Raises NothingToFit: the response is the same in every row, each attempt has a single row where a random intercept is asked for, or
     there are no more rows than coefficients.
+    Raises ConvergenceError: there is no estimate that can be trusted.
     Raises ValueError: the observations are of the other kind.
     """
     if observations.kind != model.rows:
@@ -47,16 +48,6 @@ def columns(model: Model, observations: Rows) -> Design:
         raise NothingToFit(
             f"{model.name} has {len(made.names)} coefficients and {count} rows; train more attempts"
         )
-    return made
-
-
-def fit(model: Model, observations: Rows) -> Fit:
-    """Estimate `model` from `observations`.
-
-    Raises NothingToFit: the rows do not allow the model at all.
-    Raises ConvergenceError: there is no estimate that can be trusted.
-    """
-    made = columns(model, observations)
     try:
         return linear.fit(made, random=model.random)
     except ConvergenceError as error:
