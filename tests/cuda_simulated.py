@@ -1,4 +1,4 @@
-"""What only the GPU kernels have, in Numba's simulator; `test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own."""
+"""What only the GPU kernels have, without a GPU; `test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.parity import random_case
 from lib.cells import make_cell
 from lib.kernels import _cuda, _registry
-from tests.engines import assert_engine_agrees
+from tests.engines import NUMBA, assert_engine_agrees
 
 assert _cuda.SIMULATED
 
@@ -19,6 +19,12 @@ DENSE = ["antisymmetric", "cornn", "exponential", "irnn", "lem", "lipschitz", "r
 
 def assert_agrees(case):
     assert_engine_agrees(case, case[0].name, "numba-cuda")
+
+
+@pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
+def test_numba_s_own_threads_come_to_the_same(name, monkeypatch):
+    monkeypatch.setattr(_cuda.Kernel, "compiled", NUMBA)
+    assert_agrees(random_case(name, 2, 2, 3))
 
 
 def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dask.distributed import Client
 
-from lib.run import params
+from lib.run import fingerprint, params
 from lib.run.params import merged
 from lib.training import grammar, objectives
 from lib.training.jobs import run_jobs
@@ -20,6 +20,15 @@ loaded = functools.cache(load_profile)
 """Profiles are frozen, and to read one takes seconds."""
 sections = functools.cache(merged)
 """To read from alone."""
+
+
+def fresh_reads(monkeypatch):
+    """Have modules parsed again where their file was changed, and there alone; others' files that they name need `cache_clear`."""
+    parse = fingerprint._read.__wrapped__
+    kept = functools.cache(lambda file, root, _: parse(file, root))
+    read = lambda file, root: kept(file, root, file.stat().st_mtime_ns)  # noqa: E731
+    read.cache_clear = kept.cache_clear
+    monkeypatch.setattr(fingerprint, "_read", read)
 
 
 def profile_of(content, name="quick"):

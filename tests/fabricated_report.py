@@ -44,6 +44,10 @@ def fabricate(data: Path) -> Path:
         path = data / "made" / "22_errors" / result_set / "22_errors.ipynb"
         write_notebook(path, result_set=result_set)
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
+    # Nothing else says that there are these.
+    made = Artefacts(data, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
+    made.save_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
+    write_notebook(data / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)
     record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}

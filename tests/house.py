@@ -14,7 +14,7 @@ ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 TRAINS = "10_train"
 """Trains everything, a dataset for each group."""
 SMALL = {
-    "34_recovery": {"seeds": 8, "small_seeds": 3},
+    "34_recovery": {"seeds": 4, "small_seeds": 2},
     "51_unicornn_memory": {"seeds": 1, "points": 3},
     "54_irnn_theory": {"draws": 20},
     "80_bench_cpu": {"rounds": 1},

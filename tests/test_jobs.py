@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import connect_here, factorial, study
+from designs import connect_here, factorial, fresh_reads, study
 from distributed.client import _get_global_client
 from processes import python
 
@@ -131,7 +131,8 @@ EDITS = [
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
 
 
-def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path):
+def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path, monkeypatch):
+    fresh_reads(monkeypatch)
     names = ("lstm", "linear_rnn")
     jobs = [next(factorial(**SMALL | {"architecture": (name,)}).jobs()) for name in names]
     works = [job.work(prepared) for job in jobs]
@@ -139,8 +140,6 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path):
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
 
     def codes():
-        for cached in (fingerprint._read, fingerprint._resolve, fingerprint._beside):
-            cached.cache_clear()
         modules = [(work.run.__module__, *work.modules) for work in works]
         how = {"root": tmp_path, "without": run._RUNNER}
         return [fingerprint.fingerprint(names, **how) for names in modules]

@@ -1,0 +1,82 @@
+"""The threads of a GPU kernel's block as generators that take turns at its barriers: ten times as fast as the threads of Numba's simulator."""
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+
+from lib.kernels import _cuda
+
+FIRST_AHEAD, LAST_AHEAD = 1, -1
+
+
+class Barriers(ast.NodeTransformer):
+    """Makes a generator of a kernel, which yields at its barriers, but for one that is left out."""
+
+    def __init__(self, left_out=None):
+        self.count, self.left_out = 0, left_out
+
+    def visit_Expr(self, node):
+        if ast.unparse(node) != "cuda.syncthreads()":
+            return node
+        self.count += 1
+        keep = self.count - 1 != self.left_out
+        return ast.Expr(ast.Yield()) if keep else ast.Pass()
+
+
+@cache
+def parsed(run, left_out=None):
+    """Return a kernel's code as that of a generator, and how many barriers it has."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(run.function)))
+    barriers = Barriers(left_out)
+    (function,) = barriers.visit(tree).body
+    function.decorator_list = []
+    function.body.append(ast.Expr(ast.Yield()))  # a generator even without a barrier
+    return compile(ast.fix_missing_locations(tree), run.__name__, "exec"), barriers.count
+
+
+class Launched:
+    """What `lib.kernels._cuda.Kernel.compiled` returns, on generators: the threads of a block run in an order."""
+
+    def __init__(self, order, code, names, real):
+        self.order, self.code, self.names, self.real = order, code, names, real
+
+    def __getitem__(self, grid):
+        return lambda *values: self.run(values, *grid)
+
+    def run(self, values, blocks, threads, stream, shared):
+        for block in range(blocks):
+            # What no thread has written is no number.
+            memory = np.full(shared // self.real().itemsize, np.nan, self.real)
+            cuda = SimpleNamespace(
+                blockIdx=SimpleNamespace(x=block),
+                blockDim=SimpleNamespace(x=threads),
+                shared=SimpleNamespace(array=lambda _, __, memory=memory: memory),
+                local=SimpleNamespace(array=np.empty),
+                threadIdx=SimpleNamespace(x=0),
+            )
+            cuda.grid = lambda _, cuda=cuda, first=block * threads: first + cuda.threadIdx.x
+            names = self.names | {"cuda": cuda, "real": self.real}
+            exec(self.code, names)
+            function = names[self.code.co_filename]
+            running = dict(enumerate(function(*values) for _ in range(threads)))
+            while running:
+                for thread in list(running)[:: self.order]:
+                    cuda.threadIdx.x = thread
+                    if next(running[thread], "ended") == "ended":
+                        del running[thread]
+
+
+def in_turn(order=FIRST_AHEAD, left_out=("", None)):
+    """Return a `Kernel.compiled` whose threads run in an order, without a barrier: (name of the kernel, number)."""
+
+    def compiled(run, arguments, **sizes):
+        name, number = left_out
+        code, _ = parsed(run, number if run.__name__ == name else None)
+        real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))
+        return Launched(order, code, run.function.__globals__ | sizes, real)
+
+    return compiled
