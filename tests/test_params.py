@@ -8,7 +8,7 @@ from designs import loaded, profile_of, rows_of, sections
 from lib.cells import cell_class, cell_names
 from lib.run.code import _datasets
 from lib.run.params import ParameterError, checked, read_params
-from lib.tasks import task_settings
+from lib.tasks import find_task
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
@@ -44,7 +44,9 @@ def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     keywords = {key for name in cell_names() for key in cell_class(name).hyper_parameters}
     starts = {k for n in cell_names() for s in cell_class(n).starts.values() for k in s.settings}
     makers = {task["task"] for task in whole["base"]["tasks"].values()}
-    settings = {key for maker in makers for key in task_settings(maker)} - {"steps"}
+    settings = {
+        key for maker in makers for key in find_task({"task": maker}).settings.model_fields
+    } - {"steps"}
     kinds = (Row.fields(), keywords, starts, settings)
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 

@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 
 from lib.results.schema import ResultsError
-from lib.tasks import Part, Task, check_task, load_prepared, make_task, task_draws, task_settings
+from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
 from lib.tasks import variations as variations_module
 from lib.tasks.copying import draw_copies
 from lib.tasks.fast_slow import trajectories
@@ -162,12 +162,16 @@ def test_a_task_that_cannot_be_made_is_refused_in_a_sentence(spec, sentence):
     assert "\n" not in str(error.value)
 
 
+def _settings(name):
+    return tuple(find_task({"task": name}).settings.model_fields)
+
+
 def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     shared = ("dataset", "train_size", "validation_size", "test_size")
-    assert task_settings("padded_rows") == (*shared, "padding")
-    assert task_settings("language") == (*shared, "time_steps")
+    assert _settings("padded_rows") == (*shared, "padding")
+    assert _settings("language") == (*shared, "time_steps")
     spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
-    assert task_draws(spec) and not task_draws({"task": "fast_slow"})
+    assert find_task(spec).draws and not find_task({"task": "fast_slow"}).draws
     made = make_task(spec, None, _rng())
     assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     assert made.draw(7, _rng()).inputs.shape == (7, 5, 1)

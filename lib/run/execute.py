@@ -108,7 +108,9 @@ def execute_all(
             name, failed = runs[0].notebook.name, _failed(runs[0].output)
             error = RunError(f"{name} was interrupted; executed so far: {failed}", 130)
         pool.shutdown(wait=False, cancel_futures=True)
-        while left := {future for future in left if not future.done()}:  # `wait` counts none that was cancelled
+        while left := {
+            future for future in left if not future.done()
+        }:  # `wait` counts none that was cancelled
             guard.end_marked(os.environ[guard.MARK])
             for kernel in [*warm.Forked.alive]:
                 kernel.kill()

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, nearest, overlaid, shown
-from lib.tasks import task_settings
+from lib.tasks import find_task
 from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
@@ -113,7 +113,7 @@ class _Table:
         self._planned = 0
         makers = {name: said.get("task") for name, said in tasks.items()}
         self._of_tasks = {
-            key for name, of in makers.items() for key in _known(task_settings, of, f"tasks.{name}")
+            key for name, of in makers.items() for key in _known(_settings, of, f"tasks.{name}")
         }
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
@@ -193,7 +193,7 @@ class _Table:
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
-        settings = _known(task_settings, both.get("task"), f"tasks.{task}")
+        settings = _known(_settings, both.get("task"), f"tasks.{task}")
         starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
         places = {
             **dict.fromkeys(settings, "task"),
@@ -265,6 +265,10 @@ def _several(value: object) -> list:
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list) else [value]
+
+
+def _settings(task: object) -> Iterable[str]:
+    return find_task({"task": task}).settings.model_fields
 
 
 def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tuple[str, ...]:

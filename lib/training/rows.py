@@ -16,7 +16,7 @@ from lib.probes.time_steps import DECADES, SCALES
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
-from lib.tasks import Part, Task, check_task, make_task, task_draws, task_module
+from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.job import Job, Results
@@ -98,7 +98,7 @@ class Row(Job, Network, Recipe):
         check_task(self.task)
         cell_class(self.cell).checked(self.hyper_parameters, d=self.width)
         cell_class(self.cell).checked_start(self.start, self.start_settings)
-        name, draws = self.task["task"], task_draws(self.task)
+        name, draws = self.task["task"], find_task(self.task).draws
         if draws and not self.test_draws:
             raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
         if draws and self.epochs:
@@ -123,7 +123,7 @@ class Row(Job, Network, Recipe):
         return settings | self.start_settings | self.hyper_parameters
 
     datasets = property(lambda row: (row.task["dataset"],) if "dataset" in row.task else ())
-    modules = property(lambda row: (task_module(row.task),))
+    modules = property(lambda row: (find_task(row.task).make.__module__,))
     size = property(lambda row: row.width * (row.epochs or row.steps))
     title = property(lambda row: f"{row.run}, replicate {row.replicate}")
 
@@ -330,7 +330,7 @@ def check_network(row: Row) -> None:
     ValueError
         What cannot be built, or what of it cannot be trained.
     """
-    if task_draws(row.task):
+    if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
         tokens, every = row.embedding_width > 0, row.read == "every"
