@@ -23,7 +23,7 @@ from lib.tasks.formats.series import Series, ts_lines
 from lib.tasks.formats.sound import log_mel, wav_bytes
 from lib.tasks.permutations import torch_permutation
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, word_vectors, worms
+from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
 from lib.tasks.standins.tone_words import write_archive
@@ -513,7 +513,7 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     lines = "".join(f"{word} {' '.join([str(v)] * 100)}\n" for word, v in values.items())
     put("imdb", _packed_reviews(reviews))
     put("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
-    monkeypatch.setattr(word_vectors, "WORDS", 4)
+    monkeypatch.setitem(SETS["imdb_vectors"]["settings"], "vocabulary_size", FIRST_WORD + 4)
     data = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
     assert sorted(data.word_vectors) == ["glove"]
@@ -522,7 +522,7 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
     assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
     put("imdb", _tarred_reviews(reviews), mirrored=False)
-    put("glove", zipped({word_vectors.MEMBER: lines}), mirrored=False)
+    put("glove", zipped({texts.MEMBER: lines}), mirrored=False)
     again = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert np.array_equal(again.word_vectors["glove"], glove)
 

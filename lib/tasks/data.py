@@ -105,6 +105,13 @@ class Task:
     def metric(self) -> str:
         return "accuracy" if self.classifies else "root mean squared error"
 
+    def check(self, kind: str, *targets: str) -> None:
+        """Refuse, with a `ValueError`, inputs and targets that a task cannot be made of."""
+        if self.kind != kind or self.target not in targets:
+            raise ValueError(
+                f"{self.name}: expected {kind} with the target {' or '.join(targets)}, got {self.kind} with {self.target}"
+            )
+
     @property
     def _example(self) -> Part:
         if self.train is None:

@@ -31,10 +31,7 @@ def texts(
     vectors
         Name of the data set's vectors that an embedding starts from; empty for none.
     """
-    if data.kind != "tokens" or data.target == "steps":
-        raise ValueError(
-            f"{data.name}: expected texts with one target each, got {data.kind} with {data.target}"
-        )
+    data.check("tokens", "class", "value")
     if vectors and vectors not in data.word_vectors:
         known = ", ".join(sorted(data.word_vectors)) or "none"
         raise ValueError(f"{data.name} has no vectors {vectors!r}; it has {known}")

@@ -84,23 +84,13 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
 @cache
 def _slaney_triangles() -> np.ndarray:
     """Return the weights of the bands over the transform's frequencies, (80, 513)."""
-    edges = _slaney_hertz(np.linspace(*_slaney_mel(np.array([LOWEST, HIGHEST])), BANDS + 2))
+    # Slaney's scale: a mel every 200/3 Hz up to 1,000 Hz, then 27 mels for a factor of 6.4.
+    bend, linear, log = 1000.0, 200 / 3, np.log(6.4) / 27
+    mel = np.linspace(LOWEST / linear, bend / linear + np.log(HIGHEST / bend) / log, BANDS + 2)
+    above = np.maximum(mel - bend / linear, 0)
+    edges = np.where(above > 0, bend * np.exp(log * above), mel * linear)
     triangles = _triangles(np.linspace(0, RATE / 2, FFT // 2 + 1), edges)
     return triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
-
-
-_BEND, _LINEAR, _LOG = 1000.0, 200 / 3, np.log(6.4) / 27
-"""Slaney's scale: a mel every 200/3 Hz up to 1,000 Hz, then 27 mels for a factor of 6.4."""
-
-
-def _slaney_mel(hertz: np.ndarray) -> np.ndarray:
-    above = _BEND / _LINEAR + np.log(np.maximum(hertz, _BEND) / _BEND) / _LOG
-    return np.where(hertz < _BEND, hertz / _LINEAR, above)
-
-
-def _slaney_hertz(mel: np.ndarray) -> np.ndarray:
-    above = np.maximum(mel - _BEND / _LINEAR, 0)
-    return np.where(above > 0, _BEND * np.exp(_LOG * above), mel * _LINEAR)
 
 
 def _triangles(at: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Texts as tokens: reviews and news with a class each, and streams whose next token is asked for."""
 
 import html
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member, members
 from lib.tasks.language import cut
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN
@@ -77,13 +79,20 @@ Reviews = list[tuple[str, str]]
 
 @reader
 def reviews(
-    stars: bool = False, vocabulary_size: int = VOCABULARY_SIZE, length: int = LENGTH
+    stars: bool = False,
+    vectors: bool = False,
+    vocabulary_size: int = VOCABULARY_SIZE,
+    length: int = LENGTH,
 ) -> dict:
-    """Return 25,000 + 25,000 film reviews, the official split: half of them favourable, class 1; or four classes of stars."""
+    """Return 25,000 + 25,000 film reviews, the official split: half of them favourable, class 1; or four classes of stars.
+
+    With `vectors` those of their words come along, ``glove``.
+    """
     train, test = read_reviews()
-    texts = ([text for _, text in part] for part in (train, test))
+    texts = [[text for _, text in part] for part in (train, test)]
     tokens = encode(*texts, vocabulary_size=vocabulary_size, length=length)
-    return labelled(tokens, (labels(train, stars), labels(test, stars)), vocabulary_size)
+    found = labelled(tokens, (labels(train, stars), labels(test, stars)), vocabulary_size)
+    return found | _glove(vocabulary(texts[0], vocabulary_size), tokens[0]) if vectors else found
 
 
 def read_reviews() -> tuple[Reviews, Reviews]:
@@ -119,6 +128,52 @@ def labels(reviews: Reviews, stars: bool = False) -> np.ndarray:
     if stars:
         return np.array([STARS[int(name.rsplit("_", 1)[1])] for name, _ in reviews])
     return np.array([int(name.startswith("pos")) for name, _ in reviews])
+
+
+# UnICORNN's program takes GloVe's vectors and draws those of unknown words from N(0, 1). The mirror has GloVe's most frequent words
+# alone, so what they cover is kept with the data.
+MEMBER, SIZE, SEED = "glove.6B.100d.txt", 100, 6
+
+
+def _glove(known: list[str], tokens: np.ndarray) -> dict:
+    """Return the vectors of the known words, and which share of the `tokens` has one of GloVe's."""
+    if mirror() is None:
+        text = member(fetch("glove", "glove.6B.zip"), MEMBER, largest=2**30)
+    else:
+        text = unpacked(fetch("glove", "glove.6B.100d.top.txt.gz"))
+    glove, has_one = glove_vectors(io.StringIO(text.decode("utf-8")), known)
+    in_glove = np.isin(tokens, FIRST_WORD + np.flatnonzero(has_one))
+    substitute = (
+        f"GloVe's vectors for {has_one.sum():,} of {len(known):,} words, "
+        f"{in_glove.sum() / (tokens >= START).sum():.0%} of the training tokens, and random ones for the others"
+    )
+    return {"substitute": "" if has_one.all() else substitute, "vectors": {"glove": glove}}
+
+
+def glove_vectors(
+    lines: Iterable[str], words: list[str], size: int = SIZE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding (3 + n, size) of the words and whether each has a vector of GloVe's, (n,) bool.
+
+    GloVe's file has a word and its numbers a line; a line with more or fewer numbers, or something else, is a `FormatError`. Words
+    without a vector get N(0, 1), filling, start and unknown words zeros.
+    """
+    places = {word: place for place, word in enumerate(words, FIRST_WORD)}
+    shape = FIRST_WORD + len(words), size
+    embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
+    embedding[:FIRST_WORD], has_one = 0, np.zeros(shape[0], bool)
+    for number, line in enumerate(lines, 1):
+        word, *values = line.rstrip("\n").split(" ")
+        if place := places.get(word):
+            try:
+                embedding[place] = np.array(list(map(float, values))).reshape(size)
+            except ValueError:
+                raise FormatError(
+                    f"{MEMBER}, line {number}: expected {size} numbers after {word!r}, got {len(values)} words; "
+                    "the file is cut or has vectors of another size"
+                ) from None
+            has_one[place] = True
+    return embedding, has_one[FIRST_WORD:]
 
 
 # ------------------------------------------------------------------------------- Reuters-21578: D. D. Lewis
