@@ -103,7 +103,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
         ({"RNN": {}}, {"measures": ["everything"]}, "measures.0 is 'everything'"),
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
-        ({"LEM": {}}, {"options": {"lr": 5}}, "adam has no option 'lr'; expected betas"),
+        ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'alpha', 'betas'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
         ({}, {}, "trainings.table has no rows"),
         ({"LEM": {"learning_rate": [k / 1e7 for k in range(1, 2000)], "width": list(range(1, 2000))}},

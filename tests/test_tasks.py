@@ -541,7 +541,7 @@ def test_one_output_is_the_log_odds_of_two(made):
             "letters: expected tokens with the target class or value, got tokens",
         ),
         ("texts", "reviews", {"vectors": "elmo"}, "reviews has no vectors 'elmo'; it has glove"),
-        ("vary", "grey", {"words": 3}, "grey: expected texts to keep 3 words of, got pixels"),
+        ("vary", "grey", {"words": 3}, "grey: expected tokens with the target class, got pixels"),
         (
             "language",
             "reviews",

@@ -6,7 +6,7 @@ from lib.run.params import Positive
 from lib.tasks._registry import task
 from lib.tasks.data import Task
 from lib.tasks.permutations import PERMUTATIONS
-from lib.tasks.variations import smaller
+from lib.tasks.variations import pooled
 
 
 @task
@@ -28,7 +28,7 @@ def pixels(
     standardised
         Whether all inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
     """
-    data = smaller(data, pool)
+    data = pooled(data, pool)
     places = PERMUTATIONS[order](data.train.time_steps)
     data = data.map_inputs(lambda inputs: inputs[:, places])
     return data.standardised() if standardised else data

@@ -61,10 +61,7 @@ def rows(
 ) -> tuple[Row, ...]:
     """Return the rows of a group of `params.yaml`, each with a name of its own.
 
-    Raises
-    ------
-    ParameterError
-        One sentence: where, what came, what was expected.
+    A `ParameterError` says in one sentence where something is wrong, what came, and what was expected.
     """
     where, tasks = f"trainings.{group}", _each_named(tasks)
     content = mapping(content, where)

@@ -29,13 +29,7 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
-def known_cell(name: str) -> str:
-    """Return the name of an architecture that there is; raises `ValueError`."""
-    cell_class(name)
-    return name
-
-
-Architecture = Annotated[str, AfterValidator(known_cell)]
+Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
 """A name of a cell, checked when `params.yaml` is read."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -148,11 +142,8 @@ def _same_mask(x: Tensor, share: float, training: bool) -> Tensor:
 def build(task: Task, network: Network) -> Model:
     """Return a new model for a task, its weights drawn from torch's generator, with what is frozen frozen.
 
-    Raises
-    ------
-    ValueError
-        The head does not fit the task, tokens have no embedding or vectors of another size, a pattern of `frozen` fits no
-        parameter, or whatever the cell says of its hyper-parameters.
+    Raises `ValueError` where the head does not fit the task, tokens have no embedding or vectors of another size, a pattern of `frozen`
+    fits no parameter, or as the cell says of its hyper-parameters.
     """
     every = task.target == "steps"
     read = network.read or ("every" if every else "last")

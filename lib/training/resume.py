@@ -52,16 +52,9 @@ class Fit:
 class Resume:
     """Where a training keeps its state.
 
-    Parameters
-    ----------
-    path
-        The file; it is named after all that the training depends on, so that a state is never taken for another's.
-    what
-        A few words on the training, for the line that tells how far it is.
-    every
-        Seconds between two states. Trainings side by side keep theirs one after another, and the first of them says how far it is.
-    beside
-        Trainings side by side, of which each is said to take an equal share of the process's time.
+    The file at `path` is named after all that the training depends on, so that a state is never taken for another's; `what` are a few words
+    on the training, for the line that tells how far it is, `every` the seconds between two states. Of trainings `beside` each other each
+    keeps its own and is said to take an equal share of the process's time, and the first of them says how far it is.
     """
 
     _printed = -math.inf

@@ -325,10 +325,7 @@ def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -
 def check_network(row: Row) -> None:
     """Build a row's network as PyTorch's shapes alone, for inputs as its task draws them, or else as many as the state has numbers.
 
-    Raises
-    ------
-    ValueError
-        What cannot be built, or what of it cannot be trained.
+    The `ValueError` says what cannot be built, or what of it cannot be trained.
     """
     if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))

@@ -58,11 +58,8 @@ class Together:
     record
         Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
 
-    Raises
-    ------
-    ValueError
-        The models are not alike, there are more than fit a pass, their width on a CPU is no multiple of `ALIGNED`, or one draws
-        random numbers in training: the numbers of a network would depend on which others draw beside it.
+    Raises `ValueError` where the models are not alike, there are more than fit a pass, their width on a CPU is no multiple of
+    `ALIGNED`, or one draws random numbers in training: the numbers of a network would depend on which others draw beside it.
     """
 
     def __init__(

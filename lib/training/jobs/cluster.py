@@ -49,23 +49,13 @@ _LOCAL = {
 
 @contextlib.contextmanager
 def connect(scheduler: str, workers: int) -> Iterator[Client]:
-    """Give a Dask client: of the scheduler at an address, or of local processes.
+    """Give a Dask client: of the scheduler at an address, or of local processes (see `lib.run.params.Jobs`).
 
-    Parameters
-    ----------
-    scheduler, workers
-        As of `lib.run.params.Jobs`. Local processes are single-threaded, one per core trains faster than threads or ensembles on a
-        CPU; they speak TLS with certificates made for them alone (0.1 s), so that no other user of the machine reaches them.
+    Local processes are single-threaded, one per core trains faster than threads or ensembles on a CPU; they speak TLS with certificates
+    made for them alone (0.1 s), so that no other user of the machine reaches them. That no worker is left is said after a minute. Local
+    ones are started again, and where none comes for three minutes all futures are cancelled.
 
-    Raises
-    ------
-    ConnectionError
-        No scheduler answers at the address, no worker joins it, or TLS has no certificates.
-
-    Notes
-    -----
-    That no worker is left is said after a minute. Local ones are started again, and where none comes for three minutes all
-    futures are cancelled.
+    Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or TLS has no certificates.
     """
     if scheduler == "local":
         with dask.config.set(_LOCAL):
