@@ -90,7 +90,7 @@ class Resume:
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
-        _say(
+        say(
             f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}"
         )
 
@@ -130,12 +130,12 @@ class Resume:
         except Exception as error:  # whatever a state that is none makes torch raise
             _restore(model, moving, before)
             reason = str(error).partition("\n")[0] or type(error).__name__
-            _say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
+            say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
             set_aside(self._path)
             return
         done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
         self._first, self._seconds_before, self.resumed = steps, seconds, True
-        _say(f"{self._what}: goes on from step {done.steps}")
+        say(f"{self._what}: goes on from step {done.steps}")
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
         content = self._path.read_bytes()
@@ -173,7 +173,8 @@ def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) ->
         torch.cuda.set_rng_state(held["cuda"])
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line to the standard error, which no stored notebook keeps."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -314,12 +314,11 @@ def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping]
 
 def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
     """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
-    known = before | after
-    nothing = {name: np.full_like(one, np.nan, dtype=np.float64) for name, one in known.items()}
-    return {
-        name: np.stack([before.get(name, nothing[name]), after.get(name, nothing[name])])
-        for name in known
-    }
+    found = {}
+    for name, one in (before | after).items():
+        nothing = np.full_like(one, np.nan, dtype=np.float64)
+        found[name] = np.stack([stage.get(name, nothing) for stage in (before, after)])
+    return found
 
 
 def check_network(row: Row) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import multiprocessing
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ import dask
 from dask.distributed import Client, Future, LocalCluster, Security
 
 from lib.paths import CACHE
+from lib.training.resume import say
 
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
@@ -134,8 +134,9 @@ def _watch(
             if cluster:
                 cluster.scale(wanted)  # which starts those that Dask has let go
             if looks == 6:
-                said = f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
-                print(said, file=sys.stderr, flush=True)
+                say(
+                    f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
+                )
             if cluster and looks == 6 * LOST:
                 client.cancel([Future(key, client) for key in list(client.futures)])
 
