@@ -379,19 +379,24 @@ def test_the_digits_keep_the_noise_in_proportion(tmp_path):
 # ------------------------------------------------------------------------------- texts
 
 
+def _encoded(train, test, **more):
+    found = texts.encode((train, 0), (test, 1), **more)
+    return found["train"][0], found["test"][0]
+
+
 def test_words_are_numbered_by_their_frequency_in_the_training_part():
-    train, test = texts.encode(["b a b", "b c a"], ["a z z z b"])
+    train, test = _encoded(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
     assert (train.shape, train.dtype) == ((2, 500), np.int16)
     assert train[:, -4:].tolist() == [[START, b, a, b], [START, b, c, a]]
     assert (train[:, :-4] == PAD).all()
     assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
     # A vocabulary and a length of its own: a longer text keeps its end.
-    train, test = texts.encode(["b a b c", "a b"], ["c d"], vocabulary_size=b + 2, length=3)
+    train, test = _encoded(["b a b c", "a b"], ["c d"], size=b + 2, length=3)
     assert train.tolist() == [[a, b, UNKNOWN], [1, a, b]]
     assert test.tolist() == [[1, UNKNOWN, UNKNOWN]]
     common = " ".join(f"word{i} word{i}" for i in range(10_000 - FIRST_WORD))
-    train, _ = texts.encode([common, "rare word0"], ["word1"])
+    train, _ = _encoded([common, "rare word0"], ["word1"])
     assert train.max() == 9_999
     assert train[1, -2:].tolist() == [UNKNOWN, FIRST_WORD]
 

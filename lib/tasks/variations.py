@@ -40,28 +40,16 @@ def vary(
 ) -> Task:
     """Return one of the six variations of a prepared data set, made smaller first where asked for.
 
-    The generator draws the permutation, then each sequence's noise, once.
+    Images are averaged over squares of `pool` pixels a side, texts keep so many of their last `words`: the filling in front goes first, 0
+    keeps all. The generator draws the permutation, then each sequence's noise, once.
 
-    Parameters
-    ----------
-    order
-        ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
-    noise
-        ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
-    noise_inputs
-        Length of the noise; 0 is the data set's own, 1,000 for those of the dissertation.
-    pool
-        Images are averaged over squares of so many pixels a side first.
-    words
-        Texts keep so many of their last words, the filling in front goes first; 0 keeps all.
-    permutation
-        ``attempt``: each attempt draws its own, as the text says. Or that of a program, the same for all attempts, see
-        `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
-    spread
-        Rule by which the noise is spread, see `noise_places`.
-    sigmoid
-        Whether two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay
-        as they are.
+    Inputs stay in their order or are ``permuted``: one permutation for all sequences, of all parts. Each ``attempt`` draws its own, as
+    the text says; or it is that of a program, the same for all attempts, see `lib.tasks.permutations.PERMUTATIONS`: the dissertation's
+    author takes ``exprnn``. Then noise comes after the inputs, ``post``, or is spread evenly between them, ``uniform``, by the rule
+    `spread`, see `noise_places`; its length is `noise_inputs`, or 0 for the data set's own, 1,000 for those of the dissertation.
+
+    With `sigmoid` two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay as
+    they are.
     """
     data = pooled(data, pool)
     if words:

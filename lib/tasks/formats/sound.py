@@ -64,8 +64,6 @@ _FLOOR, _RANGE = 1e-10, 80.0
 def log_mel(samples: np.ndarray) -> np.ndarray:
     """Return LEM's features of a clip of samples (n,) int16 at 16 kHz, (126, 80) float32.
 
-    Notes
-    -----
     Magnitudes (power 1) of a centred transform of 1,024 samples every 128, Hann window, zeros beyond the clip; 80
     triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz; decibels relative to the clip's maximum, at least
     -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip. From tk-rusch/LEM,
@@ -110,8 +108,6 @@ _TINY = np.finfo(float).eps, 1e-10
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
     """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32; one longer than a second is a `FormatError`.
 
-    Notes
-    -----
     A shorter clip is filled with zeros in front. Emphasis x_n - .97 x_{n-1}; windows of 25 ms (Hamming) every 10 ms, the
     last filled with zeros; power spectrum of 512 points over 512; 32 triangles on HTK's mel scale from 0 to 8,000 Hz with
     their edges at whole points of the spectrum; logarithm. From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.

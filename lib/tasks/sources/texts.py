@@ -41,31 +41,28 @@ def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
     return by_frequency(word for text in texts for word in words(text))[: size - FIRST_WORD]
 
 
-def encode(
-    train: Sequence[str],
-    *others: Sequence[str],
-    vocabulary_size: int = VOCABULARY_SIZE,
-    length: int = LENGTH,
-) -> tuple[np.ndarray, ...]:
-    """Return all parts as ids, (n, length) int16 each; the vocabulary comes from the training part alone.
+Texts = tuple[Sequence[str], np.ndarray]
+"""The texts of a part and their classes."""
+
+
+def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int = LENGTH) -> dict:
+    """Return both parts with texts as ids, (n, length) int16, and what follows from the `size` of the vocabulary, that of the training part.
 
     Ids: filling, start, unknown word, then words by frequency, at most 32,767. A text keeps its last tokens, a shorter one is
     filled in front, so that what is read last is always text. This is the convention of the widely used Keras encodings of
     IMDB and Reuters, except that Keras leaves the id 3 unused.
     """
-    ids = {word: i for i, word in enumerate(vocabulary(train, vocabulary_size), FIRST_WORD)}
+    ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
 
     def sequence(text: str) -> np.ndarray:
         tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
         return np.array([PAD] * (length - len(tokens)) + tokens, np.int16)
 
-    return tuple(np.stack([sequence(text) for text in part]) for part in (train, *others))
-
-
-def labelled(tokens: Sequence[np.ndarray], targets: Sequence[np.ndarray], size: int) -> dict:
-    """Return training and test part, and what follows from the vocabulary's `size`."""
-    train, test = zip(tokens, targets, strict=True)
-    return {"train": train, "test": test, "valid_max": size - 1, "vocabulary_size": size}
+    parts = {
+        name: (np.stack([sequence(text) for text in texts]), targets)
+        for name, (texts, targets) in (("train", train), ("test", test))
+    }
+    return parts | {"valid_max": size - 1, "vocabulary_size": size}
 
 
 # ------------------------------------------------------------------------------- IMDB: A. Maas et al. 2011
@@ -88,11 +85,11 @@ def reviews(
 
     With `vectors` those of their words come along, ``glove``.
     """
-    train, test = read_reviews()
-    texts = [[text for _, text in part] for part in (train, test)]
-    tokens = encode(*texts, vocabulary_size=vocabulary_size, length=length)
-    found = labelled(tokens, (labels(train, stars), labels(test, stars)), vocabulary_size)
-    return found | _glove(vocabulary(texts[0], vocabulary_size), tokens[0]) if vectors else found
+    train, test = (([text for _, text in part], labels(part, stars)) for part in read_reviews())
+    found = encode(train, test, vocabulary_size, length)
+    if not vectors:
+        return found
+    return found | _glove(vocabulary(train[0], vocabulary_size), found["train"][0])
 
 
 def read_reviews() -> tuple[Reviews, Reviews]:
@@ -200,8 +197,7 @@ def reuters() -> dict:
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
     texts = np.array([text for _, text in kept], dtype=object)
-    tokens = encode(texts[~test], texts[test])
-    parts = labelled(tokens, (labels[~test], labels[test]), VOCABULARY_SIZE)
+    parts = encode((texts[~test], labels[~test]), (texts[test], labels[test]))
     return parts | {"outputs": len(topics)}
 
 
@@ -301,6 +297,5 @@ def markov_reviews() -> dict:
     """Return made-up reviews of 80 tokens in four classes, for runs of seconds."""
     rng, size, test = np.random.default_rng(8), 800, 200
     texts, targets = markov_text.reviews(markov_text.language(500, rng), size, 4, rng)
-    tokens = encode(texts[test:], texts[:test], length=80)
-    known = int(max(part.max() for part in tokens)) + 1
-    return labelled(tokens, (targets[test:], targets[:test]), known)
+    train, test = (texts[test:], targets[test:]), (texts[:test], targets[:test])
+    return encode(train, test, FIRST_WORD + len(vocabulary(train[0])), length=80)
