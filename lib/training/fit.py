@@ -46,22 +46,11 @@ class Group(Section):
 
 
 class Recipe(Section):
-    """How a model is trained.
+    """How a model is trained: by one of the `OPTIMISERS`, of which `options` are further keywords, for so many `epochs` or `steps`.
 
-    Attributes
-    ----------
-    optimiser, options
-        Its name among `OPTIMISERS`, and further keywords of it.
-    epochs, steps
-        How long; one of the two.
-    drops, drop_factor
-        Epochs (or steps, where those count) after which the learning rate is multiplied by the factor.
-    cosine
-        Whether the learning rate falls to zero along a cosine.
-    gradient_clip
-        Largest norm of the gradient; 0 for any.
-    groups
-        Parameters with another step; a parameter belongs to the first group whose pattern it matches.
+    After each of the `drops`, epochs or steps as those count, the learning rate is multiplied by `drop_factor`; with `cosine` it falls to
+    zero along a cosine. `gradient_clip` is the largest norm of the gradient, 0 for any. Parameters of `groups` have another step; one
+    belongs to the first group whose pattern it matches.
     """
 
     learning_rate: LearningRate
@@ -98,18 +87,10 @@ class Recipe(Section):
 
 @dataclass(frozen=True)
 class Record:
-    """What is measured in training, and when.
+    """What is measured in training, a row of numbers by name, and after how many steps: 0 is before the first, the last need not be there.
 
-    Attributes
-    ----------
-    measure
-        Returns numbers by name; one that is ``nan`` ends the training as diverged, ``-inf`` is a number here.
-    steps
-        After how many steps; 0 is before the first, and the last need not be among them.
-    keep
-        The figure of merit of a row: the model with the largest, the last of equals, is kept.
-    stop
-        Whether a row ends the training, as completed.
+    A number that is ``nan`` ends the training as diverged, ``-inf`` is a number here; a row of which `stop` is true ends it as completed.
+    `keep` is the figure of merit of a row: the model with the largest, the last of equals, is kept.
     """
 
     measure: Callable[[nn.Module], Recorded]

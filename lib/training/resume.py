@@ -24,18 +24,9 @@ EVERY = 180.0
 
 @dataclass
 class Fit:
-    """What came of a training.
+    """What came of a training: `lib.results.schema.COMPLETED` or `DIVERGED` after so many steps, and what was recorded until then, with ``step``.
 
-    Attributes
-    ----------
-    status
-        `lib.results.schema.COMPLETED` or `DIVERGED`.
-    steps
-        Steps taken.
-    rows
-        What was recorded, with ``step``; of a diverged training what was recorded before.
-    kept
-        The row of the model that is kept, and its weights; none where nothing asks for it.
+    `kept` are the row of the model that is kept, and its weights; none where nothing asks for it.
     """
 
     status: int
