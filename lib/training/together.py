@@ -115,17 +115,14 @@ class Together:
             )
             if inputs.device.type == "cpu" and not inputs.isfinite().all():
                 raise ValueError("expected finite inputs, got values that are NaN or infinite")
-            losses = self._pass(shapes, (*weights, inputs, targets))
+            tensors = (*weights, inputs, targets)
+            if shapes not in self._passes:
+                self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
+            losses = self._passes[shapes](*tensors)
             losses_of |= zip(
                 members, losses.unbind(), strict=False
             )  # the others' places are copies
         return [losses_of[i] for i in range(len(models))]
-
-    def _pass(self, shapes: tuple, tensors: tuple[Tensor, ...]) -> Tensor:
-        """Return the losses, (run,), by the pass for batches of these shapes."""
-        if shapes not in self._passes:
-            self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
-        return self._passes[shapes](*tensors)
 
     def _plain(self, *tensors: Tensor) -> Tensor:
         *weights, inputs, targets = tensors

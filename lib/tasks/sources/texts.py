@@ -4,7 +4,7 @@ import html
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -244,16 +244,11 @@ ROW = 50
 """Tokens of a row in the prepared file; the rows follow each other, and tasks cut them anew."""
 
 
-UNITS: dict[str, Callable[[str], list[str]]] = {
-    "words": str.split,
-    "characters": lambda line: list("_".join(line.split())),
-}
-"""Tokens of a sentence; in characters a blank is ``_``."""
-
-
 def tokens_of(text: str, unit: str) -> list[str]:
-    """Return the tokens of a text with one sentence a line, and a mark after each sentence."""
-    return [token for line in text.splitlines() for token in [*UNITS[unit](line), "<eos>"]]
+    """Return the words or the characters, a blank as ``_``, of a text with one sentence a line, and a mark after each sentence."""
+    lines = (line.split() for line in text.splitlines())
+    sentences = ({"words": line, "characters": "_".join(line)}[unit] for line in lines)
+    return [token for sentence in sentences for token in (*sentence, "<eos>")]
 
 
 @reader
