@@ -52,21 +52,14 @@ NO_DROPOUT = Dropout()
 class Network(Dropout):
     """What is built for a task: a cell, how it starts, what its head reads, and what stays as it begins.
 
-    Attributes
-    ----------
-    cell, width, hyper_parameters
-        Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
-    start, start_settings
-        Name of the cell's initial weights, and settings of it, see `lib.cells.Cell.start`. With ``author`` an embedding starts
-        uniform within 0.05 of zero, Keras's.
-    head, read
-        Names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task asks at every step.
-    embedding_width
-        Numbers that a token becomes. An embedding starts from the task's vectors where it has some.
-    train_initial_state
-        Whether the state before the first input is trained, from zero.
-    frozen
-        Patterns of names of parameters that stay as they begin, such as ``cell.*`` (a reservoir) or ``cell.W``.
+    The cell has its recurrent dimension d, `width`, and `hyper_parameters`, keywords of its constructor. `start` is the name of its initial
+    weights, with settings of their own, see `lib.cells.Cell.start`; with `train_initial_state` the state before the first input is trained,
+    from zero. `head` and `read` are names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task
+    asks at every step.
+
+    A token becomes `embedding_width` numbers; an embedding starts from the task's vectors where it has some, with ``author`` uniform within
+    0.05 of zero, Keras's. Parameters whose names match a pattern of `frozen` stay as they begin, such as ``cell.*`` (a reservoir) or
+    ``cell.W``.
     """
 
     cell: Architecture

@@ -62,8 +62,8 @@ class Row(Job, Network, Recipe):
     training. `probe_size` training sequences are measured (0: all). Where the task draws its sequences, `test_draws` fresh ones
     test all networks of the task, and `validation_draws` validate them. A training ends, as completed, when its validation loss is
     below `stop_below`. `objective` is what a step minimises: the loss, ``coadjoint`` with weight `kappa`, ``orthogonal`` with weight
-    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after, of `measure_size` sequences;
-    singular values are those of the last `stretch` steps (0: of all).
+    `orthogonality`. `measures` asks for more with every record, or before and after, of `measure_size` sequences; singular values are those
+    of the last `stretch` steps (0: of all).
     """
 
     section: ClassVar = "trainings"
