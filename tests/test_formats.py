@@ -14,7 +14,7 @@ from lib.tasks.formats.archives import member, members
 from lib.tasks.formats.series import read_ts, ts_lines
 from lib.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
 from lib.tasks.sources._table import standardised
-from lib.tasks.sources.word_vectors import glove_vectors
+from lib.tasks.sources.texts import glove_vectors
 
 HEADER = """# a comment
 @ProblemName toy

@@ -8,7 +8,7 @@ from designs import loaded, profile_of, rows_of, sections
 from lib.cells import cell_class, cell_names
 from lib.run.code import _datasets
 from lib.run.params import ParameterError, checked, read_params
-from lib.tasks import task_settings
+from lib.tasks import find_task
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
@@ -44,7 +44,9 @@ def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     keywords = {key for name in cell_names() for key in cell_class(name).hyper_parameters}
     starts = {k for n in cell_names() for s in cell_class(n).starts.values() for k in s.settings}
     makers = {task["task"] for task in whole["base"]["tasks"].values()}
-    settings = {key for maker in makers for key in task_settings(maker)} - {"steps"}
+    settings = {
+        key for maker in makers for key in find_task({"task": maker}).settings.model_fields
+    } - {"steps"}
     kinds = (Row.fields(), keywords, starts, settings)
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 
@@ -101,7 +103,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
         ({"RNN": {}}, {"measures": ["everything"]}, "measures.0 is 'everything'"),
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
-        ({"LEM": {}}, {"options": {"lr": 5}}, "adam has no option 'lr'; expected betas"),
+        ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'alpha', 'betas'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
         ({}, {}, "trainings.table has no rows"),
         ({"LEM": {"learning_rate": [k / 1e7 for k in range(1, 2000)], "width": list(range(1, 2000))}},

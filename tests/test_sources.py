@@ -23,7 +23,7 @@ from lib.tasks.formats.series import Series, ts_lines
 from lib.tasks.formats.sound import log_mel, wav_bytes
 from lib.tasks.permutations import torch_permutation
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, word_vectors, worms
+from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
 from lib.tasks.standins.tone_words import write_archive
@@ -379,19 +379,24 @@ def test_the_digits_keep_the_noise_in_proportion(tmp_path):
 # ------------------------------------------------------------------------------- texts
 
 
+def _encoded(train, test, **more):
+    found = texts.encode((train, 0), (test, 1), **more)
+    return found["train"][0], found["test"][0]
+
+
 def test_words_are_numbered_by_their_frequency_in_the_training_part():
-    train, test = texts.encode(["b a b", "b c a"], ["a z z z b"])
+    train, test = _encoded(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
     assert (train.shape, train.dtype) == ((2, 500), np.int16)
     assert train[:, -4:].tolist() == [[START, b, a, b], [START, b, c, a]]
     assert (train[:, :-4] == PAD).all()
     assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
     # A vocabulary and a length of its own: a longer text keeps its end.
-    train, test = texts.encode(["b a b c", "a b"], ["c d"], vocabulary_size=b + 2, length=3)
+    train, test = _encoded(["b a b c", "a b"], ["c d"], size=b + 2, length=3)
     assert train.tolist() == [[a, b, UNKNOWN], [1, a, b]]
     assert test.tolist() == [[1, UNKNOWN, UNKNOWN]]
     common = " ".join(f"word{i} word{i}" for i in range(10_000 - FIRST_WORD))
-    train, _ = texts.encode([common, "rare word0"], ["word1"])
+    train, _ = _encoded([common, "rare word0"], ["word1"])
     assert train.max() == 9_999
     assert train[1, -2:].tolist() == [UNKNOWN, FIRST_WORD]
 
@@ -513,7 +518,7 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     lines = "".join(f"{word} {' '.join([str(v)] * 100)}\n" for word, v in values.items())
     put("imdb", _packed_reviews(reviews))
     put("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
-    monkeypatch.setattr(word_vectors, "WORDS", 4)
+    monkeypatch.setitem(SETS["imdb_vectors"]["settings"], "vocabulary_size", FIRST_WORD + 4)
     data = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
     assert sorted(data.word_vectors) == ["glove"]
@@ -522,7 +527,7 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
     assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
     put("imdb", _tarred_reviews(reviews), mirrored=False)
-    put("glove", zipped({word_vectors.MEMBER: lines}), mirrored=False)
+    put("glove", zipped({texts.MEMBER: lines}), mirrored=False)
     again = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert np.array_equal(again.word_vectors["glove"], glove)
 

@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 
 from lib.results.schema import ResultsError
-from lib.tasks import Part, Task, check_task, load_prepared, make_task, task_draws, task_settings
+from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
 from lib.tasks import variations as variations_module
 from lib.tasks.copying import draw_copies
 from lib.tasks.fast_slow import trajectories
@@ -162,12 +162,16 @@ def test_a_task_that_cannot_be_made_is_refused_in_a_sentence(spec, sentence):
     assert "\n" not in str(error.value)
 
 
+def _settings(name):
+    return tuple(find_task({"task": name}).settings.model_fields)
+
+
 def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     shared = ("dataset", "train_size", "validation_size", "test_size")
-    assert task_settings("padded_rows") == (*shared, "padding")
-    assert task_settings("language") == (*shared, "time_steps")
+    assert _settings("padded_rows") == (*shared, "padding")
+    assert _settings("language") == (*shared, "time_steps")
     spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
-    assert task_draws(spec) and not task_draws({"task": "fast_slow"})
+    assert find_task(spec).draws and not find_task({"task": "fast_slow"}).draws
     made = make_task(spec, None, _rng())
     assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     assert made.draw(7, _rng()).inputs.shape == (7, 5, 1)
@@ -524,11 +528,26 @@ def test_one_output_is_the_log_odds_of_two(made):
         ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
         ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
         ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
-        ("series", "reviews", {}, "reviews: expected series with one target each, got tokens"),
-        ("texts", "letters", {}, "letters: expected texts with one target each, got tokens"),
+        (
+            "series",
+            "reviews",
+            {},
+            "reviews: expected series with the target class or value, got tokens",
+        ),
+        (
+            "texts",
+            "letters",
+            {},
+            "letters: expected tokens with the target class or value, got tokens",
+        ),
         ("texts", "reviews", {"vectors": "elmo"}, "reviews has no vectors 'elmo'; it has glove"),
-        ("vary", "grey", {"words": 3}, "grey: expected texts to keep 3 words of, got pixels"),
-        ("language", "reviews", {"time_steps": 2}, "reviews: expected tokens with a target at ev"),
+        ("vary", "grey", {"words": 3}, "grey: expected tokens with the target class, got pixels"),
+        (
+            "language",
+            "reviews",
+            {"time_steps": 2},
+            "reviews: expected tokens with the target steps",
+        ),
         ("language", "letters", {"time_steps": 100}, "test: 1 pieces of 100 tokens .* are 0"),
         ("language", "letters", {"time_steps": 10, "train_size": 99}, "99 pieces .* there are 4"),
     ],

@@ -4,18 +4,9 @@ A task is one file that registers how it is made (see `lib.tasks._registry.task`
 """
 
 from lib.registry import import_files
-from lib.tasks._registry import check_task, make_task, task_draws, task_module, task_settings
+from lib.tasks._registry import TASKS, check_task, find_task, make_task
 from lib.tasks.data import Part, Task, load_prepared
 
 import_files(__name__, __path__)
 
-__all__ = [
-    "Part",
-    "Task",
-    "check_task",
-    "load_prepared",
-    "make_task",
-    "task_draws",
-    "task_module",
-    "task_settings",
-]
+__all__ = ["TASKS", "Part", "Task", "check_task", "find_task", "load_prepared", "make_task"]

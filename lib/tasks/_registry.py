@@ -25,16 +25,21 @@ _SHARED = {"dataset": (Annotated[str, Field(pattern=r"^\w+$")], ...)} | dict.fro
 )
 
 
+Count = Annotated[int, Field(ge=1, le=10**7)]
+"""Time steps that a task draws."""
+
+
 @dataclass(frozen=True)
-class _Maker:
+class Maker:
+    """How a task is made, whether it `draws` its sequences, the names of all that `make` takes, and the settings that a spec may give."""
+
     make: Callable[..., Task]
     draws: bool
     takes: frozenset[str]
-    """Names of its arguments and settings."""
     settings: type[Section]
 
 
-TASKS: dict[str, _Maker] = {}
+TASKS: dict[str, Maker] = {}
 
 
 def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Callable[..., Task]:
@@ -54,7 +59,7 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
     }
     fields = (_SHARED if "data" in parameters else {}) | own
     settings = create_model(make.__name__, __base__=Section, **fields)
-    TASKS[make.__name__] = _Maker(make, draws, frozenset(parameters), settings)
+    TASKS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
     return make
 
 
@@ -80,22 +85,8 @@ def make_task(spec: Mapping, prepared: Path | None, rng: np.random.Generator) ->
     return maker.make(**{name: given[name] for name in maker.takes})
 
 
-def task_module(spec: Mapping) -> str:
-    """Return the module that makes the task, for the fingerprint of a training."""
-    return _find(spec).make.__module__
-
-
-def task_settings(name: object) -> tuple[str, ...]:
-    """Return the names of a task's settings; raises `ValueError` where there is no such task."""
-    return tuple(_find({"task": name}).settings.model_fields)
-
-
-def task_draws(spec: Mapping) -> bool:
-    """Return whether a task draws its sequences, so that nothing says yet how many to test on."""
-    return _find(spec).draws
-
-
-def _find(spec: Mapping) -> _Maker:
+def find_task(spec: Mapping) -> Maker:
+    """Return what makes the task that `spec` names; raises `ValueError` where there is none."""
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
         raise ValueError(
@@ -106,9 +97,9 @@ def _find(spec: Mapping) -> _Maker:
     return TASKS[name]
 
 
-def _checked(spec: Mapping) -> tuple[_Maker, dict[str, Any]]:
+def _checked(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
     """Return a task's maker and all its settings, defaults among them."""
-    maker = _find(spec)
+    maker = find_task(spec)
     said = {key: value for key, value in spec.items() if key != "task"}
     try:
         given = maker.settings.model_validate(said)

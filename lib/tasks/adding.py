@@ -18,7 +18,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 FEATURES = 2
@@ -29,7 +29,7 @@ BASELINE = 2 * (1 / 12)
 
 
 @task(draws=True)
-def adding(*, time_steps: Annotated[int, Field(ge=2, le=10**7)]) -> Task:
+def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
     """Return the adding problem of a length, see `draw_sums`."""
     draw = partial(draw_sums, time_steps)
     return Task(name="adding", kind="series", target="value", outputs=1, draw=draw)

@@ -7,12 +7,10 @@ without memory has the cross entropy :math:`10 \ln 8 / (T + 20)`.
 """
 
 from functools import partial
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 BLANK, SYMBOLS, LENGTH = 0, 8, 10
@@ -22,7 +20,7 @@ FEATURES = SYMBOLS + 2
 
 
 @task(draws=True)
-def copying(*, delay: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
+def copying(*, delay: Count) -> Task:
     """Return the copying task with a delay T, see `draw_copies`."""
     about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}
     draw = partial(draw_copies, delay)

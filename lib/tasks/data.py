@@ -105,6 +105,13 @@ class Task:
     def metric(self) -> str:
         return "accuracy" if self.classifies else "root mean squared error"
 
+    def check(self, kind: str, *targets: str) -> None:
+        """Refuse, with a `ValueError`, inputs and targets that a task cannot be made of."""
+        if self.kind != kind or self.target not in targets:
+            raise ValueError(
+                f"{self.name}: expected {kind} with the target {' or '.join(targets)}, got {self.kind} with {self.target}"
+            )
+
     @property
     def _example(self) -> Part:
         if self.train is None:
@@ -220,7 +227,7 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
         wide = np.int64 if targets.dtype.kind == "i" else np.float32
         return Part(inputs, targets[chosen].astype(wide))
 
-    vectors = {name: ds[name].values for name in map(str, ds) if name.startswith("vectors_")}
+    vectors = (name for name in map(str, ds) if name.startswith("vectors_"))
     return Task(
         name=name,
         kind=kind,
@@ -229,7 +236,7 @@ def _load(path: Path, changed: int, train_size: int, test_size: int) -> Task:
         train=part(0, train_size),
         test=part(1, test_size),
         validation=part(2, 0) if (split == 2).any() else None,
-        word_vectors={name.removeprefix("vectors_"): array for name, array in vectors.items()},
+        word_vectors={key.removeprefix("vectors_"): ds[key].values for key in vectors},
         **{key: int(ds.attrs[key]) for key in ("outputs", "vocabulary_size", "noise_inputs")},
     )
 

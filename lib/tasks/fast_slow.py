@@ -35,12 +35,8 @@ def fast_slow(
 ) -> Task:
     """Return the task of predicting the next value at every step; defaults are the text's.
 
-    Parameters
-    ----------
-    time_steps
-        Length T; the time between two steps stays 0.4.
-    solver
-        ``author``: adaptive Runge-Kutta at SciPy's default tolerance, trajectory by trajectory. ``exact``: to ten digits.
+    The time between two steps stays 0.4, whatever their number T. The solver ``author`` is adaptive Runge-Kutta at SciPy's default
+    tolerance, trajectory by trajectory; ``exact`` is right to ten digits.
     """
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     parts = {name: trajectories(size, time_steps, rng, solver) for name, size in sizes.items()}

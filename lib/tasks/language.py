@@ -23,10 +23,7 @@ def language(
     test_size: Size = 0,
 ) -> Task:
     """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept, from the start of each stream; 0 keeps all."""
-    if (data.kind, data.target) != ("tokens", "steps"):
-        raise ValueError(
-            f"{data.name}: expected tokens with a target at every step, got {data.kind} with a {data.target}"
-        )
+    data.check("tokens", "steps")
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     parts = {}
     for name, size in sizes.items():

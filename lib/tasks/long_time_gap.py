@@ -11,18 +11,16 @@ needed, and with 2^T of them a test set is disjoint from the training's for all 
 """
 
 from functools import partial
-from typing import Annotated
 
 import numpy as np
-from pydantic import Field
 
 from lib.run.params import Positive
-from lib.tasks._registry import task
+from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 
 @task(draws=True)
-def long_time_gap(*, place: Positive, time_steps: Annotated[int, Field(ge=1, le=10**7)]) -> Task:
+def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
     """Return the task LTG`place` of a length, see `draw_signs`."""
     if place > time_steps:
         raise ValueError(

@@ -6,7 +6,7 @@ from lib.run.params import Positive
 from lib.tasks._registry import task
 from lib.tasks.data import Task
 from lib.tasks.permutations import PERMUTATIONS
-from lib.tasks.variations import smaller
+from lib.tasks.variations import pooled
 
 
 @task
@@ -17,18 +17,12 @@ def pixels(
     pool: Positive = 1,
     standardised: bool = False,
 ) -> Task:
-    """Return images as sequences of pixels.
+    """Return images as sequences of pixels, averaged over squares of `pool` pixels a side first.
 
-    Parameters
-    ----------
-    order
-        Permutation by the program that it is from, see `lib.tasks.permutations.PERMUTATIONS`.
-    pool
-        Images are averaged over squares of so many pixels a side first.
-    standardised
-        Whether all inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
+    The `order` is a permutation by the program that it is from, see `lib.tasks.permutations.PERMUTATIONS`. Where they are `standardised` all
+    inputs get the mean 0 and the deviation 1 of the training part, as iRNN's text has it.
     """
-    data = smaller(data, pool)
+    data = pooled(data, pool)
     places = PERMUTATIONS[order](data.train.time_steps)
     data = data.map_inputs(lambda inputs: inputs[:, places])
     return data.standardised() if standardised else data

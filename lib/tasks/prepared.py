@@ -71,22 +71,11 @@ def prepared_dataset(
 ) -> xr.Dataset:
     """Return a data set in the schema of stage 00; raises `ResultsError` where what is given does not follow it.
 
-    Parameters
-    ----------
-    train, test, validation
-        Inputs, (n, T, p) of pixels (uint8) or of a real series, or (n, T) of tokens; and targets, see `target`.
-    outputs
-        Number of classes, or of values in a target.
-    target
-        ``class``, targets (n,) of integers; ``value``, (n, k) of floats; ``steps``, (n, T) of integers or (n, T, k) of floats.
-    valid_max
-        Largest value that an input can take; of pixels and tokens.
-    noise_inputs
-        Length of the noise in the noisy tasks; the dissertation's is 1,000.
-    substitute
-        One sentence if something stands in for the publisher's data.
-    vectors
-        Vectors of the tokens by name, (vocabulary, size) each, that an embedding may start from.
+    A part is inputs, (n, T, p) of pixels (uint8) or of a real series, or (n, T) of tokens; and targets: of a ``class`` (n,) integers, of a
+    ``value`` (n, k) floats, of ``steps`` (n, T) integers or (n, T, k) floats. `outputs` are the classes, or the values in a target,
+    `valid_max` is the largest value that an input of pixels or tokens can take, `noise_inputs` the length of the noise in the noisy tasks;
+    the dissertation's is 1,000. `substitute` is one sentence if something stands in for the publisher's data, `vectors` are those of the
+    tokens by name, (vocabulary, size) each, that an embedding may start from.
     """
     parts = [train, test] if validation is None else [train, test, validation]
     flags = np.arange(len(SPLITS), dtype=np.int8)

@@ -26,18 +26,10 @@ def rows_then_noise(
     law: Literal["normal", "uniform"] = "normal",
     standardised: bool = False,
 ) -> Task:
-    """Return square images as rows, then noise.
+    """Return square images as rows, then noise: T = `time_steps` in all, the texts' 1,000.
 
-    Parameters
-    ----------
-    time_steps
-        Length T of the sequence; the texts' is 1,000.
-    block
-        ``shared``: one block of noise behind all sequences. ``fresh``: each has its own.
-    law
-        ``normal``, N(0, 1), or ``uniform``, U(0, 1).
-    standardised
-        Whether the images' values get mean 0 and deviation 1, over the training part, before noise is added.
+    The block of noise is ``shared`` by all sequences, or ``fresh`` for each; its law is ``normal``, N(0, 1), or ``uniform``, U(0, 1). Where
+    images are `standardised` their values get mean 0 and deviation 1, over the training part, before noise is added.
     """
     side, channels = image_shape(data)
     if time_steps < side:

@@ -23,29 +23,18 @@ def series(
 ) -> Task:
     """Return a data set of real series.
 
-    Parameters
-    ----------
-    every
-        One step of so many is kept, from the first on.
-    keep, share
-        Of these, this share is kept: the ``last`` ones, or ``random`` ones in their order, a choice of its own for each sequence
-        that does not change between epochs.
-    centred
-        Whether the mean of the training part's values is taken off all targets. It leaves errors and their unit as they are;
-        without it a head that starts at zero must first climb to some ninety beats a minute.
+    One step of so many (`every`) is kept, from the first on, and of these a `share`: the ``last`` ones, or ``random`` ones in their order, a
+    choice of its own for each sequence that does not change between epochs.
+
+    Where targets are `centred` the mean of the training part's values is taken off all of them. It leaves errors and their unit as they are;
+    without it a head that starts at zero must first climb to some ninety beats a minute.
     """
-    if data.kind != "series" or data.target == "steps":
-        raise ValueError(
-            f"{data.name}: expected series with one target each, got {data.kind} with {data.target}"
-        )
+    data.check("series", "class", "value")
     data = data.map_inputs(lambda inputs: inputs[:, ::every])
     length = data.train.time_steps
     steps = max(1, round(share * length))
     if centred:
-        if data.target != "value":
-            raise ValueError(
-                f"{data.name}: only values can be centred, its target is a {data.target}"
-            )
+        data.check("series", "value")
         mean = data.train.targets.mean(axis=0)
         data = data.map(lambda part: replace(part, targets=part.targets - mean))
 

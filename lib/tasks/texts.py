@@ -21,20 +21,11 @@ def texts(
 ) -> Task:
     """Return a data set of texts with one target each.
 
-    Parameters
-    ----------
-    words
-        Tokens kept of a text, the last ones; 0 keeps all that are prepared.
-    filling
-        Where shorter texts are filled: in ``front``, so that what is read last is text, or ``behind``, so that the state is
-        read out after the filling.
-    vectors
-        Name of the data set's vectors that an embedding starts from; empty for none.
+    Of a text the last tokens are kept, so many `words`; 0 keeps all that are prepared. Shorter texts are filled in ``front``, so that what is
+    read last is text, or ``behind``, so that the state is read out after the filling. `vectors` is the name of the data set's vectors that
+    an embedding starts from; empty for none.
     """
-    if data.kind != "tokens" or data.target == "steps":
-        raise ValueError(
-            f"{data.name}: expected texts with one target each, got {data.kind} with {data.target}"
-        )
+    data.check("tokens", "class", "value")
     if vectors and vectors not in data.word_vectors:
         known = ", ".join(sorted(data.word_vectors)) or "none"
         raise ValueError(f"{data.name} has no vectors {vectors!r}; it has {known}")

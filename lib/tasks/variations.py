@@ -40,28 +40,21 @@ def vary(
 ) -> Task:
     """Return one of the six variations of a prepared data set, made smaller first where asked for.
 
-    The generator draws the permutation, then each sequence's noise, once.
+    Images are averaged over squares of `pool` pixels a side, texts keep so many of their last `words`: the filling in front goes first, 0
+    keeps all. The generator draws the permutation, then each sequence's noise, once.
 
-    Parameters
-    ----------
-    order
-        ``sequential``, or ``permuted``: one permutation for all sequences, of all parts.
-    noise
-        ``none``, ``post`` (after the inputs) or ``uniform`` (spread evenly between them).
-    noise_inputs
-        Length of the noise; 0 is the data set's own, 1,000 for those of the dissertation.
-    pool, words
-        As in `smaller`.
-    permutation
-        ``attempt``: each attempt draws its own, as the text says. Or that of a program, the same for all attempts, see
-        `lib.tasks.permutations.PERMUTATIONS`: the dissertation's author takes ``exprnn``.
-    spread
-        Rule by which the noise is spread, see `noise_places`.
-    sigmoid
-        Whether two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay
-        as they are.
+    Inputs stay in their order or are ``permuted``: one permutation for all sequences, of all parts. Each ``attempt`` draws its own, as
+    the text says; or it is that of a program, the same for all attempts, see `lib.tasks.permutations.PERMUTATIONS`: the dissertation's
+    author takes ``exprnn``. Then noise comes after the inputs, ``post``, or is spread evenly between them, ``uniform``, by the rule
+    `spread`, see `noise_places`; its length is `noise_inputs`, or 0 for the data set's own, 1,000 for those of the dissertation.
+
+    With `sigmoid` two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay as
+    they are.
     """
-    data = smaller(data, pool, words)
+    data = pooled(data, pool)
+    if words:
+        data.check("tokens", "class")
+        data = data.map_inputs(lambda inputs: inputs[:, -words:])
     data = replace(data, noise_inputs=noise_inputs or data.noise_inputs)
     length = data.train.time_steps
     draw = rng.permutation if permutation == "attempt" else PERMUTATIONS[permutation]
@@ -72,26 +65,20 @@ def vary(
     return replace(data, outputs=1) if sigmoid and two else data
 
 
-def smaller(data: Task, pool: int = 1, words: int = 0) -> Task:
-    """Return a data set with shorter sequences: pictures of fewer pixels, texts of fewer words.
+def pooled(data: Task, pool: int) -> Task:
+    """Return square images averaged over squares of `pool` pixels a side, 28 x 28 by 2 to 14 x 14; others stay as they are by 1."""
+    if pool == 1:
+        return data
+    side, channels = image_shape(data)
+    if side % pool:
+        raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
+    few = side // pool
 
-    Square images are averaged over squares of `pool` pixels a side, 28 x 28 by 2 to 14 x 14; texts keep so many of their last `words`,
-    the filling in front goes first; 0 keeps all.
-    """
-    if pool > 1:
-        side, channels = image_shape(data)
-        if side % pool:
-            raise ValueError(f"{data.name}: a side of {side} pixels is no multiple of {pool}")
-        few = side // pool
+    def means(inputs: np.ndarray) -> np.ndarray:
+        squares = inputs.reshape(len(inputs), few, pool, few, pool, channels)
+        return squares.mean((2, 4)).reshape(len(inputs), few * few, channels)
 
-        def pooled(inputs: np.ndarray) -> np.ndarray:
-            squares = inputs.reshape(len(inputs), few, pool, few, pool, channels)
-            return squares.mean((2, 4)).reshape(len(inputs), few * few, channels)
-
-        return data.map_inputs(pooled)
-    if words and data.kind != "tokens":
-        raise ValueError(f"{data.name}: expected texts to keep {words} words of, got {data.kind}")
-    return data.map_inputs(lambda inputs: inputs[:, -words:]) if words else data
+    return data.map_inputs(means)
 
 
 def noise_places(length: int, noise_inputs: int, noise: str, spread: str = "floor") -> np.ndarray:

@@ -5,7 +5,6 @@ machine, one after another.
 """
 
 import argparse
-import itertools
 import sys
 import time
 from collections.abc import Sequence
@@ -48,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.hours or profile.experiment(name) is not Row:
             continue
         try:
-            for row in hours(jobs, options.prepared).itertuples():
+            for row in hours(profile.designs[name], options.prepared).itertuples():
                 said = f"{row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h"
                 print(f"  {row.task:28} {row.jobs:4} jobs {said}", flush=True)
         except ValueError as error:  # a data set that is missing hides no other group
@@ -57,23 +56,18 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
-def hours(jobs: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
+def hours(rows: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
     """Return a line for each task of a group: its jobs, what they read, and how long they would take one after another.
 
     Columns ``task``, ``jobs``, ``sequence_steps`` (time steps of all sequences that are trained on, epochs counted) and ``hours``: of
     one core, or of the GPU where the rows say so. What the passes take alone, without optimiser, probes and tests.
 
-    Raises
-    ------
-    ValueError
-        A data set is not prepared.
+    Raises `ValueError` where a data set is not prepared.
     """
     lines = []
-    for _, replicates in itertools.groupby(jobs, key=lambda job: job.run):
-        first, *others = replicates
-        task, read, taken = _timed(first, prepared)
-        count = 1 + len(others)
-        lines.append((task, count, count * read, count * taken))
+    for row in rows:
+        task, read, taken = _timed(row, prepared)
+        lines.append((task, row.replicates, row.replicates * read, row.replicates * taken))
     found = pd.DataFrame(lines, columns=("task", "jobs", "sequence_steps", "hours"))
     return found.groupby("task", sort=False).sum().reset_index()
 

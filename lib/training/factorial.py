@@ -159,10 +159,7 @@ def train_together(
 ) -> list[Mapping[str, Any] | Exception]:
     """Train attempts of one shape on a data set that is not yet varied, each as `train` does but in one pass.
 
-    Raises
-    ------
-    ValueError
-        Their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
+    Raises `ValueError` where their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
     """
     own = [job for job in jobs if job.order != "sequential" or job.noise != "none"]
     check_copies(jobs[0].varied(data), len(own))
@@ -179,12 +176,7 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
     """Train one attempt on a data set that is not yet varied.
 
     Adam, cross entropy, batches drawn without replacement. A loss that is not finite, in a batch or when measured, ends the
-    attempt: status, epochs completed and their measurements are kept.
-
-    Returns
-    -------
-    dict
-        ``status``, ``epochs_completed``, and each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
+    attempt: status, epochs completed and their measurements are kept, see `_measurements`.
     """
     task = job.varied(data)
     training = _training(job, task, resume)
@@ -234,7 +226,10 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
 
 
 def _measurements(job: Factorial, task: Task, model: Model, done: Fit) -> dict[str, np.ndarray]:
-    """Return what came of an attempt, and what follows from its task: labels, sizes, sequence length, parameter count."""
+    """Return what came of an attempt: each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
+
+    And what follows from its task: labels, sizes, sequence length, parameter count.
+    """
     column, length = done.column, job.training_length
     measured = {
         name: np.array([column(f"{name} {split}", length) for split in SPLITS])

@@ -15,25 +15,23 @@ from torch import Tensor, nn
 from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
-from lib.training.batches import Batch, Batches
+from lib.training.batches import Batches
 from lib.training.model import matched
 from lib.training.resume import Fit, Resume
 from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, inputs and targets of a batch to the number that is minimised."""
-Losses = Callable[[Sequence[nn.Module], Sequence[Batch]], Sequence[Tensor]]
-"""Maps models, and a batch for each, to their losses."""
 Recorded = Mapping[str, float]
 """What is measured at one time, by name."""
 
-OPTIMISERS: dict[str, tuple[Callable[..., torch.optim.Optimizer], tuple[str, ...]]] = {
-    "adam": (torch.optim.Adam, ("betas", "eps", "weight_decay", "amsgrad", "fused")),
-    "rmsprop": (torch.optim.RMSprop, ("alpha", "eps", "weight_decay", "momentum", "centered")),
-    "sgd": (torch.optim.SGD, ("momentum", "dampening", "weight_decay", "nesterov")),
+OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
+    "adam": torch.optim.Adam,
+    "rmsprop": torch.optim.RMSprop,
+    "sgd": torch.optim.SGD,
 }
-"""What makes an optimiser, and the options that it may be given."""
-_FLAGS = ("amsgrad", "fused", "centered", "nesterov")
+_FLAGS = ("amsgrad", "centered", "fused", "nesterov")
+_Option = Literal["alpha", "betas", "dampening", "eps", "momentum", "weight_decay", *_FLAGS]
 _Numbers = Annotated[tuple[float, ...], Field(strict=False)]  # or a list of them
 Optimiser = Literal[tuple(OPTIMISERS)]
 
@@ -48,27 +46,16 @@ class Group(Section):
 
 
 class Recipe(Section):
-    """How a model is trained.
+    """How a model is trained: by one of the `OPTIMISERS`, of which `options` are further keywords, for so many `epochs` or `steps`.
 
-    Attributes
-    ----------
-    optimiser, options
-        Its name among `OPTIMISERS`, and further keywords of it.
-    epochs, steps
-        How long; one of the two.
-    drops, drop_factor
-        Epochs (or steps, where those count) after which the learning rate is multiplied by the factor.
-    cosine
-        Whether the learning rate falls to zero along a cosine.
-    gradient_clip
-        Largest norm of the gradient; 0 for any.
-    groups
-        Parameters with another step; a parameter belongs to the first group whose pattern it matches.
+    After each of the `drops`, epochs or steps as those count, the learning rate is multiplied by `drop_factor`; with `cosine` it falls to
+    zero along a cosine. `gradient_clip` is the largest norm of the gradient, 0 for any. Parameters of `groups` have another step; one
+    belongs to the first group whose pattern it matches.
     """
 
     learning_rate: LearningRate
     optimiser: Optimiser = "adam"
-    options: dict[str, bool | float | _Numbers] = Field(default_factory=dict)
+    options: dict[_Option, bool | float | _Numbers] = Field(default_factory=dict)
     epochs: Size = 0
     steps: Size = 0
     drops: tuple[Positive, ...] = ()
@@ -81,16 +68,12 @@ class Recipe(Section):
     def _can_train(self) -> Self:
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
-        make, known = OPTIMISERS[self.optimiser]
         for name, value in self.options.items():
-            if name not in known:
-                expected = ", ".join(known)
-                raise ValueError(f"{self.optimiser} has no option {name!r}; expected {expected}")
             if isinstance(value, bool) != (name in _FLAGS):
                 kind = "true or false" if name in _FLAGS else "a number, betas two"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
         try:
-            make([torch.zeros(1)], lr=self.learning_rate, **self.options)
+            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
         return self
@@ -104,18 +87,10 @@ class Recipe(Section):
 
 @dataclass(frozen=True)
 class Record:
-    """What is measured in training, and when.
+    """What is measured in training, a row of numbers by name, and after how many steps: 0 is before the first, the last need not be there.
 
-    Attributes
-    ----------
-    measure
-        Returns numbers by name; one that is ``nan`` ends the training as diverged, ``-inf`` is a number here.
-    steps
-        After how many steps; 0 is before the first.
-    keep
-        The figure of merit of a row: the model with the largest, the last of equals, is kept.
-    stop
-        Whether a row ends the training, as completed.
+    A number that is ``nan`` ends the training as diverged, ``-inf`` is a number here; a row of which `stop` is true ends it as completed.
+    `keep` is the figure of merit of a row: the model with the largest, the last of equals, is kept.
     """
 
     measure: Callable[[nn.Module], Recorded]
@@ -236,20 +211,16 @@ def fit(
 ) -> Fit:
     """Train a model in place, those of its parameters that require a gradient.
 
+    An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result.
+
     Parameters
     ----------
-    record
-        The last step need not be recorded.
     finite
         What must stay finite, or the training has diverged: ``loss``, ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is
         looked at with every recorded row, not at every step: reading it would stop the device.
     resume
         Where the state is kept every few minutes, and found again by the next call; with it the training ends with the
         same bits as without.
-
-    Notes
-    -----
-    An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result.
     """
     training = Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
     (done,) = _fit([training], lambda models, parts: [objective(models[0], *parts[0])], finite)
@@ -265,26 +236,21 @@ def fit_together(
 
     Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
     the others go on. An error of a network's own batches, measurements, optimiser or state ends that network alone, and is returned
-    in the place of what came of it; one of a pass ends all that share it.
+    in the place of what came of it; one of a pass ends all that share it. The `objective` calls the model and looks at no value.
 
-    Parameters
-    ----------
-    objective
-        As of `fit`, for all of them. It calls the model and looks at no value.
-    pass_size
-        Networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as long
-        as this number stays; those of `fit` differ by rounding.
+    `pass_size` are the networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as
+    long as this number stays; those of `fit` differ by rounding.
 
-    Raises
-    ------
-    ValueError
-        The networks cannot share a pass, see `lib.training.together.Together`.
+    Raises `ValueError` where the networks cannot share a pass, see `lib.training.together.Together`.
     """
     models = [training.model for training in trainings]
     return _fit(trainings, Together(models, objective, pass_size or len(models)).losses, finite)
 
 
-def _fit(trainings: Sequence[Training], losses: Losses, finite: str) -> list[Fit | Exception]:
+def _fit(
+    trainings: Sequence[Training], losses: Callable[..., Sequence[Tensor]], finite: str
+) -> list[Fit | Exception]:
+    """Train with `losses`, which maps models and a batch for each to their losses."""
     if finite not in ("loss", "gradients", "nothing"):
         raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
     for run in trainings:
@@ -324,10 +290,7 @@ def _check(values: Tensor, what: str) -> None:
 def grouped(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]:
     """Return the parameters to train by group; those of none form the last one.
 
-    Raises
-    ------
-    ValueError
-        A group's pattern fits no parameter, or all parameters are frozen.
+    Raises `ValueError` where a group's pattern fits no parameter, or all parameters are frozen.
     """
     for group in recipe.groups:
         matched(model, group.names)
@@ -353,8 +316,7 @@ def _optimisers(
     optimisers, schedules = [], []
     for kind, parts in kinds.items():
         options = recipe.options if kind == recipe.optimiser else {}
-        make, _ = OPTIMISERS[kind]
-        optimiser = make(parts, lr=recipe.learning_rate, **options)
+        optimiser = OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options)
         optimisers.append(optimiser)
         if recipe.cosine:
             schedules.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total))

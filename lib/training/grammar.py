@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, nearest, overlaid, shown
-from lib.tasks import task_settings
+from lib.tasks import TASKS, find_task
 from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
 
 MOST = 10**6
@@ -36,8 +36,9 @@ _OF_ENTRY = ("label", "tasks", "task")
 _KNOWN = {
     *(key for name in cell_names() for key in cell_class(name).hyper_parameters),
     *(k for n in cell_names() for one in cell_class(n).starts.values() for k in one.settings),
+    *(key for maker in TASKS.values() for key in maker.settings.model_fields),
 }
-"""What any cell or start knows."""
+"""What any cell, start or task knows."""
 
 
 class Level(NamedTuple):
@@ -61,10 +62,7 @@ def rows(
 ) -> tuple[Row, ...]:
     """Return the rows of a group of `params.yaml`, each with a name of its own.
 
-    Raises
-    ------
-    ParameterError
-        One sentence: where, what came, what was expected.
+    A `ParameterError` says in one sentence where something is wrong, what came, and what was expected.
     """
     where, tasks = f"trainings.{group}", _each_named(tasks)
     content = mapping(content, where)
@@ -92,6 +90,7 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
     found = {}
     for name, said in tasks.items():
         said = mapping(said, f"tasks.{name}")
+        _known(_settings, said.get("task"), f"tasks.{name}")
         keys = [key for key in said if f"{{{key}}}" in name]
         for levels in itertools.product(*(said[key] for key in keys)):
             chosen = dict(zip(keys, levels, strict=True))
@@ -111,10 +110,6 @@ class _Table:
         self.tasks = self._chosen("tasks", chosen, tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
         self._planned = 0
-        makers = {name: said.get("task") for name, said in tasks.items()}
-        self._of_tasks = {
-            key for name, of in makers.items() for key in _known(task_settings, of, f"tasks.{name}")
-        }
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
 
@@ -193,7 +188,7 @@ class _Table:
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
-        settings = _known(task_settings, both.get("task"), f"tasks.{task}")
+        settings = _known(_settings, both.get("task"), f"tasks.{task}")
         starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
         places = {
             **dict.fromkeys(settings, "task"),
@@ -211,7 +206,7 @@ class _Table:
                         continue
                     value = value[task]
                 if key not in places:
-                    if layer is self.shared and key in _KNOWN | self._of_tasks:
+                    if layer is self.shared and key in _KNOWN:
                         continue  # for another cell, or another task
                     raise ParameterError(
                         f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {cell}'s "
@@ -265,6 +260,10 @@ def _several(value: object) -> list:
     if isinstance(value, Mapping):
         return list(value.values())
     return value if isinstance(value, list) else [value]
+
+
+def _settings(task: object) -> Iterable[str]:
+    return find_task({"task": task}).settings.model_fields
 
 
 def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tuple[str, ...]:

@@ -127,13 +127,7 @@ class Job(Design):
 
     @classmethod
     def joined(cls, profile: str, designs: Sequence["Job"], results: Results) -> xr.Dataset:
-        """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels.
-
-        Raises
-        ------
-        ResultsError
-            Two jobs have the same levels.
-        """
+        """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels."""
         jobs = [job for design in designs for job in design.jobs()]
         schema, inner = cls.schema(designs), cls.dimensions(designs, results)
         of_jobs = {

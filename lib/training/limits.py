@@ -33,10 +33,7 @@ def check_memory(
 ) -> None:
     """Refuse a training that does not fit the `available` bytes, those that the device has free now by default.
 
-    Raises
-    ------
-    ValueError
-        How much is needed (see `memory_needed`), how much there is, and a batch that would fit.
+    The `ValueError` says how much is needed (see `memory_needed`), how much there is, and a batch that would fit.
     """
     if available is None and device.type == "cuda":
         available = torch.cuda.mem_get_info(device)[0]

@@ -12,7 +12,6 @@ The text leaves open what "standard training routines in TensorFlow" are. Here: 
 recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and the logistic loss of the label.
 """
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -177,11 +176,9 @@ def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:
             "loss": loss,
             "departure": (soft_orthogonality(networks.W) / 2).sqrt(),
         }
-    finite = torch.stack(
-        [part.reshape(len(loss), -1).isfinite().all(1) for part in measured.values()]
-    )
-    ended = finite.all(0)
     arrays = {name: part.numpy() for name, part in measured.items()}
+    finite = [np.isfinite(part).reshape(len(loss), -1).all(1) for part in arrays.values()]
+    ended = np.all(finite, axis=0)
     for part in arrays.values():
-        part[~ended.numpy()] = math.nan
-    return arrays | {"status": np.where(ended.numpy(), COMPLETED, DIVERGED)}
+        part[~ended] = np.nan
+    return arrays | {"status": np.where(ended, COMPLETED, DIVERGED)}

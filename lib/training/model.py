@@ -29,13 +29,7 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 
 
-def known_cell(name: str) -> str:
-    """Return the name of an architecture that there is; raises `ValueError`."""
-    cell_class(name)
-    return name
-
-
-Architecture = Annotated[str, AfterValidator(known_cell)]
+Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
 """A name of a cell, checked when `params.yaml` is read."""
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -58,21 +52,14 @@ NO_DROPOUT = Dropout()
 class Network(Dropout):
     """What is built for a task: a cell, how it starts, what its head reads, and what stays as it begins.
 
-    Attributes
-    ----------
-    cell, width, hyper_parameters
-        Name of the cell, recurrent dimension d, and keywords of the cell's constructor.
-    start, start_settings
-        Name of the cell's initial weights, and settings of it, see `lib.cells.Cell.start`. With ``author`` an embedding starts
-        uniform within 0.05 of zero, Keras's.
-    head, read
-        Names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task asks at every step.
-    embedding_width
-        Numbers that a token becomes. An embedding starts from the task's vectors where it has some.
-    train_initial_state
-        Whether the state before the first input is trained, from zero.
-    frozen
-        Patterns of names of parameters that stay as they begin, such as ``cell.*`` (a reservoir) or ``cell.W``.
+    The cell has its recurrent dimension d, `width`, and `hyper_parameters`, keywords of its constructor. `start` is the name of its initial
+    weights, with settings of their own, see `lib.cells.Cell.start`; with `train_initial_state` the state before the first input is trained,
+    from zero. `head` and `read` are names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task
+    asks at every step.
+
+    A token becomes `embedding_width` numbers; an embedding starts from the task's vectors where it has some, with ``author`` uniform within
+    0.05 of zero, Keras's. Parameters whose names match a pattern of `frozen` stay as they begin, such as ``cell.*`` (a reservoir) or
+    ``cell.W``.
     """
 
     cell: Architecture
@@ -148,11 +135,8 @@ def _same_mask(x: Tensor, share: float, training: bool) -> Tensor:
 def build(task: Task, network: Network) -> Model:
     """Return a new model for a task, its weights drawn from torch's generator, with what is frozen frozen.
 
-    Raises
-    ------
-    ValueError
-        The head does not fit the task, tokens have no embedding or vectors of another size, a pattern of `frozen` fits no
-        parameter, or whatever the cell says of its hyper-parameters.
+    Raises `ValueError` where the head does not fit the task, tokens have no embedding or vectors of another size, a pattern of `frozen`
+    fits no parameter, or as the cell says of its hyper-parameters.
     """
     every = task.target == "steps"
     read = network.read or ("every" if every else "last")

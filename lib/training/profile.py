@@ -60,14 +60,8 @@ class Profile:
     ) -> dict[str, Trained]:
         """Train what has no shard yet of all groups, or those named, in one queue; write a dataset for each to the folder `out`.
 
-        `cache` is the folder of the shards, `prepared` that of the prepared data sets.
-
-        Raises
-        ------
-        ConnectionError, lib.training.jobs.run.JobError
-            See `lib.training.jobs.run_jobs`.
-        ValueError
-            There is no such group, or a data set is not prepared.
+        `cache` is the folder of the shards, `prepared` that of the prepared data sets. Raises as `lib.training.jobs.run_jobs`, and
+        `ValueError` where there is no such group or a data set is not prepared.
         """
         prepared = None if prepared is None else Path(prepared)
         chosen = {name: self.trainings(name) for name in names or self.designs}
@@ -102,10 +96,8 @@ def _text(value: Any) -> str:
 def load_profile(name: str) -> Profile:
     """Return the settings of the profile `name`.
 
-    Raises
-    ------
-    ParameterError
-        There is no such profile; a section is missing or unknown; a parameter is wrong; a network cannot be built; or a data set is unknown.
+    Raises `ParameterError` where there is no such profile, a section is missing or unknown, a parameter is wrong, a network cannot be
+    built, or a data set is unknown.
     """
     sections: dict[str, Any] = merged(name)
     known = ("jobs", "networks", "tasks", "trainings", *DESIGNS)

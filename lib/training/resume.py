@@ -24,18 +24,9 @@ EVERY = 180.0
 
 @dataclass
 class Fit:
-    """What came of a training.
+    """What came of a training: `lib.results.schema.COMPLETED` or `DIVERGED` after so many steps, and what was recorded until then, with ``step``.
 
-    Attributes
-    ----------
-    status
-        `lib.results.schema.COMPLETED` or `DIVERGED`.
-    steps
-        Steps taken.
-    rows
-        What was recorded, with ``step``; of a diverged training what was recorded before.
-    kept
-        The row of the model that is kept, and its weights; none where nothing asks for it.
+    `kept` are the row of the model that is kept, and its weights; none where nothing asks for it.
     """
 
     status: int
@@ -52,16 +43,9 @@ class Fit:
 class Resume:
     """Where a training keeps its state.
 
-    Parameters
-    ----------
-    path
-        The file; it is named after all that the training depends on, so that a state is never taken for another's.
-    what
-        A few words on the training, for the line that tells how far it is.
-    every
-        Seconds between two states. Trainings side by side keep theirs one after another, and the first of them says how far it is.
-    beside
-        Trainings side by side, of which each is said to take an equal share of the process's time.
+    The file at `path` is named after all that the training depends on, so that a state is never taken for another's; `what` are a few words
+    on the training, for the line that tells how far it is, `every` the seconds between two states. Of trainings `beside` each other each
+    keeps its own and is said to take an equal share of the process's time, and the first of them says how far it is.
     """
 
     _printed = -math.inf
@@ -97,7 +81,7 @@ class Resume:
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
-        _say(
+        say(
             f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}"
         )
 
@@ -137,12 +121,12 @@ class Resume:
         except Exception as error:  # whatever a state that is none makes torch raise
             _restore(model, moving, before)
             reason = str(error).partition("\n")[0] or type(error).__name__
-            _say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
+            say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
             set_aside(self._path)
             return
         done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
         self._first, self._seconds_before, self.resumed = steps, seconds, True
-        _say(f"{self._what}: goes on from step {done.steps}")
+        say(f"{self._what}: goes on from step {done.steps}")
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
         content = self._path.read_bytes()
@@ -180,7 +164,8 @@ def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) ->
         torch.cuda.set_rng_state(held["cuda"])
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line to the standard error, which no stored notebook keeps."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -16,7 +16,7 @@ from lib.probes.time_steps import DECADES, SCALES
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
-from lib.tasks import Part, Task, check_task, make_task, task_draws, task_module
+from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.job import Job, Results
@@ -62,8 +62,8 @@ class Row(Job, Network, Recipe):
     training. `probe_size` training sequences are measured (0: all). Where the task draws its sequences, `test_draws` fresh ones
     test all networks of the task, and `validation_draws` validate them. A training ends, as completed, when its validation loss is
     below `stop_below`. `objective` is what a step minimises: the loss, ``coadjoint`` with weight `kappa`, ``orthogonal`` with weight
-    `orthogonality`; parameters whose names match `frozen` stay as they begin. `measures` asks for more with every record, or before and after, of `measure_size` sequences;
-    singular values are those of the last `stretch` steps (0: of all).
+    `orthogonality`. `measures` asks for more with every record, or before and after, of `measure_size` sequences; singular values are those
+    of the last `stretch` steps (0: of all).
     """
 
     section: ClassVar = "trainings"
@@ -98,7 +98,7 @@ class Row(Job, Network, Recipe):
         check_task(self.task)
         cell_class(self.cell).checked(self.hyper_parameters, d=self.width)
         cell_class(self.cell).checked_start(self.start, self.start_settings)
-        name, draws = self.task["task"], task_draws(self.task)
+        name, draws = self.task["task"], find_task(self.task).draws
         if draws and not self.test_draws:
             raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
         if draws and self.epochs:
@@ -123,7 +123,7 @@ class Row(Job, Network, Recipe):
         return settings | self.start_settings | self.hyper_parameters
 
     datasets = property(lambda row: (row.task["dataset"],) if "dataset" in row.task else ())
-    modules = property(lambda row: (task_module(row.task),))
+    modules = property(lambda row: (find_task(row.task).make.__module__,))
     size = property(lambda row: row.width * (row.epochs or row.steps))
     title = property(lambda row: f"{row.run}, replicate {row.replicate}")
 
@@ -314,23 +314,19 @@ def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping]
 
 def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
     """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
-    known = before | after
-    nothing = {name: np.full_like(one, np.nan, dtype=np.float64) for name, one in known.items()}
-    return {
-        name: np.stack([before.get(name, nothing[name]), after.get(name, nothing[name])])
-        for name in known
-    }
+    found = {}
+    for name, one in (before | after).items():
+        nothing = np.full_like(one, np.nan, dtype=np.float64)
+        found[name] = np.stack([stage.get(name, nothing) for stage in (before, after)])
+    return found
 
 
 def check_network(row: Row) -> None:
     """Build a row's network as PyTorch's shapes alone, for inputs as its task draws them, or else as many as the state has numbers.
 
-    Raises
-    ------
-    ValueError
-        What cannot be built, or what of it cannot be trained.
+    The `ValueError` says what cannot be built, or what of it cannot be trained.
     """
-    if task_draws(row.task):
+    if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
         tokens, every = row.embedding_width > 0, row.read == "every"

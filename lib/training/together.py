@@ -11,13 +11,14 @@ PyTorch computes those with a look at the values.
 """
 
 import copy
-import sys
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
+
+from lib.training.resume import say
 
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
@@ -58,11 +59,8 @@ class Together:
     record
         Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
 
-    Raises
-    ------
-    ValueError
-        The models are not alike, there are more than fit a pass, their width on a CPU is no multiple of `ALIGNED`, or one draws
-        random numbers in training: the numbers of a network would depend on which others draw beside it.
+    Raises `ValueError` where the models are not alike, there are more than fit a pass, their width on a CPU is no multiple of
+    `ALIGNED`, or one draws random numbers in training: the numbers of a network would depend on which others draw beside it.
     """
 
     def __init__(
@@ -117,17 +115,14 @@ class Together:
             )
             if inputs.device.type == "cpu" and not inputs.isfinite().all():
                 raise ValueError("expected finite inputs, got values that are NaN or infinite")
-            losses = self._pass(shapes, (*weights, inputs, targets))
+            tensors = (*weights, inputs, targets)
+            if shapes not in self._passes:
+                self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
+            losses = self._passes[shapes](*tensors)
             losses_of |= zip(
                 members, losses.unbind(), strict=False
             )  # the others' places are copies
         return [losses_of[i] for i in range(len(models))]
-
-    def _pass(self, shapes: tuple, tensors: tuple[Tensor, ...]) -> Tensor:
-        """Return the losses, (run,), by the pass for batches of these shapes."""
-        if shapes not in self._passes:
-            self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
-        return self._passes[shapes](*tensors)
 
     def _plain(self, *tensors: Tensor) -> Tensor:
         *weights, inputs, targets = tensors
@@ -145,7 +140,7 @@ class Together:
             ) from None
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
-            print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
+            say(f"passes are not recorded, and so slower: {reason}")
             self.recorded = False
             return self._plain
 

@@ -18,19 +18,13 @@ LARGEST = 2**29
 def members(
     archive: Path | bytes, wanted: str, largest: int = LARGEST, name: str = ""
 ) -> Iterator[tuple[str, bytes]]:
-    """Give the name and the content of every file in an archive whose whole name matches.
+    """Give the name and the content of every file in an archive whose whole name matches the regular expression `wanted`.
 
-    Parameters
-    ----------
-    archive
-        A zip or a tar archive, the latter packed or not; or its bytes, then `name` stands at the head of every error.
-    wanted
-        Regular expression that a member's whole name must match (a leading ``./`` does not count). Links and
-        folders are passed over.
-    largest
-        Bytes that a member may have once unpacked.
+    The archive is a zip or a tar file, packed or not, or its bytes, and then `name` stands at the head of every error. A leading ``./`` of
+    a member's name does not count; links and folders are passed over.
 
-    Raises `FormatError` where a member's path leads outside the archive's folder, a wanted member is too large, or the archive is cut.
+    Raises `FormatError` where a member's path leads outside the archive's folder, a wanted member has more than the `largest` number of
+    bytes once unpacked, or the archive is cut.
     """
     name, pattern = name or archive.name, re.compile(wanted)
     try:

@@ -72,19 +72,17 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
                 f"{where}: expected {dimensions} dimensions and a target, got {len(columns)} "
                 "dimensions; one is missing or one too many"
             )
-        case = [_numbers(text, f"{where}, dimension {k}") for k, text in enumerate(columns, 1)]
-        length = length or len(case[0])
-        for k, values in enumerate(case, 1):
-            if len(values) != length:
-                raise FormatError(
-                    f"{where}, dimension {k}: expected {length} values, got {len(values)}; "
-                    "series of unequal lengths are not read"
-                )
+        length = length or columns[0].count(",") + 1
+        case = [
+            _numbers(text, f"{where}, dimension {k}", length) for k, text in enumerate(columns, 1)
+        ]
         if labels and target.strip() not in labels:
             raise FormatError(
                 f"{where}: unknown label {shown(target)}; the header names {', '.join(labels)}"
             )
-        known = labels.index(target.strip()) if labels else _numbers(target, f"{where}, target")[0]
+        known = (
+            labels.index(target.strip()) if labels else _numbers(target, f"{where}, target", 1)[0]
+        )
         inputs.append(np.stack(case, axis=1))
         targets.append(known)
     if not inputs:
@@ -122,7 +120,7 @@ def ts_lines(series: Series, name: str, comment: str = "") -> Iterator[str]:
         yield ":".join([*columns, series.labels[target] if series.labels else f"{target:.9g}"])
 
 
-def _numbers(text: str, where: str) -> np.ndarray:
+def _numbers(text: str, where: str, length: int) -> np.ndarray:
     try:
         values = np.array(list(map(float, text.split(","))), np.float32)
     except ValueError as error:
@@ -130,6 +128,10 @@ def _numbers(text: str, where: str) -> np.ndarray:
     if not np.isfinite(values).all():
         raise FormatError(
             f"{where}: expected finite numbers, got {values[~np.isfinite(values)][0]}"
+        )
+    if len(values) != length:
+        raise FormatError(
+            f"{where}: expected {length} values, got {len(values)}; series of unequal lengths are not read"
         )
     return values
 

@@ -64,8 +64,6 @@ _FLOOR, _RANGE = 1e-10, 80.0
 def log_mel(samples: np.ndarray) -> np.ndarray:
     """Return LEM's features of a clip of samples (n,) int16 at 16 kHz, (126, 80) float32.
 
-    Notes
-    -----
     Magnitudes (power 1) of a centred transform of 1,024 samples every 128, Hann window, zeros beyond the clip; 80
     triangles of equal area on Slaney's mel scale from 40 to 8,000 Hz; decibels relative to the clip's maximum, at least
     -80; cut, or filled with zeros (0 dB), to 126 frames; mean 0 and deviation 1 over the clip. From tk-rusch/LEM,
@@ -84,23 +82,13 @@ def log_mel(samples: np.ndarray) -> np.ndarray:
 @cache
 def _slaney_triangles() -> np.ndarray:
     """Return the weights of the bands over the transform's frequencies, (80, 513)."""
-    edges = _slaney_hertz(np.linspace(*_slaney_mel(np.array([LOWEST, HIGHEST])), BANDS + 2))
+    # Slaney's scale: a mel every 200/3 Hz up to 1,000 Hz, then 27 mels for a factor of 6.4.
+    bend, linear, log = 1000.0, 200 / 3, np.log(6.4) / 27
+    mel = np.linspace(LOWEST / linear, bend / linear + np.log(HIGHEST / bend) / log, BANDS + 2)
+    above = np.maximum(mel - bend / linear, 0)
+    edges = np.where(above > 0, bend * np.exp(log * above), mel * linear)
     triangles = _triangles(np.linspace(0, RATE / 2, FFT // 2 + 1), edges)
     return triangles * (2 / (edges[2:] - edges[:-2]))[:, None]
-
-
-_BEND, _LINEAR, _LOG = 1000.0, 200 / 3, np.log(6.4) / 27
-"""Slaney's scale: a mel every 200/3 Hz up to 1,000 Hz, then 27 mels for a factor of 6.4."""
-
-
-def _slaney_mel(hertz: np.ndarray) -> np.ndarray:
-    above = _BEND / _LINEAR + np.log(np.maximum(hertz, _BEND) / _BEND) / _LOG
-    return np.where(hertz < _BEND, hertz / _LINEAR, above)
-
-
-def _slaney_hertz(mel: np.ndarray) -> np.ndarray:
-    above = np.maximum(mel - _BEND / _LINEAR, 0)
-    return np.where(above > 0, _BEND * np.exp(_LOG * above), mel * _LINEAR)
 
 
 def _triangles(at: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -120,8 +108,6 @@ _TINY = np.finfo(float).eps, 1e-10
 def log_energies(samples: np.ndarray, name: str = "clip") -> np.ndarray:
     """Return EdgeML's features of a clip (n,) int16 at 16 kHz, (99, 32) float32; one longer than a second is a `FormatError`.
 
-    Notes
-    -----
     A shorter clip is filled with zeros in front. Emphasis x_n - .97 x_{n-1}; windows of 25 ms (Hamming) every 10 ms, the
     last filled with zeros; power spectrum of 512 points over 512; 32 triangles on HTK's mel scale from 0 to 8,000 Hz with
     their edges at whole points of the spectrum; logarithm. From microsoft/EdgeML, examples/pytorch/SRNN/process_google.py.

@@ -1,13 +1,15 @@
 """Texts as tokens: reviews and news with a class each, and streams whose next token is asked for."""
 
 import html
+import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member, members
 from lib.tasks.language import cut
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN
@@ -39,31 +41,28 @@ def vocabulary(texts: Sequence[str], size: int = VOCABULARY_SIZE) -> list[str]:
     return by_frequency(word for text in texts for word in words(text))[: size - FIRST_WORD]
 
 
-def encode(
-    train: Sequence[str],
-    *others: Sequence[str],
-    vocabulary_size: int = VOCABULARY_SIZE,
-    length: int = LENGTH,
-) -> tuple[np.ndarray, ...]:
-    """Return all parts as ids, (n, length) int16 each; the vocabulary comes from the training part alone.
+Texts = tuple[Sequence[str], np.ndarray]
+"""The texts of a part and their classes."""
+
+
+def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int = LENGTH) -> dict:
+    """Return both parts with texts as ids, (n, length) int16, and what follows from the `size` of the vocabulary, that of the training part.
 
     Ids: filling, start, unknown word, then words by frequency, at most 32,767. A text keeps its last tokens, a shorter one is
     filled in front, so that what is read last is always text. This is the convention of the widely used Keras encodings of
     IMDB and Reuters, except that Keras leaves the id 3 unused.
     """
-    ids = {word: i for i, word in enumerate(vocabulary(train, vocabulary_size), FIRST_WORD)}
+    ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
 
     def sequence(text: str) -> np.ndarray:
         tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
         return np.array([PAD] * (length - len(tokens)) + tokens, np.int16)
 
-    return tuple(np.stack([sequence(text) for text in part]) for part in (train, *others))
-
-
-def labelled(tokens: Sequence[np.ndarray], targets: Sequence[np.ndarray], size: int) -> dict:
-    """Return training and test part, and what follows from the vocabulary's `size`."""
-    train, test = zip(tokens, targets, strict=True)
-    return {"train": train, "test": test, "valid_max": size - 1, "vocabulary_size": size}
+    parts = {
+        name: (np.stack([sequence(text) for text in texts]), targets)
+        for name, (texts, targets) in (("train", train), ("test", test))
+    }
+    return parts | {"valid_max": size - 1, "vocabulary_size": size}
 
 
 # ------------------------------------------------------------------------------- IMDB: A. Maas et al. 2011
@@ -77,13 +76,20 @@ Reviews = list[tuple[str, str]]
 
 @reader
 def reviews(
-    stars: bool = False, vocabulary_size: int = VOCABULARY_SIZE, length: int = LENGTH
+    stars: bool = False,
+    vectors: bool = False,
+    vocabulary_size: int = VOCABULARY_SIZE,
+    length: int = LENGTH,
 ) -> dict:
-    """Return 25,000 + 25,000 film reviews, the official split: half of them favourable, class 1; or four classes of stars."""
-    train, test = read_reviews()
-    texts = ([text for _, text in part] for part in (train, test))
-    tokens = encode(*texts, vocabulary_size=vocabulary_size, length=length)
-    return labelled(tokens, (labels(train, stars), labels(test, stars)), vocabulary_size)
+    """Return 25,000 + 25,000 film reviews, the official split: half of them favourable, class 1; or four classes of stars.
+
+    With `vectors` those of their words come along, ``glove``.
+    """
+    train, test = (([text for _, text in part], labels(part, stars)) for part in read_reviews())
+    found = encode(train, test, vocabulary_size, length)
+    if not vectors:
+        return found
+    return found | _glove(vocabulary(train[0], vocabulary_size), found["train"][0])
 
 
 def read_reviews() -> tuple[Reviews, Reviews]:
@@ -121,6 +127,52 @@ def labels(reviews: Reviews, stars: bool = False) -> np.ndarray:
     return np.array([int(name.startswith("pos")) for name, _ in reviews])
 
 
+# UnICORNN's program takes GloVe's vectors and draws those of unknown words from N(0, 1). The mirror has GloVe's most frequent words
+# alone, so what they cover is kept with the data.
+MEMBER, SIZE, SEED = "glove.6B.100d.txt", 100, 6
+
+
+def _glove(known: list[str], tokens: np.ndarray) -> dict:
+    """Return the vectors of the known words, and which share of the `tokens` has one of GloVe's."""
+    if mirror() is None:
+        text = member(fetch("glove", "glove.6B.zip"), MEMBER, largest=2**30)
+    else:
+        text = unpacked(fetch("glove", "glove.6B.100d.top.txt.gz"))
+    glove, has_one = glove_vectors(io.StringIO(text.decode("utf-8")), known)
+    in_glove = np.isin(tokens, FIRST_WORD + np.flatnonzero(has_one))
+    substitute = (
+        f"GloVe's vectors for {has_one.sum():,} of {len(known):,} words, "
+        f"{in_glove.sum() / (tokens >= START).sum():.0%} of the training tokens, and random ones for the others"
+    )
+    return {"substitute": "" if has_one.all() else substitute, "vectors": {"glove": glove}}
+
+
+def glove_vectors(
+    lines: Iterable[str], words: list[str], size: int = SIZE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding (3 + n, size) of the words and whether each has a vector of GloVe's, (n,) bool.
+
+    GloVe's file has a word and its numbers a line; a line with more or fewer numbers, or something else, is a `FormatError`. Words
+    without a vector get N(0, 1), filling, start and unknown words zeros.
+    """
+    places = {word: place for place, word in enumerate(words, FIRST_WORD)}
+    shape = FIRST_WORD + len(words), size
+    embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
+    embedding[:FIRST_WORD], has_one = 0, np.zeros(shape[0], bool)
+    for number, line in enumerate(lines, 1):
+        word, *values = line.rstrip("\n").split(" ")
+        if place := places.get(word):
+            try:
+                embedding[place] = np.array(list(map(float, values))).reshape(size)
+            except ValueError:
+                raise FormatError(
+                    f"{MEMBER}, line {number}: expected {size} numbers after {word!r}, got {len(values)} words; "
+                    "the file is cut or has vectors of another size"
+                ) from None
+            has_one[place] = True
+    return embedding, has_one[FIRST_WORD:]
+
+
 # ------------------------------------------------------------------------------- Reuters-21578: D. D. Lewis
 
 FEWEST = 15
@@ -145,8 +197,7 @@ def reuters() -> dict:
     test = np.zeros(len(labels), bool)
     test[np.argsort(labels, kind="stable")[EVERY - 1 :: EVERY]] = True
     texts = np.array([text for _, text in kept], dtype=object)
-    tokens = encode(texts[~test], texts[test])
-    parts = labelled(tokens, (labels[~test], labels[test]), VOCABULARY_SIZE)
+    parts = encode((texts[~test], labels[~test]), (texts[test], labels[test]))
     return parts | {"outputs": len(topics)}
 
 
@@ -193,16 +244,11 @@ ROW = 50
 """Tokens of a row in the prepared file; the rows follow each other, and tasks cut them anew."""
 
 
-UNITS: dict[str, Callable[[str], list[str]]] = {
-    "words": str.split,
-    "characters": lambda line: list("_".join(line.split())),
-}
-"""Tokens of a sentence; in characters a blank is ``_``."""
-
-
 def tokens_of(text: str, unit: str) -> list[str]:
-    """Return the tokens of a text with one sentence a line, and a mark after each sentence."""
-    return [token for line in text.splitlines() for token in [*UNITS[unit](line), "<eos>"]]
+    """Return the words or the characters, a blank as ``_``, of a text with one sentence a line, and a mark after each sentence."""
+    lines = (line.split() for line in text.splitlines())
+    sentences = ({"words": line, "characters": "_".join(line)}[unit] for line in lines)
+    return [token for sentence in sentences for token in (*sentence, "<eos>")]
 
 
 @reader
@@ -246,6 +292,5 @@ def markov_reviews() -> dict:
     """Return made-up reviews of 80 tokens in four classes, for runs of seconds."""
     rng, size, test = np.random.default_rng(8), 800, 200
     texts, targets = markov_text.reviews(markov_text.language(500, rng), size, 4, rng)
-    tokens = encode(texts[test:], texts[:test], length=80)
-    known = int(max(part.max() for part in tokens)) + 1
-    return labelled(tokens, (targets[test:], targets[:test]), known)
+    train, test = (texts[test:], targets[test:]), (texts[:test], targets[:test])
+    return encode(train, test, FIRST_WORD + len(vocabulary(train[0])), length=80)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.lib.stride_tricks import sliding_window_view
 
 from lib.tasks.formats.archives import members
 from lib.tasks.formats.series import read_problem
@@ -59,11 +60,9 @@ def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarr
     starts = HOP * np.arange(WINDOWS)
     values = raw[sign][:, starts + SECONDS - 1]
     patient, window = np.nonzero(np.isfinite(values))
-    inputs = np.empty((len(patient), SECONDS * RATE, 2), np.float32)
-    for k, (who, start) in enumerate(zip(patient, RATE * starts[window], strict=True)):
-        for channel, signal in enumerate((raw["pleth"], raw["ecg_ii"])):
-            inputs[k, :, channel] = signal[who, start : start + SECONDS * RATE]
-    return inputs, values[patient, window][:, None].astype(np.float32), patient
+    signals = np.stack([raw["pleth"], raw["ecg_ii"]], axis=2, dtype=np.float32)
+    cut = sliding_window_view(signals, SECONDS * RATE, axis=1)[patient, RATE * starts[window]]
+    return cut.swapaxes(1, 2), values[patient, window][:, None].astype(np.float32), patient
 
 
 def split_at_random(size: int) -> dict[str, np.ndarray]:

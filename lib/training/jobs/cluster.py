@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import multiprocessing
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -11,6 +10,7 @@ import dask
 from dask.distributed import Client, Future, LocalCluster, Security
 
 from lib.paths import CACHE
+from lib.training.resume import say
 
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
@@ -49,23 +49,13 @@ _LOCAL = {
 
 @contextlib.contextmanager
 def connect(scheduler: str, workers: int) -> Iterator[Client]:
-    """Give a Dask client: of the scheduler at an address, or of local processes.
+    """Give a Dask client: of the scheduler at an address, or of local processes (see `lib.run.params.Jobs`).
 
-    Parameters
-    ----------
-    scheduler, workers
-        As of `lib.run.params.Jobs`. Local processes are single-threaded, one per core trains faster than threads or ensembles on a
-        CPU; they speak TLS with certificates made for them alone (0.1 s), so that no other user of the machine reaches them.
+    Local processes are single-threaded, one per core trains faster than threads or ensembles on a CPU; they speak TLS with certificates
+    made for them alone (0.1 s), so that no other user of the machine reaches them. That no worker is left is said after a minute. Local
+    ones are started again, and where none comes for three minutes all futures are cancelled.
 
-    Raises
-    ------
-    ConnectionError
-        No scheduler answers at the address, no worker joins it, or TLS has no certificates.
-
-    Notes
-    -----
-    That no worker is left is said after a minute. Local ones are started again, and where none comes for three minutes all
-    futures are cancelled.
+    Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or TLS has no certificates.
     """
     if scheduler == "local":
         with dask.config.set(_LOCAL):
@@ -144,8 +134,9 @@ def _watch(
             if cluster:
                 cluster.scale(wanted)  # which starts those that Dask has let go
             if looks == 6:
-                said = f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
-                print(said, file=sys.stderr, flush=True)
+                say(
+                    f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
+                )
             if cluster and looks == 6 * LOST:
                 client.cancel([Future(key, client) for key in list(client.futures)])
 

@@ -1,17 +1,19 @@
 """A line every few seconds: how far all groups are and how long they may still take."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+
+from lib.training.resume import say
 
 QUIET = 5.0
 """Seconds between two lines."""
 
 
 class Progress:
-    """Prints to the standard error, which no stored notebook keeps, how many of the jobs of all groups have a result.
+    """Says how many of the jobs of all groups have a result.
 
     The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group, since sizes compare jobs of one
     group alone; where some group with jobs left has none yet the line says "more than", and where all have none it says nothing.
@@ -22,7 +24,7 @@ class Progress:
 
     def begin(self) -> None:
         """Say how much there is to do."""
-        self._print(f"{self._count_left()} of {len(self._jobs)} jobs to run")
+        say(f"{self._count_left()} of {len(self._jobs)} jobs to run")
 
     def report(self, title: str, workers: int) -> None:
         """Print a line, if the last one is old or nothing is left."""
@@ -31,9 +33,9 @@ class Progress:
             return
         self._last = now
         diverged = sum(job.diverged for job in self._jobs if job.trained)
-        self._print(
+        say(
             f"job {len(self._jobs) - left}/{len(self._jobs)}, {diverged} attempts diverged, "
-            f"{_clock(now - self._began)} gone{self._time_left(workers)}; {title}"
+            f"{timedelta(seconds=round(now - self._began))} gone{self._time_left(workers)}; {title}"
         )
 
     def _count_left(self) -> int:
@@ -51,14 +53,5 @@ class Progress:
         if not known:
             return ""
         total = sum(left[group] * seconds[group] / size[group] for group in known) / max(workers, 1)
-        return f", {'about' if len(known) == len(left) else 'more than'} {_clock(total)} left"
-
-    @staticmethod
-    def _print(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}"
+        about = "about" if len(known) == len(left) else "more than"
+        return f", {about} {timedelta(seconds=round(total))} left"

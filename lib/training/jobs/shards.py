@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lib.run.files import set_aside, write_whole
+from lib.training.resume import say
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -57,9 +57,8 @@ def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
             raise ValueError("its content is not what was written")
     # Whatever a damaged file makes NumPy or zip raise: none of it is a result.
     except Exception as error:
-        print(
-            f"shard {path.name} cannot be trusted ({error}); it is put aside and its job runs again",
-            file=sys.stderr,
+        say(
+            f"shard {path.name} cannot be trusted ({error}); it is put aside and its job runs again"
         )
         set_aside(path)
         return None
