@@ -28,8 +28,8 @@ trials: $(VENV)/project ## hand thousands of pieces of bad input to all that rea
 mutants: $(VENV)/project ## make errors in the code, and list those that no test notices; goes on where it ended
 	python tests/trials/mutate.py $(ARGS)
 
-lab: $(VENV)/project ## open JupyterLab on the notebooks
-	jupyter lab notebooks
+lab: $(VENV)/project ## open JupyterLab on the notebooks; ARGS="--no-browser" for what jupyter lab takes
+	jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks $(ARGS)
 
 lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of pre-commit)
 	pre-commit run --all-files

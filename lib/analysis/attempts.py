@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.analysis.regimes import adjoint_metric, float32_metric
 from lib.results.factorial import ATTEMPT, MEASURED, SPLITS
-from lib.results.schema import COMPLETED, DIVERGED, MISSING
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError
 
 TASK = ("dataset", "order", "noise")
 """The factors that make a task; the text has thirty of them."""
@@ -23,7 +23,15 @@ STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}
 
 
 def attempts(ds: xr.Dataset) -> pd.DataFrame:
-    """Return one row per attempt of the design, whether it ran or not: the factors, ``status`` and ``epochs_completed``."""
+    """Return one row per attempt of the design, whether it ran or not: the factors, ``status`` and ``epochs_completed``.
+
+    Raises ResultsError: the results are those of another experiment.
+    """
+    if "epochs_completed" not in ds:
+        kind = ds.attrs.get("schema", "unknown")
+        raise ResultsError(
+            f"this needs results of the factorial experiment, such as factorial.nc; these are of the kind {kind}"
+        )
     counted = ds[["status", "epochs_completed"]].reset_coords(drop=True)
     frame = counted.to_dataframe(dim_order=list(ATTEMPT)).reset_index()
     return frame.assign(status=frame["status"].map(STATUS))

@@ -41,7 +41,7 @@ def open_results(
     ds = load(path)
     settings = [json.loads(text) for text in ds["task_settings"].values] if tasks else []
     makers = dict.fromkeys(one.get("task", "") for one in settings)
-    labels = dict.fromkeys(ds["label"].values.tolist() if networks and "label" in ds else ())
+    labels = dict.fromkeys(ds["label"].values.tolist() if "label" in ds else ())
     if lacking := [*(set(tasks) - set(makers)), *(name for name in networks if name not in labels)]:
         raise ResultsError(
             f"{notebook} needs {', '.join(map(repr, lacking))}; {path.name} holds "

@@ -3,7 +3,11 @@
 The site must work from a disk without a network: no script, font or style comes from elsewhere.
 """
 
+import re
+from posixpath import dirname, join
+
 from docutils.nodes import Text, image, math_block, raw
+from sphinx.environment.adapters.toctree import global_toctree_for_doc
 
 from lib.report.safe import clean_html
 
@@ -57,6 +61,27 @@ def setup(app) -> None:
     app.connect("doctree-read", _keep_tags)
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
     app.connect("env-before-read-docs", _read_no_files)
+    app.connect("html-page-context", _share_menu, priority=100)  # before the theme asks for it
+
+
+_menus: dict[str, str] = {}
+"""The menu as the pages of a folder link it."""
+
+
+def _share_menu(app, page, _template, context, _doctree) -> None:
+    """Mark `page` in its folder's menu: Sphinx would make the menu again for each page, half the time of a build."""
+    if not _menus:  # with the first page, before Sphinx writes others side by side
+        for folder in {dirname(name) for name in app.env.found_docs}:
+            entries = global_toctree_for_doc(
+                app.env, join(folder, "-"), app.builder, tags=app.tags, titles_only=True
+            )
+            _menus[folder] = app.builder.render_partial(entries)["fragment"]
+    menu, folder = _menus[dirname(page)], dirname(page)
+    for name, css in ((folder, ""), (page, "current ")):
+        address = app.builder.get_relative_uri(join(folder, "-"), name)
+        entry = rf'(<li class="toctree-l\d)("><a class=")(reference internal" href=)"{re.escape(address)}"'
+        menu = re.sub(entry, rf'\1 current\2{css}\3"{"#" if css else address}"', menu)
+    context["toctree"] = lambda **_: menu
 
 
 def _clean(app, doctree) -> None:

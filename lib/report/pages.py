@@ -67,7 +67,6 @@ class Group:
 class Question:
     """A notebook's question with its answer."""
 
-    title: str
     copies: tuple[Notebook, ...]
     """Its executed copies; the one that answers, of the weightiest results, first, toys after others and the sets in their order."""
     answer: str
@@ -174,7 +173,7 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
         first = ordered[0]
         runs = max((item.runs for item in made_by.get((name, first.result_set), [])), default=0)
         answer, counts = notebooks.answer(first), judged.get(name, "")
-        found.append(Question(first.title, ordered, answer, makes(name), runs, counts))
+        found.append(Question(ordered, answer, makes(name), runs, counts))
     return found
 
 
@@ -215,16 +214,12 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name)
 
 
-def _pixels(item: Artefact) -> tuple[int, int] | None:
-    return get_image_size(item.path(".png"))
-
-
 _CALLED = (
     caption_html,
     chapter_name,
     counted,
     _needs,
-    _pixels,
+    get_image_size,
     _slug,
     notebooks.short_name,
     state,
