@@ -108,7 +108,7 @@ def execute_all(
             name, failed = runs[0].notebook.name, _failed(runs[0].output)
             error = RunError(f"{name} was interrupted; executed so far: {failed}", 130)
         pool.shutdown(wait=False, cancel_futures=True)
-        while left := {one for one in left if not one.done()}:  # `wait` leaves out what is cancelled
+        while left := {one for one in left if not one.done()}:  # `wait` misses the cancelled
             guard.end_marked(os.environ[guard.MARK])
             for kernel in [*warm.Forked.alive]:
                 kernel.kill()

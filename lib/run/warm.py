@@ -30,7 +30,7 @@ SOCKET = "LTD_WARM"
 """Environment variable with the path of the socket where such a process listens."""
 
 PACKAGES = (
-    "numpy pandas pandas.io.formats.style xarray netCDF4 scipy.stats scipy.optimize scipy.interpolate matplotlib.figure "
+    "numpy pandas pandas.io.formats.style xarray dask.array netCDF4 scipy.stats scipy.optimize scipy.interpolate matplotlib.pyplot "
     "torch torch._dynamo numba sklearn.datasets statsmodels.api statsmodels.formula.api "  # an optimiser of torch imports _dynamo
     "ipykernel.kernelapp ipykernel.ipkernel papermill nbclient pydantic ruamel.yaml"
 )
