@@ -11,14 +11,13 @@ PyTorch computes those with a look at the values.
 """
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
-
-from lib.training.resume import say
 
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
@@ -140,7 +139,7 @@ class Together:
             ) from None
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
-            say(f"passes are not recorded, and so slower: {reason}")
+            print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
             self.recorded = False
             return self._plain
 
