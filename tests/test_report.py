@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
@@ -20,7 +21,7 @@ from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_notebooks
 from lib.report.numbers import counted, formatter, significant
 from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import in_words, judge_claims, scale_text
+from lib.report.verdicts import in_words, judge_claims, null_text, scale_text
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.learned import data_and_length
@@ -353,6 +354,9 @@ def test_words_fit_their_numbers():
     assert [counted(n, "run") for n in (1, 3456)] == ["1 run", "3,456 runs"]
     assert [significant(value) for value in (2.0, 0.5, 97.23)] == ["2", "0.500", "97.2"]
     assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
+    claim = pd.Series({"verdict": "agrees", "null": 0.0, "low": 0.1, "high": 0.2})
+    assert null_text(claim) == "0 outside" and null_text(claim.replace(0.1, -0.1)) == "0 inside"
+    assert null_text(claim.replace(0.0, np.nan)) == ""
     scale = {"sequences": 1, "time_steps": 784, "epochs": 20, "width": 8, "replicates": 1}
     assert scale_text(pd.Series(scale)) == "1 sequence, T = 784, 20 epochs, d = 8, 1 replicate"
 

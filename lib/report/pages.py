@@ -230,6 +230,7 @@ _CALLED = (
     verdicts.found_text,
     verdicts.in_words,
     verdicts.note_text,
+    verdicts.null_text,
     verdicts.published_text,
     verdicts.region_text,
     verdicts.scale_text,

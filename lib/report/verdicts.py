@@ -88,6 +88,14 @@ def found_text(row: pd.Series) -> str:
     return "{} ({} to {})".format(*map(significant, row[["estimate", "low", "high"]]))
 
 
+def null_text(row: pd.Series) -> str:
+    """Return whether the interval holds the value that would be no effect, where the claim has one."""
+    if row["verdict"] == NOT_JUDGED or math.isnan(row["low"]) or math.isnan(row["null"]):
+        return ""
+    inside = row["low"] <= row["null"] <= row["high"]
+    return f"{row['null']:g} {'inside' if inside else 'outside'}"
+
+
 def note_text(row: pd.Series) -> str:
     """Return what a reader must know beside an estimate."""
     known = row["verdict"] != NOT_JUDGED and not math.isnan(row["low"])
