@@ -8,6 +8,7 @@ How networks start is a choice: ``author`` is what the author's public program d
 cells say.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -108,7 +109,7 @@ class Factorial(Job):
         )
 
     @property
-    def jobs_in_a_call(self) -> int:
+    def places(self) -> int:
         """How many attempts share a pass; raises `ValueError` for networks that cannot."""
         device = pick_device(self.device).type
         places = self.together or (PLACES if device == "cuda" else 1)
@@ -116,20 +117,21 @@ class Factorial(Job):
             check_width(self.width, device)
         return places
 
-    def batch_key(self) -> dict[str, Any]:
+    @property
+    def batch_key(self) -> str:
         varying = ("learning_rate", "training_length", "order", "replicate")
         shared = {name: value for name, value in self.values().items() if name not in varying}
-        return shared | {"noise": self.noise != "none"}  # either kind is as long
+        # Either kind of noise is as long.
+        return json.dumps(shared | {"noise": self.noise != "none"}, sort_keys=True)
 
     def compute(self, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
         return train(self, self.data(prepared), resume)
 
     @staticmethod
     def compute_together(
-        asked: Sequence[tuple["Factorial", Path]], resumes: Sequence[Resume]
+        jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume]
     ) -> list[Mapping[str, Any] | Exception]:
-        first, prepared = asked[0]
-        return train_together([job for job, _ in asked], first.data(prepared), resumes)
+        return train_together(jobs, jobs[0].data(prepared), resumes)
 
     def data(self, prepared: Path) -> Task:
         """Return the data set that is not yet varied."""
@@ -165,7 +167,7 @@ def train_together(
     check_copies(jobs[0].varied(data), len(own))
     tasks = [job.varied(data) for job in jobs]
     trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].jobs_in_a_call)
+    found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].places)
     return [
         done if isinstance(done, Exception) else _measurements(job, task, training.model, done)
         for job, task, training, done in zip(jobs, tasks, trainings, found, strict=True)

@@ -65,8 +65,7 @@ class Profile:
         """
         prepared = None if prepared is None else Path(prepared)
         chosen = {name: self.trainings(name) for name in names or self.designs}
-        work = {name: [job.work(prepared) for job in jobs] for name, jobs in chosen.items()}
-        found = run_jobs(work, cache, self.jobs)
+        found = run_jobs(chosen, cache, self.jobs, prepared)
         for name in chosen:
             kind, designs = self.experiment(name), self.designs[name]
             ds = kind.joined(self.name, designs, found[name].results)

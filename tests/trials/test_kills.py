@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import psutil
 import pytest
+from designs import PlainJob
 
 from lib.paths import ROOT
 from lib.run.params import Jobs
-from lib.training.jobs import Work, cluster, run_jobs
+from lib.training.jobs import cluster, run_jobs
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
 pytestmark = pytest.mark.trials
@@ -57,8 +58,7 @@ _slow.__module__ = "lib.run.files"  # not found there, so that workers are sent 
 
 
 def _jobs(seconds, count=12):
-    same = {"run": _slow, "modules": ()}
-    return [Work(arguments=(seconds, i), identity={"i": i}, **same) for i in range(count)]
+    return [PlainJob(_slow, (seconds, i), {"i": i}) for i in range(count)]
 
 
 def _right(found):
