@@ -12,9 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
@@ -92,14 +93,11 @@ class Factorial(Job):
     probe_batch_size: Positive
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    together: Size = 1
+    together: Annotated[Size, Field(exclude=True)] = 1
 
     cells = property(lambda job: (job.architecture,))
     datasets = property(lambda job: (job.dataset,))
     size = property(lambda job: job.training_length * (3 if job.noise != "none" else 1))
-
-    def values(self) -> dict[str, Any]:
-        return {name: value for name, value in super().values().items() if name != "together"}
 
     @property
     def title(self) -> str:
@@ -163,11 +161,11 @@ def train_together(
 
     Raises `ValueError` where their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
     """
-    own = [job for job in jobs if job.order != "sequential" or job.noise != "none"]
-    check_copies(jobs[0].varied(data), len(own))
+    varied = sum(job.order != "sequential" or job.noise != "none" for job in jobs)
+    check_copies(jobs[0].varied(data), varied)
     tasks = [job.varied(data) for job in jobs]
     trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].places)
+    found = fit_together(trainings, objective("plain", data), jobs[0].places)
     return [
         done if isinstance(done, Exception) else _measurements(job, task, training.model, done)
         for job, task, training, done in zip(jobs, tasks, trainings, found, strict=True)
