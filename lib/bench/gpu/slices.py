@@ -46,7 +46,7 @@ def time_slice(
     places: int,
     probed: int,
     rounds: int,
-    device: str,
+    device: str = "cuda",
 ) -> list[dict]:
     """Time a training pass of one network and of `places`, with and without a graph, their optimisers, and a probe of `probed` sequences.
 
