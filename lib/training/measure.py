@@ -33,7 +33,7 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
         inputs, labels = tensors(part.take(slice(start, min(start + batch_size, size))), device)
         with torch.no_grad():
             u = model.drive(inputs)
-        summed = partial(_summed_loss, output, labels)
+        summed = partial(summed_loss, output, labels)
         adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=whole)
         last = model.seen(adjoints.final_states)
         loss += summed(last).item()
@@ -48,6 +48,6 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
     return {"loss": loss / size, "accuracy": correct / size, **found}
 
 
-def _summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
+def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     """Return the sum over sequences of the cross entropy of what the head sees, (batch, ..)."""
     return cross_entropy(output(x), labels, reduction="sum")
