@@ -19,10 +19,10 @@ from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, every_epoch, fit
+from lib.training.job import torch_seed
 from lib.training.model import Dropout, Model, Network, build, evaluate, freeze, task_loss, tensors
 from lib.training.objectives import last_states, objective, penalised
 from lib.training.resume import Resume
-from lib.training.seeds import torch_seed
 
 
 def _part(n=10, steps=4, seed=0):

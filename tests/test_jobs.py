@@ -125,7 +125,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 EDITS = [
     ("cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
     ("cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
-    ("training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
+    ("training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
     ("training/jobs/run.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("run/params.py", "import ", "import os\nimport ", set()),
 ]

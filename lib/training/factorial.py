@@ -23,13 +23,12 @@ from lib.tasks import Task, load_prepared
 from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.limits import check_copies
-from lib.training.measure import measure
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.objectives import objective
+from lib.training.probe import measure
 from lib.training.resume import Fit, Resume
-from lib.training.seeds import seeds_of, torch_seed
 from lib.training.together import check_width
 
 AUTHOR: Mapping[str, dict[str, Any]] = {

@@ -31,11 +31,10 @@ from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Record, fit
-from lib.training.job import Job, Results
-from lib.training.measure import summed_loss
+from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.model import Model, cross_entropy, likeliest, tensors
+from lib.training.probe import summed_loss
 from lib.training.resume import Resume
-from lib.training.seeds import seeds_of, torch_seed
 
 _PENALTY = 1e-4
 """Weight of the squared output weights: states that can be separated would let them grow without end."""

@@ -27,10 +27,9 @@ from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, fit
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.model import tensors
 from lib.training.resume import Resume
-from lib.training.seeds import seeds_of, torch_seed
 
 _RUN = ("place", "orthogonality", "replicate")
 

@@ -19,7 +19,7 @@ from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
 from lib.training.model import (
     Model,
@@ -33,7 +33,6 @@ from lib.training.model import (
 from lib.training.objectives import WEIGHTS, last_states, objective
 from lib.training.probe import WITH_RECORDS, Probe
 from lib.training.resume import Resume
-from lib.training.seeds import seeds, torch_seed
 
 _NAMES = ("run", "network", "label", "task_label")
 """What people call a row: no part of what comes of it."""
