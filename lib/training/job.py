@@ -25,8 +25,8 @@ Arrays = Mapping[str, Any]
 Results = Sequence[Arrays]
 """What came of jobs, in their order: variables of the dataset by name."""
 
-PACKAGES = ("torch", "numba")
-"""Their versions change last digits, and so name the shards."""
+VERSIONS = {package: version(package) for package in ("torch", "numba")}
+"""Of packages that change last digits, and so name the shards."""
 RUNNER = ("lib/run/", "lib/training/jobs/")
 """Code that runs jobs and is no part of what comes of them."""
 
@@ -142,7 +142,7 @@ class Job(Design):
             "device": pick_device(self.on).type,
             "data": {name: data_hash(prepared, name) for name in sorted(self.datasets)},
             "code": self.code,
-            "versions": {package: version(package) for package in PACKAGES},
+            "versions": VERSIONS,
         }
 
     @classmethod
