@@ -207,7 +207,8 @@ def _fit(
 
 def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
     """Train: yield a batch, for which its loss is sent, and once more for its gradients; what came of it is in `done`."""
-    model, batches, recipe, record, resume = vars(run).values()
+    model, batches, recipe = run.model, run.batches, run.recipe
+    record, resume = run.record, run.resume
     total, at = recipe.total(batches.epoch), set(record.steps)
     optimisers, schedules = _optimisers(model, recipe, total, batches.epoch)
     parameters = [p for p in model.parameters() if p.requires_grad]
