@@ -95,5 +95,5 @@ def test_figure_1_is_set_beside_cudnn_and_the_memory(monkeypatch):
         goals = [row for row in ledger.rows if row["what"] == own and row["limit"]]
         assert {row["limit"] for row in goals} == {">= 10", "<= 3"}
         assert {row["unit"] for row in goals} == {"ratio"}
-    assert {"nn.LSTM, TF32", "nn.LSTM, graph", "lem, numba-cuda, 1 layer(s)"} <= names
+    assert {"nn.LSTM, TF32", "nn.LSTM, graph"} <= names
     assert "cornn, reference, 1 layer(s), graph" not in names

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from designs import PlainJob, one_job, study
 from designs import factorial as smoke
-from designs import one_job, study
 from processes import python
 from toys import toy_task
 
@@ -19,7 +19,7 @@ from lib.run.params import Jobs
 from lib.training import factorial
 from lib.training import job as job_module
 from lib.training.factorial import PLACES, train, train_together
-from lib.training.jobs import Work, run
+from lib.training.jobs import run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
 
@@ -99,39 +99,38 @@ def test_each_attempt_has_a_shard_of_its_own(where, prepared, whole, tmp_path, c
 
 def test_company_is_what_shapes_a_pass_and_no_part_of_a_name(prepared):
     def made(**changes):
-        return next(design(**changes).jobs()).work(prepared)
+        return next(design(**changes).jobs())
 
     one = made()
+    name = one.name(prepared)
     for same in ({"learning_rate": (0.5,)}, {"training_length": (9,)}, {"order": ("sequential",)}):
-        assert made(**same).batch_key == one.batch_key and made(**same).name() != one.name()
+        other = made(**same)
+        assert other.batch_key == one.batch_key and other.name(prepared) != name
     assert made(noise=("post",)).batch_key == made(noise=("uniform",)).batch_key != one.batch_key
     others = [{"width": (32,)}, {"architecture": ("rnn",)}, {"batch_size": 4}, {"probe_size": 3}]
     assert len({made(**other).batch_key for other in others} | {one.batch_key}) == 5
-    assert made(replicates=9).name() == one.name() != made(together=4).name()
-    levels = one.name()["job"]["levels"]
-    assert "together" not in levels and levels == made(together=1).name()["job"]["levels"]
+    assert made(replicates=9).name(prepared) == name != made(together=4).name(prepared)
     alone = made(together=1)
-    assert alone.batch_key == "" and alone.name() != one.name()
-    assert alone.run is factorial.Factorial.compute
-    said = [work.identity["engines"] for work in (one, alone)]
+    assert "together" not in name["levels"] and alone.name(prepared)["levels"] == name["levels"]
+    assert alone.places == 1 and alone.name(prepared) != name
+    said = [job.engines for job in (one, alone)]
     assert said == [{"gru": "reference, 3 places; probes numba-cpu"}, {"gru": "numba-cpu"}]
 
 
 def test_the_machine_chooses_one_by_one_on_a_cpu_and_many_on_a_gpu(prepared, monkeypatch):
     job, alone = (next(design(together=k).jobs()) for k in (0, 1))
-    assert job.work(prepared).name() == alone.work(prepared).name()
+    assert job.name(prepared) == alone.name(prepared)
     for module in (job_module, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
-    made = job.work(prepared)
-    assert made.batch_size == PLACES and made.run is factorial.Factorial.compute_together
+    assert job.places == PLACES
     engine = f"reference-cuda, {PLACES} places; probes library-cuda"
-    assert made.identity["engines"] == {"gru": engine}
+    assert job.engines == {"gru": engine}
 
 
 def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepared):
     (wide,) = design(width=(20,), replicates=1, learning_rate=(0.1,)).jobs()
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
-        wide.work(prepared)
+        wide.name(prepared)
 
 
 def test_data_that_do_not_fit_the_memory_are_told_before_anything_is_trained(monkeypatch):
@@ -174,16 +173,15 @@ def test_one_that_fails_is_tried_again_and_named(
 
 
 def _plain(title, size=1.0, key=""):
-    batch = {"batch_key": key, "batch_size": 2 if key else 1}
-    return Work(run=None, arguments=(), modules=(), identity={}, title=title, size=size, **batch)
+    return PlainJob(None, title=title, size=size, batch_key=key, places=2 if key else 1)
 
 
 def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3)]
     asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
-    jobs = [run._Job(_plain(*job), group, {}, None) for group, job in asked]
+    jobs = [run._Asked(_plain(*job), group, {}, None) for group, job in asked]
     order = ["aa", "e", "b", "c", "g", "d", "f"]
-    assert ["".join(j.work.title for j in call) for call in run._calls(jobs)] == order
+    assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
 
 
 _KILLED = """

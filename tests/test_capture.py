@@ -165,11 +165,12 @@ def job():
 @pytest.mark.parametrize("name", cell_names())
 def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, job, monkeypatch):
     job = job.at(cell=name)
-    works = {}
+    names = {}
+    monkeypatch.setattr(job_module, "_code", lambda modules: modules)
     for device in ("cpu", "cuda"):
         monkeypatch.setattr(job_module, "pick_device", lambda _, on=device: torch.device(on))
-        works[device] = job.work(None)
-    on_cpu, on_gpu = (work.identity for work in works.values())
+        names[device] = job.name(None)
+    on_cpu, on_gpu = names.values()
     assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
     assert on_cpu["engines"][name] != on_gpu["engines"][name]
-    assert cell_class(name).__module__ in works["cuda"].modules
+    assert cell_class(name).__module__ in on_gpu["code"]

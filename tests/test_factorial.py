@@ -12,9 +12,9 @@ from lib.results.factorial import ATTEMPT, MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part
 from lib.training.factorial import AUTHOR, network, train
-from lib.training.measure import measure
+from lib.training.job import seeds_of
 from lib.training.model import Model, build, pick_device
-from lib.training.seeds import seeds_of
+from lib.training.probe import measure
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn")
 LEVELS = {"architecture": "rnn", "learning_rate": 0.01, "order": "permuted", "noise": "post"}

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import connect_here, factorial, fresh_reads, study
+from designs import PlainJob, connect_here, factorial, fresh_reads, study
 from distributed.client import _get_global_client
 from processes import python
 
@@ -26,7 +26,8 @@ from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run import fingerprint
 from lib.run.params import Jobs
-from lib.training.jobs import Work, cluster, progress, run, run_jobs
+from lib.training import job as job_module
+from lib.training.jobs import cluster, run, run_jobs
 from lib.training.jobs.run import JobError
 from lib.training.jobs.shards import read_shard, write_shard
 from lib.training.resume import Fit, Resume
@@ -107,16 +108,16 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
     def name(folder=prepared, **changes):
-        return next(factorial(**SMALL | changes).jobs()).work(folder).name()
+        return next(factorial(**SMALL | changes).jobs()).name(folder)
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(start="author") != name()
     assert name()["versions"].keys() == {"torch", "numba"} and "code" in name()
-    assert name()["job"]["engines"].keys() == {"rnn"}
+    assert name()["engines"].keys() == {"rnn"}
     shutil.copy(prepared / "digits.nc", tmp_path)
     assert name(tmp_path) == name(), "where the file lies changes nothing"
     content = (tmp_path / "digits.nc").read_bytes()
-    assert name()["job"]["data"] == {"digits": hashlib.sha256(content).hexdigest()}
+    assert name()["data"] == {"digits": hashlib.sha256(content).hexdigest()}
     (tmp_path / "digits.nc").write_bytes(content + b"\0")
     assert name(tmp_path) != name()
 
@@ -124,28 +125,33 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 EDITS = [
     ("cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
     ("cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
-    ("training/seeds.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
-    ("training/jobs/run.py", "size: float = 1.0", "size: float = 2.0", set()),
+    ("training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
+    ("training/jobs/run.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("run/params.py", "import ", "import os\nimport ", set()),
 ]
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
 
 
-def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path, monkeypatch):
+def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatch):
     fresh_reads(monkeypatch)
     names = ("lstm", "linear_rnn")
     jobs = [next(factorial(**SMALL | {"architecture": (name,)}).jobs()) for name in names]
-    works = [job.work(prepared) for job in jobs]
+    named, plain = [], job_module.fingerprint
+    monkeypatch.setattr(
+        job_module,
+        "_code",
+        lambda names: (named.append(names), plain(names, without=job_module.RUNNER))[1],
+    )
+    expected = [job.code for job in jobs]
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
 
     def codes():
-        modules = [(work.run.__module__, *work.modules) for work in works]
-        how = {"root": tmp_path, "without": run._RUNNER}
-        return [fingerprint.fingerprint(names, **how) for names in modules]
+        how = {"root": tmp_path, "without": job_module.RUNNER}
+        return [fingerprint.fingerprint(names, **how) for names in named]
 
     before = codes()
-    assert before == [work.code for work in works]
+    assert before == expected
     for file, old, new, changed in EDITS:
         path = tmp_path / "lib" / file
         text = path.read_text("utf-8")
@@ -159,12 +165,11 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(prepared, tmp_path, 
 
 def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, capsys):
     clock = iter([2.5, 5.5, 10.4, 10.5, 20.5, 31.5])
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     groups = [("a", 1), ("a", 9), ("a", 5), ("b", 1000), ("b", 1)]
-    jobs = [run._Job(_job(None, size=size), group, {}, None) for group, size in groups]
-    without_cost = run._Job(_job(None, size=7), "b", {}, {})  # as a shard may be
-    study = progress.Progress([*jobs, without_cost])
-    study.begin()
+    jobs = [run._Asked(PlainJob(None, size=size), group, {}, None) for group, size in groups]
+    without_cost = run._Asked(PlainJob(None, size=7), "b", {}, {})  # as a shard may be
+    study = run._Progress([*jobs, without_cost])
     expected = [  # of the second, too soon after the first, there is no line
         (1, 18.0, 1, "job 2/6, 1 attempts diverged, 0:00:03 gone, more than 0:00:06 left"),
         (2, 10.0, 1, None),
@@ -176,8 +181,7 @@ def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, caps
         jobs[k].result = {run.SECONDS: seconds, "status": np.full(diverged, DIVERGED)}
         jobs[k].trained = True
         study.report("x", 2)
-    first, *told = capsys.readouterr().err.splitlines()
-    assert first == "5 of 6 jobs to run"
+    told = capsys.readouterr().err.splitlines()
     for line, said in zip(told, filter(None, (said for *_, said in expected)), strict=True):
         assert said in line
 
@@ -187,16 +191,6 @@ def here(monkeypatch):
     """Run jobs in this process; return where, as `run_jobs` is told."""
     monkeypatch.setattr(run, "connect", connect_here)
     return Jobs(scheduler="local", workers=1)
-
-
-class _Plain(Work):
-    """A job of a test, which is no code of `lib`."""
-
-    code = "0" * 16
-
-
-def _job(work, *arguments, **more):
-    return _Plain(run=work, arguments=arguments, modules=(), **{"identity": {}} | more)
 
 
 def _counts(failures, path, resume):
@@ -211,8 +205,9 @@ def _counts(failures, path, resume):
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
 def test_a_job_that_fails_is_tried_twice_more_and_named(here, tmp_path, failures, tries):
     path = tmp_path / "tries"
-    good = _job(_counts, 0, tmp_path / "good", identity={"i": 1})
-    study = partial(run_jobs, {"test": [_job(_counts, failures, path), good]}, tmp_path, here)
+    good = PlainJob(_counts, (0, tmp_path / "good"), {"i": 1})
+    bad = PlainJob(_counts, (failures, path))
+    study = partial(run_jobs, {"test": [bad, good]}, tmp_path, here)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7]
     else:
@@ -228,22 +223,23 @@ def _diverges(resume):
 
 
 def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(here, tmp_path, capsys):
-    found = run_jobs({"test": [_job(_diverges)]}, tmp_path, here)["test"]
+    found = run_jobs({"test": [PlainJob(_diverges)]}, tmp_path, here)["test"]
     assert found.results[0].keys() == {"status", "small"} and found.results[0]["small"] == 0
     assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
-    assert "job 1/1, 2 attempts diverged" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "1 of 1 jobs to run" in told and "job 1/1, 2 attempts diverged" in told
 
 
 def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(here, tmp_path):
     path = tmp_path / "runs"
-    same = _job(_counts, 0, path, identity={"i": 0})
+    same = PlainJob(_counts, (0, path), {"i": 0})
     other = replace(same, identity={"i": 1})
     found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, here)
     assert len(path.read_text().splitlines()) == 2
     assert [[one["value"] for one in group.results] for group in found.values()] == [[7] * 3, [7]]
     assert [(one.jobs, one.trained) for one in found.values()] == [(2, 2), (1, 1)]
     again = run_jobs({"b": [same]}, tmp_path, here)["b"]
-    assert (again.jobs, again.trained, again.cost) == (1, 0, found["b"].cost)
+    assert again == replace(found["b"], trained=0) and again.jobs == 1
 
 
 def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
@@ -287,9 +283,9 @@ def test_a_worker_keeps_the_memory_of_large_arrays():
 
 
 def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
-    job = next(factorial(**SMALL).jobs()).work(prepared)
+    job = next(factorial(**SMALL).jobs())
     with pytest.raises(JobError, match="this worker has other code, .* instead of 0123"):
-        run.work([job], [job.name() | {"code": "0123"}], tmp_path)
+        run.work([job], [job.name(prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
 def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, monkeypatch):
@@ -334,7 +330,7 @@ def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_pa
     names = ("ca-file", "client.key", "client.cert")
     parts = (made.tls_ca_file, made.tls_client_key, made.tls_client_cert)
     named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}
-    job = _job(_counts, 0, tmp_path / "runs")
+    job = PlainJob(_counts, (0, tmp_path / "runs"))
     with LocalCluster(n_workers=1, processes=False, **secured) as remote, dask.config.set(named):
         where = Jobs(scheduler=remote.scheduler_address, workers=0)
         assert where.scheduler.startswith("tls://")

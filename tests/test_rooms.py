@@ -26,7 +26,7 @@ ROOMS = {
     "bench": (*_BASE, "kernels", "cells", "tasks", "probes", "training", "analysis", "plotting"),
 }
 WITHOUT_TORCH = ("run", "results", "plotting", "analysis", "report")
-_KNOWS_ROOMS = "lib/training/jobs/run.py"
+_KNOWS_ROOMS = "lib/training/job.py"
 """Leaves the rooms of the runner out of what names a training."""
 
 FILES = sorted((ROOT / "lib").rglob("*.py"))

@@ -12,8 +12,8 @@ from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
 from lib.training.__main__ import hours, main
+from lib.training.job import torch_seed
 from lib.training.model import Network, build, evaluate, sequence_scores
-from lib.training.seeds import torch_seed
 
 FOUR = {
     "LEM": {"dt": 0.3},
@@ -196,9 +196,9 @@ def test_a_dataset_with_a_hole_is_refused(padded):
 def test_hours_are_counted_and_nothing_is_trained(prepared):
     rows = [r for r in loaded("smoke").designs["fast_slow"] if r.task_label != "exact solver"]
     jobs = [job for row in rows[:2] for job in row.jobs()]
-    (line,) = hours(rows[:2], prepared).itertuples(index=False)
+    (line,) = hours(rows[:2], prepared).itertuples()
     task = jobs[0].task
-    assert (line.task, line.jobs) == ("author's solver", len(jobs))
+    assert (line.Index, line.jobs) == ("author's solver", len(jobs))
     steps = len(jobs) * jobs[0].epochs * task["train_size"] * task["time_steps"]
     assert line.sequence_steps == steps and line.hours > 0
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from lib.training.seeds import seeds, torch_seed
+from lib.training.job import seeds, torch_seed
 
 
 def _states(levels, count):

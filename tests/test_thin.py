@@ -16,7 +16,7 @@ ORACLES = {
     "lib.analysis.equality.compare_error_rates": "R",
     "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
     "lib.analysis.task_models.deviations": "R",
-    "lib.bench.coadjoint": "a process of its own, called by its address",
+    "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.engine_names": "the engines themselves",
     "lib.probes.equilibria": "a closed form",

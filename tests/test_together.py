@@ -15,9 +15,9 @@ from lib.training import together
 from lib.training.batches import Epochs
 from lib.training.factorial import AUTHOR, AUTHORS_GROUPS
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
+from lib.training.job import torch_seed
 from lib.training.model import Dropout, Model, Network, build
 from lib.training.resume import Resume
-from lib.training.seeds import torch_seed
 
 CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
 SOME = ["gru", "exponential", "unicornn"]

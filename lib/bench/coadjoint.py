@@ -1,13 +1,9 @@
-"""What the coadjoint method costs beside backpropagation: time, and memory in arrays of the states' size.
+"""What the coadjoint method costs beside backpropagation: time, and memory in arrays of the states' size."""
 
-Run as ``python -m lib.bench.coadjoint METHOD BATCH TIME HIDDEN INPUTS`` it measures the memory of one training step in a
-process of its own, whose largest size Linux knows.
-"""
-
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -16,7 +12,6 @@ from torch.nn import functional as F
 
 from lib.bench.race import Workload
 from lib.cells import make_cell
-from lib.paths import ROOT
 from lib.probes.coadjoint import coadjoint_loss
 
 METHODS = {
@@ -58,40 +53,28 @@ def training_step(method: str, workload: Workload) -> Callable[[], dict[str, tor
 def peak_arrays(method: str, workload: Workload) -> float:
     """Return the memory that one training step needs at once, in arrays of (time, batch, hidden).
 
-    Inputs and weights, which exist before, do not count. Measured in a fresh process.
-    Raises OSError: this is not Linux, whose `/proc` tells a process its largest size.
-    Raises RuntimeError: the process failed.
+    Inputs and weights, which exist before, do not count. Measured in a fresh process, whose largest size Linux knows; elsewhere that is
+    an OSError.
     """
     if not _PROCESS.joinpath("clear_refs").exists():
         raise OSError("the memory of a training step can only be measured on Linux")
-    sizes = [str(size) for size in astuple(workload)]
-    command = [sys.executable, "-m", "lib.bench.coadjoint", method, *sizes]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"measuring the memory of {method!r} failed: {done.stderr}")
-    array = workload.time_steps * workload.batch * workload.hidden * torch.float32.itemsize
-    return int(done.stdout) / array
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as fresh:
+        grown = fresh.submit(_growth, method, workload).result()
+    return grown / (workload.time_steps * workload.batch * workload.hidden * torch.float32.itemsize)
 
 
-def _status(key: str) -> int:
-    """Return a size of this process that Linux knows, in bytes."""
-    for line in _PROCESS.joinpath("status").read_text("ascii").splitlines():
-        if line.startswith(f"{key}:"):
-            return int(line.split()[1]) * 1024
-    raise OSError(f"{_PROCESS / 'status'} has no line {key}")
-
-
-def main(method: str, *sizes: str) -> None:
-    """Print the bytes that one training step adds to what is needed before it."""
+def _growth(method: str, workload: Workload) -> int:
+    """Return the bytes that one training step adds to this process, beside what is needed before it."""
     torch.set_num_threads(1)
-    workload = Workload(*map(int, sizes))
     training_step(method, replace(workload, time_steps=_WARM_UP))()
     step = training_step(method, workload)
     before = _status("VmRSS")
     _PROCESS.joinpath("clear_refs").write_text("5", "ascii")  # forget the largest size so far
     step()
-    print(_status("VmHWM") - before)
+    return _status("VmHWM") - before
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def _status(key: str) -> int:
+    """Return a size of this process that Linux knows, in bytes."""
+    lines = _PROCESS.joinpath("status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

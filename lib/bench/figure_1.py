@@ -2,8 +2,7 @@
 
 Forward plus backward of UnICORNN, SRU and IndRNN with two layers, of the library's LSTM with one, and of the exponential RNN and
 coRNN, which the text compares with in words. Each is run by the engine that ``auto`` takes on the device. On a GPU also what
-that engine takes when replayed from a graph, cuDNN with its own ten bits (TF32), the two cells with dense kernels, and the
-time that the bytes alone take. The texts train SRU and IndRNN with batch normalisation between layers; ours have none.
+that engine takes when replayed from a graph, cuDNN with its own ten bits (TF32), and the time that the bytes alone take. The texts train SRU and IndRNN with batch normalisation between layers; ours have none.
 """
 
 from collections.abc import Callable
@@ -18,8 +17,6 @@ from lib.cells import make_cell
 
 LAYERS = {"unicornn": 2, "sru": 2, "indrnn": 2, "exponential": 1, "cornn": 1}
 BASELINE = "nn.LSTM"
-DENSE = ("lem", "rnn")
-"""Cells outside of the figure that have kernels for the GPU."""
 
 ARRAYS = {"unicornn": 8, "sru": 16, "indrnn": 5}
 """Arrays (time, batch, hidden) that a layer's recurrence must read or write, forward and backward.
@@ -38,7 +35,7 @@ def time_figure_1(workload: Workload, ledger: Ledger, *, rounds: int, device: st
     """
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     passes = {BASELINE: training_pass(nn.LSTM(workload.inputs, workload.hidden).to(device), u)}
-    names = {name: _name(name, u) for name in (*LAYERS, *(DENSE if on_gpu(u) else ()))}
+    names = {name: _name(name, u) for name in LAYERS}
     passes |= {what: _pass(name, u, workload.hidden) for name, what in names.items()}
     if not on_gpu(u):
         entrants = {what: wall(run) for what, run in passes.items()}
@@ -66,35 +63,26 @@ def on_gpu(u: torch.Tensor) -> bool:
 
 def _name(cell: str, u: torch.Tensor) -> str:
     engine = kernels.choose(cell, u.device.type, u.dtype)
-    return f"{cell}, {engine}, {LAYERS.get(cell, 1)} layer(s)"
+    return f"{cell}, {engine}, {LAYERS[cell]} layer(s)"
 
 
 def _pass(name: str, u: torch.Tensor, hidden: int) -> Callable[[], object]:
-    hyper_parameters = {"layers": LAYERS[name]} if LAYERS.get(name, 1) > 1 else {}
+    hyper_parameters = {"layers": LAYERS[name]} if LAYERS[name] > 1 else {}
     return training_pass(make_cell(name, u.shape[2], hidden, **hyper_parameters).to(u.device), u)
 
 
 def _with_tf32(timer: Timer) -> Timer:
     def run() -> float:
-        torch.backends.cudnn.allow_tf32 = True
-        try:
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
             return timer()
-        finally:
-            torch.backends.cudnn.allow_tf32 = False
 
     return run
 
 
 def _replayed(run: Callable[[], object]) -> Callable[[], object]:
     """Return a function that captures `run` when first called, so that a failure is that entrant's, and replays it."""
-    graphs = []
-
-    def replay() -> None:
-        if not graphs:
-            graphs.append(capture(run)[0])
-        graphs[0].replay()
-
-    return replay
+    graph = cache(lambda: capture(run)[0])
+    return lambda: graph().replay()
 
 
 def capture(run: Callable[[], object]) -> tuple[torch.cuda.CUDAGraph, object]:

@@ -6,13 +6,12 @@ machine, one after another.
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
+from torch.utils.benchmark import Timer
 
 from lib.run.params import read_params
 from lib.training.model import build, pick_device, task_loss
@@ -26,13 +25,9 @@ LONG = 256
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each dataset, with its number of jobs, or for each task of a group; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m lib.training", description=main.__doc__)
-    parser.add_argument(
-        "profile", nargs="?", help="name of a profile; that of params.yaml by default"
-    )
+    parser.add_argument("profile", nargs="?", help="its name; by default that of params.yaml")
     parser.add_argument("--hours", action="store_true", help="time a pass of each network")
-    parser.add_argument(
-        "--prepared", type=Path, default="data/prepared", help="folder of the prepared data sets"
-    )
+    parser.add_argument("--prepared", type=Path, default="data/prepared", help="folder of the data")
     options = parser.parse_args(arguments)
     try:
         profile = load_profile(options.profile or read_params()["profile"])
@@ -41,55 +36,45 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     status = 0
     print(f"profile {profile.name}, data sets {', '.join(profile.datasets)}")
-    for name in profile.designs:
-        jobs = profile.trainings(name)
-        print(f"{name:16} {len(jobs):6} jobs", flush=True)
-        if not options.hours or profile.experiment(name) is not Row:
+    for name, designs in profile.designs.items():
+        print(f"{name:16} {sum(design.planned for design in designs):6} jobs", flush=True)
+        if not options.hours or not isinstance(designs[0], Row):
             continue
         try:
-            for row in hours(profile.designs[name], options.prepared).itertuples():
+            for row in hours(designs, options.prepared).itertuples():
                 said = f"{row.sequence_steps:14.3g} sequence steps {row.hours:10.2f} h"
-                print(f"  {row.task:28} {row.jobs:4} jobs {said}", flush=True)
+                print(f"  {row.Index:28} {row.jobs:4} jobs {said}", flush=True)
         except ValueError as error:  # a data set that is missing hides no other group
             print(f"  {error}", file=sys.stderr)
             status = 2
     return status
 
 
-def hours(rows: Sequence[Row], prepared: Path | None) -> pd.DataFrame:
-    """Return a line for each task of a group: its jobs, what they read, and how long they would take one after another.
+def hours(rows: Sequence[Row], prepared: Path) -> pd.DataFrame:
+    """Return a line for each task of a group, by its label: its jobs, what they read, and how long they would take one after another.
 
-    Columns ``task``, ``jobs``, ``sequence_steps`` (time steps of all sequences that are trained on, epochs counted) and ``hours``: of
-    one core, or of the GPU where the rows say so. What the passes take alone, without optimiser, probes and tests.
+    Columns ``jobs``, ``sequence_steps`` (time steps of all sequences that are trained on, epochs counted) and ``hours``: of one core, or of
+    the GPU where the rows say so. What the passes take alone, without optimiser, probes and tests.
 
     Raises `ValueError` where a data set is not prepared.
     """
-    lines = []
-    for row in rows:
-        task, read, taken = _timed(row, prepared)
-        lines.append((task, row.replicates, row.replicates * read, row.replicates * taken))
+    lines = [(row.task_label, row.replicates, *_timed(row, prepared)) for row in rows]
     found = pd.DataFrame(lines, columns=("task", "jobs", "sequence_steps", "hours"))
-    return found.groupby("task", sort=False).sum().reset_index()
+    return found.groupby("task", sort=False).sum()
 
 
-def _timed(row: Row, prepared: Path | None) -> tuple[str, float, float]:
-    """Return a row's task, the sequence steps that a training of it reads, and its hours."""
+def _timed(row: Row, prepared: Path) -> tuple[float, float]:
+    """Return the sequence steps that the trainings of a row read, and their hours."""
     task, parts = row_task(row, prepared)
     device, time_steps = pick_device(row.device), parts["test"].time_steps
     batches = source(row, task, task.train, np.random.default_rng(0), device)
     total = row.recipe.total(batches.epoch)
     model, loss = build(task, row).to(device), task_loss(task)
     inputs, targets = (part[:, :LONG] if part.dim() > 1 else part for part in batches.next())
-    taken = []
-    for _ in range(3):  # the first one compiles
-        begin = time.perf_counter()
-        loss(model(inputs), targets).backward()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        taken.append(time.perf_counter() - begin)
-    seconds = min(taken) * max(1.0, time_steps / LONG)
+    timer = Timer("step()", globals={"step": lambda: loss(model(inputs), targets).backward()})
+    seconds = timer.timeit(2).mean * max(1.0, time_steps / LONG)  # after two in which it compiles
     read = row.epochs * len(task.train) if row.epochs else total * row.batch_size
-    return row.task_label or task.name, float(read * time_steps), total * seconds / 3600
+    return row.replicates * read * time_steps, row.replicates * total * seconds / 3600
 
 
 if __name__ == "__main__":

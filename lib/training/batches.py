@@ -37,7 +37,7 @@ class Epochs:
             raise ValueError(
                 f"a part of {len(part)} sequences has no whole batch of {size}; use a smaller batch_size"
             )
-        self._position = self.epoch  # as after a whole epoch: the next batch draws an order
+        self._position = self.epoch  # as after a whole epoch
 
     def next(self) -> Batch:
         if self._position == self.epoch:

@@ -8,12 +8,14 @@ How networks start is a choice: ``author`` is what the author's public program d
 cells say.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
@@ -21,13 +23,12 @@ from lib.tasks import Task, load_prepared
 from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.limits import check_copies
-from lib.training.measure import measure
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.objectives import objective
+from lib.training.probe import measure
 from lib.training.resume import Fit, Resume
-from lib.training.seeds import seeds_of, torch_seed
 from lib.training.together import check_width
 
 AUTHOR: Mapping[str, dict[str, Any]] = {
@@ -91,14 +92,11 @@ class Factorial(Job):
     probe_batch_size: Positive
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    together: Size = 1
+    together: Annotated[Size, Field(exclude=True)] = 1
 
     cells = property(lambda job: (job.architecture,))
     datasets = property(lambda job: (job.dataset,))
     size = property(lambda job: job.training_length * (3 if job.noise != "none" else 1))
-
-    def values(self) -> dict[str, Any]:
-        return {name: value for name, value in super().values().items() if name != "together"}
 
     @property
     def title(self) -> str:
@@ -108,7 +106,7 @@ class Factorial(Job):
         )
 
     @property
-    def jobs_in_a_call(self) -> int:
+    def places(self) -> int:
         """How many attempts share a pass; raises `ValueError` for networks that cannot."""
         device = pick_device(self.device).type
         places = self.together or (PLACES if device == "cuda" else 1)
@@ -116,20 +114,21 @@ class Factorial(Job):
             check_width(self.width, device)
         return places
 
-    def batch_key(self) -> dict[str, Any]:
+    @property
+    def batch_key(self) -> str:
         varying = ("learning_rate", "training_length", "order", "replicate")
         shared = {name: value for name, value in self.values().items() if name not in varying}
-        return shared | {"noise": self.noise != "none"}  # either kind is as long
+        # Either kind of noise is as long.
+        return json.dumps(shared | {"noise": self.noise != "none"}, sort_keys=True)
 
     def compute(self, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
         return train(self, self.data(prepared), resume)
 
     @staticmethod
     def compute_together(
-        asked: Sequence[tuple["Factorial", Path]], resumes: Sequence[Resume]
+        jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume]
     ) -> list[Mapping[str, Any] | Exception]:
-        first, prepared = asked[0]
-        return train_together([job for job, _ in asked], first.data(prepared), resumes)
+        return train_together(jobs, jobs[0].data(prepared), resumes)
 
     def data(self, prepared: Path) -> Task:
         """Return the data set that is not yet varied."""
@@ -161,11 +160,11 @@ def train_together(
 
     Raises `ValueError` where their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
     """
-    own = [job for job in jobs if job.order != "sequential" or job.noise != "none"]
-    check_copies(jobs[0].varied(data), len(own))
+    varied = sum(job.order != "sequential" or job.noise != "none" for job in jobs)
+    check_copies(jobs[0].varied(data), varied)
     tasks = [job.varied(data) for job in jobs]
     trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit_together(trainings, objective("plain", data), pass_size=jobs[0].jobs_in_a_call)
+    found = fit_together(trainings, objective("plain", data), jobs[0].places)
     return [
         done if isinstance(done, Exception) else _measurements(job, task, training.model, done)
         for job, task, training, done in zip(jobs, tasks, trainings, found, strict=True)

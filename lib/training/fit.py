@@ -3,10 +3,9 @@
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import Field, model_validator
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from lib.probes import Diverged
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
-from lib.training.batches import Batches
+from lib.training.batches import Batch, Batches
 from lib.training.model import matched
 from lib.training.resume import Fit, Resume
 from lib.training.together import Together
@@ -110,93 +109,13 @@ def every_epoch(recipe: Recipe, batches: Batches) -> range:
 
 @dataclass(eq=False, kw_only=True)
 class Training:
-    """What is trained, on what, how, and what is recorded (see `fit`); and how far it is."""
+    """What is trained, on what, how, and what is recorded, see `fit`."""
 
     model: nn.Module
     batches: Batches
     recipe: Recipe
     record: Record = NOTHING
     resume: Resume | None = None
-
-    def begin(self, finite: str) -> None:
-        """Make the optimisers, and take up the state where one is kept."""
-        self._finite, self._at, self.failure = finite, set(self.record.steps), None
-        epoch = self.batches.epoch
-        self._total = self.recipe.total(epoch)
-        optimisers, schedules = _optimisers(self.model, self.recipe, self._total, epoch)
-        self._moving = {"optimisers": optimisers, "schedules": schedules}
-        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self._on_gpu = self._parameters[0].is_cuda
-        self._loss_sum = torch.zeros((), device=self._parameters[0].device)
-        self.done = Fit(COMPLETED, 0, [])
-        self._state = self.model, self._moving, self.batches, self.done
-        if self.resume is not None:
-            self.resume.load(*self._state)
-        self.going = self.done.steps < self._total
-        if 0 in self._at and not self.done.rows:
-            self._measure()
-
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """End this training, and no other, where the block raises an error."""
-        try:
-            yield
-        except Exception as error:
-            self.end(error)
-
-    def end(self, error: Exception, *, alone: bool = True) -> None:
-        """End the training: as diverged by an `ArithmeticError` of its own, else as failed."""
-        self.going = False
-        if alone and isinstance(error, ArithmeticError):
-            self.done.status = DIVERGED
-        else:
-            self.failure = error
-
-    def next_batch(self) -> None:
-        self.batch = self.batches.next()
-        for optimiser in self._moving["optimisers"]:
-            optimiser.zero_grad()
-
-    def check_loss(self, loss: Tensor) -> None:
-        if self._finite == "nothing":
-            return
-        if self._on_gpu:
-            self._loss_sum += loss.detach()
-        else:
-            _check(loss, "the loss of a batch")
-
-    def step(self) -> None:
-        """Take the step that the gradients ask for, and record it."""
-        if self._finite == "gradients":
-            for parameter in self._parameters:
-                if parameter.grad is not None:
-                    _check(parameter.grad, "a gradient")
-        if self.recipe.gradient_clip:
-            nn.utils.clip_grad_norm_(self._parameters, self.recipe.gradient_clip)
-        for part in (*self._moving["optimisers"], *self._moving["schedules"]):
-            part.step()
-        self.done.steps += 1
-        self.going = self.done.steps < self._total
-        if self.done.steps in self._at:
-            if self._on_gpu:
-                _check(self._loss_sum, "the sum of the losses")
-            self._measure()
-            if self.record.stop is not None and self.record.stop(self.done.rows[-1]):
-                self.going = False
-                return
-        if self.resume is not None:
-            self.resume.save_if_due(*self._state, self._total)
-
-    def _measure(self) -> None:
-        """Record a row, and the model where its figure of merit is the largest."""
-        row = {name: float(value) for name, value in self.record.measure(self.model).items()}
-        if bad := [name for name, value in row.items() if math.isnan(value)]:
-            raise Diverged(f"{bad[0]} is not a number after {self.done.steps} steps")
-        row["step"] = self.done.steps
-        self.done.rows.append(row)
-        merit, kept = self.record.keep, self.done.kept
-        if merit is not None and (kept is None or merit(row) >= merit(kept[0])):
-            self.done.kept = row, copy.deepcopy(self.model.state_dict())
 
 
 def fit(
@@ -230,7 +149,7 @@ def fit(
 
 
 def fit_together(
-    trainings: Sequence[Training], objective: Objective, *, finite: str = "loss", pass_size: int = 0
+    trainings: Sequence[Training], objective: Objective, pass_size: int, *, finite: str = "loss"
 ) -> list[Fit | Exception]:
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
@@ -238,48 +157,107 @@ def fit_together(
     the others go on. An error of a network's own batches, measurements, optimiser or state ends that network alone, and is returned
     in the place of what came of it; one of a pass ends all that share it. The `objective` calls the model and looks at no value.
 
-    `pass_size` are the networks in a pass, as many as there are by default. A network's bits do not depend on the others beside it as
-    long as this number stays; those of `fit` differ by rounding.
-
-    Raises `ValueError` where the networks cannot share a pass, see `lib.training.together.Together`.
+    A network's bits do not depend on the others beside it, as long as the places in a pass, `pass_size`, stay as many; those of `fit`
+    differ by rounding. Raises `ValueError` where the networks cannot share a pass, see `lib.training.together.Together`.
     """
     models = [training.model for training in trainings]
-    return _fit(trainings, Together(models, objective, pass_size or len(models)).losses, finite)
+    return _fit(trainings, Together(models, objective, pass_size).losses, finite)
 
 
 def _fit(
     trainings: Sequence[Training], losses: Callable[..., Sequence[Tensor]], finite: str
 ) -> list[Fit | Exception]:
     """Train with `losses`, which maps models and a batch for each to their losses."""
-    if finite not in ("loss", "gradients", "nothing"):
-        raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
-    for run in trainings:
-        with run.ending():
-            run.begin(finite)
-    while going := _going(trainings):
-        for run in going:
-            with run.ending():
-                run.next_batch()
-        if not (going := _going(going)):
+    found: list[Fit | Exception] = [Fit(COMPLETED, 0, []) for _ in trainings]
+    runs = {i: _steps(one, found[i], finite) for i, one in enumerate(trainings)}
+
+    def proceed(i: int, go: Callable, *given: object) -> Any:
+        """Let a training go on to where it waits next, or end as its error says."""
+        try:
+            return go(*given)
+        except ArithmeticError:
+            found[i].status = DIVERGED
+        except StopIteration:
+            pass
+        except Exception as error:
+            found[i] = error
+        del runs[i]
+        return None
+
+    while runs:
+        asked = {i: proceed(i, next, run) for i, run in list(runs.items())}
+        batches = {i: batch for i, batch in asked.items() if i in runs}
+        if not batches:
             break
         try:
-            batch_losses = losses([run.model for run in going], [run.batch for run in going])
-            for run, loss in zip(going, batch_losses, strict=True):
-                with run.ending():
-                    run.check_loss(loss)
-            if sound := [loss for run, loss in zip(going, batch_losses, strict=True) if run.going]:
+            came = losses([trainings[i].model for i in batches], list(batches.values()))
+            for i, loss in zip(batches, came, strict=True):
+                proceed(i, runs[i].send, loss)
+            if sound := [loss for i, loss in zip(batches, came, strict=True) if i in runs]:
                 torch.autograd.backward(sound)
         except Exception as error:
-            for run in _going(going):  # whose it is cannot be told, but of one alone
-                run.end(error, alone=len(trainings) == 1)
-        for run in _going(going):
-            with run.ending():
-                run.step()
-    return [run.failure or run.done for run in trainings]
+            for i, run in list(runs.items()):
+                if len(trainings) == 1:
+                    proceed(i, run.throw, error)
+                else:  # whose it is cannot be told
+                    found[i] = error
+                    del runs[i]
+    return found
 
 
-def _going(runs: Iterable[Training]) -> list[Training]:
-    return [run for run in runs if run.going]
+def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
+    """Train: yield a batch, for which its loss is sent, and once more for its gradients; what came of it is in `done`."""
+    model, batches, recipe = run.model, run.batches, run.recipe
+    record, resume = run.record, run.resume
+    total, at = recipe.total(batches.epoch), set(record.steps)
+    optimisers, schedules = _optimisers(model, recipe, total, batches.epoch)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    loss_sum = torch.zeros((), device=parameters[0].device)
+    state = model, {"optimisers": optimisers, "schedules": schedules}, batches, done
+    if resume is not None:
+        resume.load(*state)
+    if 0 in at and not done.rows:
+        _measure(model, record, done)
+    while done.steps < total:
+        batch = batches.next()
+        for optimiser in optimisers:
+            optimiser.zero_grad()
+        loss = yield batch
+        if finite != "nothing":
+            if loss_sum.is_cuda:
+                loss_sum += loss.detach()
+            else:
+                _check(loss, "the loss of a batch")
+        yield None
+        if finite == "gradients":
+            for parameter in parameters:
+                if parameter.grad is not None:
+                    _check(parameter.grad, "a gradient")
+        if recipe.gradient_clip:
+            nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
+        for part in (*optimisers, *schedules):
+            part.step()
+        done.steps += 1
+        if done.steps in at:
+            _check(loss_sum, "the sum of the losses")
+            _measure(model, record, done)
+            if record.stop is not None and record.stop(done.rows[-1]):
+                return
+        if resume is not None:
+            resume.save_if_due(*state, total)
+
+
+def _measure(model: nn.Module, record: Record, done: Fit) -> None:
+    """Record a row, and the model where its figure of merit is the largest."""
+    row = {name: float(value) for name, value in record.measure(model).items()}
+    if bad := [name for name, value in row.items() if math.isnan(value)]:
+        raise Diverged(f"{bad[0]} is not a number after {done.steps} steps")
+    row["step"] = done.steps
+    done.rows.append(row)
+    if record.keep is not None and (
+        done.kept is None or record.keep(row) >= record.keep(done.kept[0])
+    ):
+        done.kept = row, copy.deepcopy(model.state_dict())
 
 
 def _check(values: Tensor, what: str) -> None:

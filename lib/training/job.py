@@ -1,9 +1,11 @@
 """A job of any experiment: what `params.yaml` says of it, how it is done, and the dataset that it and the others make."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,8 +16,8 @@ import xarray as xr
 from lib import kernels
 from lib.cells import cell_class
 from lib.results.schema import ResultsError, Schema
+from lib.run.fingerprint import fingerprint
 from lib.run.params import Design
-from lib.training.jobs import Work
 from lib.training.model import pick_device
 from lib.training.resume import Resume
 
@@ -23,9 +25,14 @@ Arrays = Mapping[str, Any]
 Results = Sequence[Arrays]
 """What came of jobs, in their order: variables of the dataset by name."""
 
+VERSIONS = {package: version(package) for package in ("torch", "numba")}
+"""Of packages that change last digits, and so name the shards."""
+RUNNER = ("lib/run/", "lib/training/jobs/")
+"""Code that runs jobs and is no part of what comes of them."""
+
 
 class Job(Design):
-    """What an experiment trains in one call; `size`, `title` and `modules` are as of `lib.training.jobs.Work`.
+    """What an experiment trains in one call.
 
     Attributes
     ----------
@@ -37,24 +44,38 @@ class Job(Design):
         Names of the cells that it trains, and of what else engines are registered for, such as ``rnn/adjoints``.
     datasets
         Prepared data sets that it reads.
+    modules
+        Those that it uses, as far as imports, cells and engines do not tell: its task's.
+    size
+        Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first.
+    title
+        A few words for the line that tells it is done.
     on
         The device's setting: ``auto``, ``cpu`` or ``cuda``.
-    jobs_in_a_call, compute_together
-        How many jobs are done in one call, 1 for each by itself, and what does them: it gets a list of jobs and prepared folders, and their
-        `Resume`. Its results are kept apart from those of `compute`, since they differ by rounding.
+    places
+        How many jobs of one `batch_key` are done in one call, by `compute_together`; 1 for each by itself.
     """
 
     section: ClassVar[str]
     held: ClassVar[Schema]
-    compute_together: ClassVar[Callable[[Sequence[tuple], Sequence[Resume]], Sequence]]
     cells = datasets = modules = property(lambda job: ())
     size = property(lambda job: 1.0)
     title = property(str)
     on = property(lambda job: getattr(job, "device", "cpu"))
-    jobs_in_a_call = property(lambda job: 1)
+    places = property(lambda job: 1)
 
     def compute(self, prepared: Path | None, resume: Resume | None) -> Arrays:
         """Do the job, with the folder of the prepared data sets; return variables of the dataset by name."""
+        raise NotImplementedError
+
+    @staticmethod
+    def compute_together(
+        jobs: Sequence["Job"], prepared: Path | None, resumes: Sequence[Resume | None]
+    ) -> Sequence[Arrays | Exception]:
+        """Do jobs side by side; return what came of each, an exception in the place of one that failed.
+
+        The results are kept apart from those of `compute`, since they differ by rounding.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -79,9 +100,10 @@ class Job(Design):
         """Return what its results depend on, beside the code and the data."""
         return self.values()
 
-    def batch_key(self) -> dict[str, Any]:
-        """Return what jobs must have in common that are done in one call."""
-        return {}
+    @property
+    def batch_key(self) -> str:
+        """What jobs must have in common that are done in one call; no part of a result."""
+        return ""
 
     @property
     def _chosen(self) -> dict[str, str]:
@@ -94,36 +116,34 @@ class Job(Design):
     @property
     def engines(self) -> dict[str, str]:
         """What runs each cell, by name: networks side by side are trained by the reference."""
-        chosen, together = self._chosen, self.jobs_in_a_call
-        if together == 1:
-            return chosen
+        if self.places == 1:
+            return self._chosen
         device = pick_device(self.on).type
         reference = "reference" if device == "cpu" else f"reference-{device}"
         return {
-            name: f"{reference}, {together} places; probes {one}" for name, one in chosen.items()
+            name: f"{reference}, {self.places} places; probes {one}"
+            for name, one in self._chosen.items()
         }
 
-    def work(self, prepared: Path | None) -> Work:
-        """Return the job as `lib.training.jobs` runs it."""
-        together, chosen = self.jobs_in_a_call, self._chosen
+    @property
+    def code(self) -> str:
+        """Fingerprint of the code that it runs: its own, its cells' and its engines'."""
+        chosen = self._chosen
         cells = {cell_class(name).__module__ for name in chosen if "/" not in name}
         twins = {kernels.module_of(name, engine) for name, engine in chosen.items()} - {None}
-        return Work(
-            run=type(self).compute_together if together > 1 else type(self).compute,
-            batch_key=json.dumps(self.batch_key(), sort_keys=True) if together > 1 else "",
-            batch_size=together,
-            arguments=(self, prepared),
-            identity={
-                "experiment": self.section,
-                "levels": self.identity(),
-                "engines": self.engines,
-                "device": pick_device(self.on).type,
-                "data": {name: data_hash(prepared, name) for name in sorted(self.datasets)},
-            },
-            modules=tuple(sorted({*self.modules, *cells, *twins})),
-            size=self.size,
-            title=self.title,
-        )
+        return _code((type(self).__module__, *sorted({*self.modules, *cells, *twins})))
+
+    def name(self, prepared: Path | None) -> dict[str, Any]:
+        """Return all that its results depend on, as JSON values, for the folder of the prepared data sets: what names its shard."""
+        return {
+            "experiment": self.section,
+            "levels": self.identity(),
+            "engines": self.engines,
+            "device": pick_device(self.on).type,
+            "data": {name: data_hash(prepared, name) for name in sorted(self.datasets)},
+            "code": self.code,
+            "versions": VERSIONS,
+        }
 
     @classmethod
     def joined(cls, profile: str, designs: Sequence["Job"], results: Results) -> xr.Dataset:
@@ -163,6 +183,11 @@ def _settings(designs: Sequence[Job], jobs: Sequence[Job]) -> dict:
     return {**shared, "engines": dict(sorted(ran.items()))}
 
 
+@cache  # a process runs what it has imported
+def _code(modules: tuple[str, ...]) -> str:
+    return fingerprint(modules, without=RUNNER)
+
+
 @cache
 def _hash(path: Path, changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -174,3 +199,28 @@ def data_hash(prepared: Path | None, name: str) -> str:
     if path is None or not path.exists():
         raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
     return _hash(path, path.stat().st_mtime_ns)
+
+
+def seeds(levels: Mapping, count: int) -> tuple[np.random.SeedSequence, ...]:
+    """Return independent seeds that depend on the levels alone, not on where or beside which others a job runs.
+
+    Levels are JSON values by name, in any order; the first seeds stay the same when more are asked for.
+    """
+    text = json.dumps(levels, sort_keys=True).encode()
+    entropy = int.from_bytes(hashlib.sha256(text).digest(), "big")
+    return tuple(np.random.SeedSequence(entropy).spawn(count))
+
+
+def seeds_of(
+    job: object, fields: Iterable[str], count: int, **levels
+) -> tuple[np.random.SeedSequence, ...]:
+    """Return `seeds` that depend on these fields of a job, and on further levels, alone."""
+    return seeds({name: getattr(job, name) for name in fields} | levels, count)
+
+
+@contextlib.contextmanager
+def torch_seed(seed: np.random.SeedSequence) -> Iterator[None]:
+    """Let PyTorch's generators draw from `seed` inside the block, and go on as before after it."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0]))
+        yield

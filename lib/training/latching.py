@@ -31,10 +31,10 @@ from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Record, fit
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.model import Model, cross_entropy, likeliest, tensors
+from lib.training.probe import summed_loss
 from lib.training.resume import Resume
-from lib.training.seeds import seeds_of, torch_seed
 
 _PENALTY = 1e-4
 """Weight of the squared output weights: states that can be separated would let them grow without end."""
@@ -117,9 +117,7 @@ class Latching(Job):
 
     title = property(lambda job: f"training {job.replicate}")
     training = property(lambda job: job.replicate)
-    """The job's replicate, as the text's independent training."""
     horizons = property(lambda job: (job.horizon, *job.longer))
-    """All lengths T, that of the training first."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -140,30 +138,23 @@ class Latching(Job):
     def compute(self, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
         """Train one network, fit its output layers, and measure; return the variables of one training by name.
 
-        Notes
-        -----
         Every training is measured, whether or not it reached the tolerance. A loss that is not finite ends it as diverged,
         without measurements.
         """
-        _, training, checks, measurements = seeds(self)
+        drawing, checking, measuring = map(np.random.default_rng, seeds(self)[1:])
         model, draw = start(self), partial(draw_signs, self.place, self.horizon)
-        drawing, checking = np.random.default_rng(training), np.random.default_rng(checks)
 
         @torch.no_grad()
         def look(model: Model) -> dict[str, float]:
             inputs, labels = tensors(draw(self.check_size, checking))
             return {"error": _error(model(inputs), labels)}
 
+        how = {"gradient_clip": self.clip, "cosine": True, "options": {"fused": True}}
+        recipe = Recipe(learning_rate=self.learning_rate, steps=self.training_steps, **how)
         done = fit(
             model,
             Fresh(lambda: tensors(draw(self.batch_size, drawing)), drawing, checking),
-            Recipe(
-                learning_rate=self.learning_rate,
-                steps=self.training_steps,
-                gradient_clip=self.clip,
-                cosine=True,
-                options={"fused": True},
-            ),
+            recipe,
             lambda model, inputs, labels: cross_entropy(model(inputs), labels),
             Record(
                 look,
@@ -175,8 +166,6 @@ class Latching(Job):
         )
         shape = (len(self.horizons), self.probe_size, max(self.horizons))
         found = {
-            "status": done.status,
-            "steps_completed": done.steps,
             "error": np.full(len(self.horizons), np.nan),
             "exponent": np.full(self.probe_size, np.nan),
             "states": np.full(shape, np.nan, np.float32),
@@ -184,10 +173,9 @@ class Latching(Job):
         }
         if done.status == COMPLETED:
             model.requires_grad_(False)
-            rng = np.random.default_rng(measurements)
             for index, T in enumerate(self.horizons):
-                _measure(model, self, T, rng, index, found)
-        return found
+                _measure(model, self, T, measuring, index, found)
+        return found | {"status": done.status, "steps_completed": done.steps}
 
     @classmethod
     def dimensions(cls, designs: Sequence["Latching"], results: Results) -> dict[str, list]:
@@ -234,18 +222,13 @@ def fit_output(states: Tensor, labels: Tensor) -> nn.Linear:
     with torch.no_grad():
         layer.weight.zero_()
         layer.bias.zero_()
-    optimiser = torch.optim.LBFGS(
-        layer.parameters(),
-        max_iter=200,
-        line_search_fn="strong_wolfe",
-        tolerance_grad=1e-9,
-        tolerance_change=1e-14,
-    )
+    how = {"max_iter": 200, "tolerance_grad": 1e-9, "tolerance_change": 1e-14}
+    optimiser = torch.optim.LBFGS(layer.parameters(), line_search_fn="strong_wolfe", **how)
 
     def closure() -> Tensor:
         optimiser.zero_grad()
-        loss = cross_entropy(layer(states), labels)
-        loss = loss + _PENALTY * layer.weight.square().sum()
+        penalty = _PENALTY * layer.weight.square().sum()
+        loss = cross_entropy(layer(states), labels) + penalty
         loss.backward()
         return loss
 
@@ -270,11 +253,8 @@ def _measure(
     found["error"][index] = _error(output(states[-1].double()), labels)
     probe = slice(job.probe_size)
     u, labels = u[:, probe], labels[probe]
-
-    def loss(x: Tensor) -> Tensor:
-        return cross_entropy(output(x), labels, reduction="sum")
-
-    norms = adjoint_norms(cell, u, loss)
+    summed = partial(summed_loss, output, labels)
+    norms = adjoint_norms(cell, u, summed)
     found["states"][index, :, :T] = torch.linalg.vector_norm(states[:, probe], dim=2).T
     found["adjoints"][index, :, :T] = norms.readout.T
     if max(job.horizons) == T:

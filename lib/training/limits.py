@@ -35,9 +35,10 @@ def check_memory(
 
     The `ValueError` says how much is needed (see `memory_needed`), how much there is, and a batch that would fit.
     """
-    if available is None and device.type == "cuda":
-        available = torch.cuda.mem_get_info(device)[0]
-    free = psutil.virtual_memory().available if available is None else available
+    free = available
+    if free is None:
+        on_gpu = device.type == "cuda"
+        free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
     needed, empty = (memory_needed(task, time_steps, size, width) for size in (batch_size, 0))
     fitting = int((free - empty) // ((needed - empty) / batch_size))
     advice = f"batch_size to {fitting}" if fitting > 0 else "the length or the number of sequences"

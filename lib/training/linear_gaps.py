@@ -27,9 +27,9 @@ from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, fit
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds_of, torch_seed
+from lib.training.model import tensors
 from lib.training.resume import Resume
-from lib.training.seeds import seeds_of, torch_seed
 
 _RUN = ("place", "orthogonality", "replicate")
 
@@ -154,14 +154,11 @@ def initial_networks(job: LinearGaps) -> Networks:
     return Networks(W, R, V, W.new_zeros(job.networks, 1))
 
 
-def _sequences(
-    job: LinearGaps, draws: list[np.random.Generator], size: int
-) -> tuple[Tensor, Tensor]:
+def _sequences(job: LinearGaps, draws: list[np.random.Generator], size: int) -> tuple:
     """Return fresh sequences, one set for each generator: (runs, batch, time) and labels (runs, batch)."""
-    parts = [draw_signs(job.place, job.time_steps, size, draw) for draw in draws]
-    inputs = np.stack([part.inputs[:, :, 0] for part in parts])
-    labels = np.stack([part.targets for part in parts])
-    return torch.from_numpy(inputs).double(), torch.from_numpy(labels).double()
+    parts = [tensors(draw_signs(job.place, job.time_steps, size, draw)) for draw in draws]
+    inputs, labels = (torch.stack(part).double() for part in zip(*parts, strict=True))
+    return inputs.squeeze(3), labels
 
 
 def _measure(job: LinearGaps, networks: Networks) -> dict[str, np.ndarray]:

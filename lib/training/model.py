@@ -104,11 +104,10 @@ class Model(nn.Module):
 
     def drive(self, inputs: Tensor) -> Tensor:
         """Return what the cell reads, (time, batch, input), of inputs (batch, time, feature), or (batch, time) of int64 tokens."""
+        dropout = self.dropout
         if self.embedding is not None:
-            inputs = _same_mask(
-                self.embedding(inputs), self.dropout.embedding_dropout, self.training
-            )
-        inputs = F.dropout(inputs, self.dropout.input_dropout, self.training)
+            inputs = _same_mask(self.embedding(inputs), dropout.embedding_dropout, self.training)
+        inputs = F.dropout(inputs, dropout.input_dropout, self.training)
         return inputs.transpose(0, 1).contiguous()
 
     def forward(self, inputs: Tensor, *, engine: str = "auto") -> Tensor:
@@ -155,8 +154,8 @@ def build(task: Task, network: Network) -> Model:
         cell.start(network.start, time_steps=length, **network.start_settings)
     if network.train_initial_state:
         cell.train_initial_state()
-    vocabulary = task.vocabulary_size if tokens else 0
-    more = {"vocabulary_size": vocabulary, "head": network.head, "dropout": network}
+    more = {"head": network.head, "dropout": network}
+    more |= {"vocabulary_size": task.vocabulary_size} if tokens else {}
     model = Model(cell, task.outputs, read=read, **more)
     if network.start == "author" and tokens:
         nn.init.uniform_(model.embedding.weight, -0.05, 0.05)

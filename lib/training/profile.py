@@ -32,13 +32,6 @@ class Profile:
     designs: Mapping[str, tuple[Job, ...]]
     """What is to be trained, by the name of the dataset that comes of it: rows, or a design of its own."""
 
-    def experiment(self, name: str) -> type[Job]:
-        """Return the kind of jobs that make the dataset `name`; raises `ParameterError` where nothing does."""
-        if not isinstance(name, str) or name not in self.designs:
-            known = nearest(name, self.designs)
-            raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
-        return DESIGNS.get(name, Row)
-
     @property
     def datasets(self) -> tuple[str, ...]:
         """The prepared data sets that any training reads."""
@@ -46,8 +39,10 @@ class Profile:
         return tuple(sorted(read))
 
     def trainings(self, name: str) -> list[Job]:
-        """Return the jobs behind the dataset `name`, a replicate each."""
-        self.experiment(name)
+        """Return the jobs behind the dataset `name`, a replicate each; raises `ParameterError` where nothing makes it."""
+        if not isinstance(name, str) or name not in self.designs:
+            known = nearest(name, self.designs)
+            raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
         return [job for design in self.designs[name] for job in design.jobs()]
 
     def train(
@@ -65,10 +60,10 @@ class Profile:
         """
         prepared = None if prepared is None else Path(prepared)
         chosen = {name: self.trainings(name) for name in names or self.designs}
-        work = {name: [job.work(prepared) for job in jobs] for name, jobs in chosen.items()}
-        found = run_jobs(work, cache, self.jobs)
+        found = run_jobs(chosen, cache, self.jobs, prepared)
         for name in chosen:
-            kind, designs = self.experiment(name), self.designs[name]
+            designs = self.designs[name]
+            kind = type(designs[0])
             ds = kind.joined(self.name, designs, found[name].results)
             kind.schema(designs).save(ds, Path(out) / f"{name}.nc")
         return found
@@ -76,7 +71,7 @@ class Profile:
     def table(self, name: str) -> pd.DataFrame:
         """Return what is trained for the dataset `name`, a line for each row or design, the levels of every factor in columns."""
         designs = self.designs[name]
-        if self.experiment(name) is Row:
+        if isinstance(designs[0], Row):
             names = ("label", "task_label", "cell", "width", "learning_rate", "replicates")
             lines = [
                 {key: getattr(row, key) for key in names} | said
@@ -109,9 +104,8 @@ def load_profile(name: str) -> Profile:
         raise ParameterError(
             f"params.yaml: profile {name} has no section {missing[0]}; add it to base"
         )
-    networks, tasks, groups = (
-        grammar.mapping(sections[key], key) for key in ("networks", "tasks", "trainings")
-    )
+    named = (grammar.mapping(sections[key], key) for key in ("networks", "tasks", "trainings"))
+    networks, tasks, groups = named
     designs: dict[str, tuple[Job, ...]] = {
         key: (checked(kind, sections[key], key),) for key, kind in DESIGNS.items()
     }

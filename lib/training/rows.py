@@ -19,7 +19,7 @@ from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Batches, Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
-from lib.training.job import Job, Results
+from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
 from lib.training.model import (
     Model,
@@ -33,11 +33,11 @@ from lib.training.model import (
 from lib.training.objectives import WEIGHTS, last_states, objective
 from lib.training.probe import WITH_RECORDS, Probe
 from lib.training.resume import Resume
-from lib.training.seeds import seeds, torch_seed
 
-_NAMES = ("run", "network", "label", "task_label", "replicates")
-"""What people call a row, and how often it is trained: no part of what comes of it."""
+_NAMES = ("run", "network", "label", "task_label")
+"""What people call a row: no part of what comes of it."""
 _MADE = ("task", "hyper_parameters", "start_settings")
+"""Fields that hold the settings of a task, a cell and its start, which a table gives by their own names."""
 LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
 NAMED = ("options",)
@@ -51,8 +51,6 @@ _IF_VARIED = (
     *("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser"),
 )
 """Fields that are coordinates of a dataset in which they vary."""
-_VARIABLES = ("time_steps",)
-"""Settings of tasks that are variables of every dataset."""
 
 
 class Row(Job, Network, Recipe):
@@ -91,7 +89,7 @@ class Row(Job, Network, Recipe):
     @classmethod
     def fields(cls) -> frozenset[str]:
         """Return the names that a table may give."""
-        return frozenset(cls.model_fields) - {*_NAMES[:-1], *_MADE}
+        return frozenset(cls.model_fields) - {*_NAMES, *_MADE}
 
     @model_validator(mode="after")
     def _fits(self) -> "Row":
@@ -113,14 +111,14 @@ class Row(Job, Network, Recipe):
 
     def levels(self) -> dict[str, Any]:
         """Return what the row says of every factor: fields, keywords of its cell, settings of its task; nothing of the others."""
-        said = self.values()
-        fields = {name: said[name] for name in said if name in self.fields() - {"cell", "device"}}
-        return fields | self.settings()
+        named = self.fields() - {"cell", "device"}
+        return {k: v for k, v in self.values().items() if k in named} | self.settings
 
-    def settings(self, *without: str) -> dict[str, Any]:
-        """Return the settings of its task, but for those named, of its start and its cell."""
-        settings = {k: v for k, v in self.task.items() if k not in ("task", *without)}
-        return settings | self.start_settings | self.hyper_parameters
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of its task, its start and its cell."""
+        said = self.task | self.start_settings | self.hyper_parameters
+        return {name: value for name, value in said.items() if name != "task"}
 
     datasets = property(lambda row: (row.task["dataset"],) if "dataset" in row.task else ())
     modules = property(lambda row: (find_task(row.task).make.__module__,))
@@ -173,11 +171,9 @@ class Row(Job, Network, Recipe):
                 # Without a bound no loss is below it.
                 stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
             )
+            how = {"finite": "gradients" if self.objective == "coadjoint" else "loss"}
             minimised = objective(self.objective, task, weight)
-            finite = "gradients" if self.objective == "coadjoint" else "loss"
-            done = fit(
-                trained, batches, self.recipe, minimised, record, finite=finite, resume=resume
-            )
+            done = fit(trained, batches, self.recipe, minimised, record, **how, resume=resume)
             after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
             if not sound:
                 done.status = DIVERGED
@@ -247,7 +243,8 @@ def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
     ]
     found = []
     for row in rows:
-        said = {name: getattr(row, name) for name in fields} | row.settings(*_VARIABLES)
+        said = {name: getattr(row, name) for name in fields} | row.settings
+        said.pop("time_steps", None)  # a variable of every dataset
         if "start" in said:  # one that belongs to the task goes without its name
             said["start"] = said["start"].removeprefix(f"{row.task['task']}_")
         found.append(said)
@@ -259,18 +256,16 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
 
     Where sequences are drawn they are all alike: the test's stand for the training's too.
     """
-    task_seed, test_seed, validation_seed = seeds({"task": row.task}, 3)
-    task = make_task(row.task, prepared, np.random.default_rng(task_seed))
-    parts = {"test": task.test, "validation": task.validation, "train": task.train}
-    if task.test is None:
-        parts["test"] = task.draw(row.test_draws, np.random.default_rng(test_seed))
-        if row.validation_draws:
-            rng = np.random.default_rng(validation_seed)
-            parts["validation"] = task.draw(row.validation_draws, rng)
-    if task.train is None:
-        parts["train"] = parts["test"]
+    rng, for_test, for_validation = map(np.random.default_rng, seeds({"task": row.task}, 3))
+    task = make_task(row.task, prepared, rng)
+    if task.draw:
+        test = task.draw(row.test_draws, for_test)
+        more = row.validation_draws
+        validation = task.draw(more, for_validation) if more else None
+        parts = {"test": test, "validation": validation, "train": test}
     else:
-        parts["train"] = task.train.take(slice(row.probe_size or None))
+        train = task.train.take(slice(row.probe_size or None))
+        parts = {"test": task.test, "validation": task.validation, "train": train}
     return task, {name: part for name, part in parts.items() if part is not None}
 
 
@@ -330,17 +325,14 @@ def check_network(row: Row) -> None:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
         tokens, every = row.embedding_width > 0, row.read == "every"
-        part = Part(
-            np.zeros((1, 1) if tokens else (1, 1, row.width), int if tokens else np.float32),
-            np.zeros((1, 1) if every else 1, int),
-        )
+        inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width), np.float32)
         task = Task(
             name=row.task["task"],
             kind="tokens" if tokens else "series",
             target="steps" if every else "class",
             outputs=2,
             vocabulary_size=1,
-            train=part,
+            train=Part(inputs, np.zeros((1, 1) if every else 1, int)),
         )
     try:
         with torch.device("meta"):
@@ -351,5 +343,4 @@ def check_network(row: Row) -> None:
     shape = getattr(getattr(model.cell, "W", None), "shape", ())
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
-    reservoir = "cell.*" in row.frozen
-    grouped(model.output if reservoir else model, row.recipe)
+    grouped(model.output if "cell.*" in row.frozen else model, row.recipe)

@@ -10,15 +10,18 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import cloudpickle
+import designs
 import numpy as np
 import psutil
 import pytest
 
 from lib.paths import ROOT
 from lib.run.params import Jobs
-from lib.training.jobs import Work, cluster, run_jobs
+from lib.training.jobs import cluster, run_jobs
 from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
+cloudpickle.register_pickle_by_value(designs)  # which schedulers and workers do not have
 pytestmark = pytest.mark.trials
 KIND = "kills, workers"
 
@@ -57,8 +60,7 @@ _slow.__module__ = "lib.run.files"  # not found there, so that workers are sent 
 
 
 def _jobs(seconds, count=12):
-    same = {"run": _slow, "modules": ()}
-    return [Work(arguments=(seconds, i), identity={"i": i}, **same) for i in range(count)]
+    return [designs.PlainJob(_slow, (seconds, i), {"i": i}) for i in range(count)]
 
 
 def _right(found):

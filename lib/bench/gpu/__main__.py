@@ -9,6 +9,8 @@ Exit status: 0, 1 where a part failed (speed is reported, not judged), 2 where t
 import argparse
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,29 +33,23 @@ PATIENCE = 600.0
 _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
 
 
-def parts() -> list[str]:
-    """Return what there is to do, the surest first."""
-    figures = [f"figure-1 {k}" for k in range(len(FIGURE_1))]
-    engines = [f"engines {n}" for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
-    return ["machine", *figures, *(f"slice {n}" for n in slices.CELLS), *engines, "machine"]
+def parts() -> dict[str, Callable[[Ledger], object]]:
+    """Return what there is to do by name, the surest first."""
+    figure, sizes = {"rounds": 30, "device": "cuda"}, {"places": 50, "probed": 256, "rounds": 3}
+    cells = [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
+    return {
+        "machine": _machine,
+        **{f"figure-1 {size}": partial(time_figure_1, size, **figure) for size in FIGURE_1},
+        **{
+            f"slice {name} {size}": partial(slices.time_slice, name, size, **sizes)
+            for name in slices.CELLS
+            for size in SLICES
+        },
+        **{f"engines {name}": partial(time_engines, name, PIXELS) for name in cells},
+    }
 
 
-def run_part(part: str, ledger: Ledger, device: str = "cuda") -> None:
-    """Do one of `parts` here; what fails inside it is a row."""
-    kind, _, name = part.partition(" ")
-    if kind == "machine":
-        _machine(ledger)
-    elif kind == "engines":
-        time_engines(name, PIXELS, ledger, device)
-    elif kind == "slice":
-        for workload in SLICES:
-            size = {"places": 50, "probed": 256, "rounds": 3}
-            slices.time_slice(name, workload, ledger, **size, device=device)
-    else:
-        time_figure_1(FIGURE_1[int(name)], ledger, rounds=30, device=device)
-
-
-def time_engines(name: str, workload: Workload, ledger: Ledger, device: str) -> list[dict]:
+def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
     """Time a training pass by each engine of a cell, beside its kernels: what ``auto`` should prefer. Return rows of `race`."""
     u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
     cell = make_cell(name, workload.inputs, workload.hidden).to(device)
@@ -110,7 +106,7 @@ def main() -> int:
         "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
     )
     parser.add_argument("--look", action="store_true", help="only say whether there is a GPU")
-    parser.add_argument("--part", help=f"do this alone: {', '.join(dict.fromkeys(parts()))}")
+    parser.add_argument("--part", choices=parts(), metavar="PART", help="do this alone")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
@@ -121,10 +117,10 @@ def main() -> int:
         print(where)
         return 0
     if arguments.part:
-        run_part(arguments.part, Ledger(arguments.out, anew=False, where=where))
+        parts()[arguments.part](Ledger(arguments.out, anew=False, where=where))
         return 0
     before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
-    for part in parts():
+    for part in (*parts(), "machine"):
         in_its_own_process(part, arguments.out, where)
     found = read_rows(arguments.out)[before:]
     for row in found:

@@ -5,6 +5,7 @@ rate of any. The rates that follow are those that the bill (notebook 85) rests o
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -46,7 +47,7 @@ def time_slice(
     places: int,
     probed: int,
     rounds: int,
-    device: str,
+    device: str = "cuda",
 ) -> list[dict]:
     """Time a training pass of one network and of `places`, with and without a graph, their optimisers, and a probe of `probed` sequences.
 
@@ -55,26 +56,26 @@ def time_slice(
     """
     networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
     own = [list(network.parameters()) for network in networks]
+    every = [parameter for parameters in own for parameter in parameters]
     shape = workload.batch, workload.time_steps, workload.inputs
     batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
     u = torch.rand(workload.time_steps, probed, workload.inputs, device=device)
     passes = {record: Together(networks, _loss, places, record=record) for record in (False, True)}
 
-    def beside(record: bool) -> Callable[[], object]:
-        every = [parameter for parameters in own for parameter in parameters]
-        return lambda: torch.autograd.grad(
-            passes[record].losses(networks, [batch] * places), every, allow_unused=True
-        )
+    def gradients(company: int, record: bool) -> tuple[Tensor, ...]:
+        losses = passes[record].losses(networks[:company], [batch] * company)
+        asked = every[: company * len(own[0])]
+        return torch.autograd.grad(losses, asked, materialize_grads=True)
 
     optimisers = [torch.optim.Adam(parameters) for parameters in own]
-    for parameter in (parameter for parameters in own for parameter in parameters):
+    for parameter in every:
         parameter.grad = torch.zeros_like(parameter)
     engine = kernels.choose(name, torch.device(device).type, torch.float32)
     alone, plain, graph = f"{name}, one, {engine}", f"{name}, {places}", f"{name}, {places}, graph"
     runs = {
         alone: lambda: torch.autograd.grad(_loss(networks[0], *batch), own[0], allow_unused=True),
-        plain: beside(False),
-        graph: beside(True),
+        plain: lambda: gradients(places, False),
+        graph: lambda: gradients(places, True),
         f"{name}, optimisers of {places}": lambda: [optimiser.step() for optimiser in optimisers],
         f"{name}, probe of {probed}": lambda: adjoint_norms(
             networks[0].cell, u, torch.sum, times=(1, len(u))
@@ -84,59 +85,33 @@ def time_slice(
     entrants = {what: timer(run) for what, run in runs.items()}
     baselines = dict.fromkeys((plain, graph), (alone,))
     found = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
-    ledger.add(graph, "recorded", size=workload, passed=passes[True].recorded)
+    add = partial(ledger.add, size=workload)
+    add(graph, "recorded", passed=passes[True].recorded)
     if device == "cuda":
         memory = torch.cuda.max_memory_allocated() / 2**30
-        ledger.add(graph, "most memory, of all", size=workload, value=memory, unit="GiB")
-    _add_rates(
-        {row["what"]: row["value"] for row in found}, (alone, plain, graph), workload, ledger
-    )
-    _add_bits(passes, networks, batch, graph, workload, ledger)
-    return found
-
-
-def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
-    return F.cross_entropy(model(inputs), classes)
-
-
-def _add_bits(
-    passes: dict[bool, Together],
-    networks: list[Network],
-    batch: tuple[Tensor, Tensor],
-    what: str,
-    workload: Workload,
-    ledger: Ledger,
-) -> None:
-    own = list(networks[0].parameters())
-
-    def gradients(company: int, record: bool = True) -> Tensor:
-        loss, *_ = passes[record].losses(networks[:company], [batch] * company)
-        found = torch.autograd.grad(loss, own, allow_unused=True, materialize_grads=True)
-        return torch.cat([gradient.flatten() for gradient in found])
-
-    whole = gradients(len(networks))
-    for quantity, other in (
-        ("bits in another company", gradients(1)),
-        ("bits of a plain pass", gradients(len(networks), record=False)),
-    ):
-        off = (whole - other).abs().max().item() / whole.abs().max().item()
-        ledger.add(what, quantity, size=workload, value=off, unit="relative", passed=off == 0)
-
-
-def _add_rates(
-    times: dict[str, float], names: tuple[str, str, str], workload: Workload, ledger: Ledger
-) -> None:
-    """Add what a time step, an operator and an operation took, of those that were timed."""
-    alone, plain, graph = names
-    name, engine = alone.split(", one, ")
+        add(graph, "most memory, of all", value=memory, unit="GiB")
+    # What a time step, an operator and an operation took, of those that were timed.
+    times = {row["what"]: row["value"] for row in found}
     of = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
     one = "launch_us" if engine.startswith("reference") else "engine_us"
     for what, quantity in ((alone, one), (plain, "launch_us"), (graph, "node_us")):
         if what in times:
             step = 1e3 * times[what] / workload.time_steps
             rate = step if quantity == "engine_us" else step / of.operators
-            ledger.add(what, f"rate, {quantity}", size=workload, value=rate, unit="us")
+            add(what, f"rate, {quantity}", value=rate, unit="us")
     if graph in times:
-        places = int(plain.split(", ")[1])
         tflops = places * of.flop * workload.time_steps / times[graph] / 1e9
-        ledger.add(graph, "rate, tflops", size=workload, value=tflops, unit="TFLOP/s")
+        add(graph, "rate, tflops", value=tflops, unit="TFLOP/s")
+    first, *others = (
+        torch.cat([part.flatten() for part in gradients(*how)[: len(own[0])]])
+        for how in ((places, True), (1, True), (places, False))
+    )
+    kinds = ("bits in another company", "bits of a plain pass")
+    for quantity, other in zip(kinds, others, strict=True):
+        off = (first - other).abs().max().item() / first.abs().max().item()
+        add(graph, quantity, value=off, unit="relative", passed=off == 0)
+    return found
+
+
+def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
+    return F.cross_entropy(model(inputs), classes)

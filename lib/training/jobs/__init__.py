@@ -5,6 +5,6 @@ cache folder. A shard is named after everything its content depends on, the code
 edited computes only what is missing.
 """
 
-from lib.training.jobs.run import Trained, Work, run_jobs
+from lib.training.jobs.run import Trained, run_jobs
 
-__all__ = ["Trained", "Work", "run_jobs"]
+__all__ = ["Trained", "run_jobs"]

@@ -1,11 +1,12 @@
 """Run the jobs that have no shard yet, on Dask."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import version
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -14,76 +15,20 @@ from dask.distributed import Client, Future, as_completed
 
 from lib.results.schema import DIVERGED
 from lib.run.files import write_whole
-from lib.run.fingerprint import fingerprint
 from lib.run.params import Jobs
+from lib.training.job import Arrays, Job
 from lib.training.jobs.cluster import connect
-from lib.training.jobs.progress import Progress
-from lib.training.jobs.shards import Arrays, read_shard, shard_path, write_shard
-from lib.training.resume import Resume
+from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training.resume import Resume, say
 
-PACKAGES = ("torch", "numba")
-"""Their versions change last digits, and so name the shards."""
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
-_RUNNER = ("lib/run/", "lib/training/jobs/")
-"""Code that runs jobs and is no part of what comes of them."""
+QUIET = 5.0
+"""Seconds between two lines of progress."""
 
 
 class JobError(RuntimeError):
     """A job could not be run; the message says which and why."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Work:
-    """One job, as `lib.training.job.Job` says of itself.
-
-    Attributes
-    ----------
-    run
-        The function that does it: it is called with `arguments` and a `lib.training.resume.Resume`, single-threaded in a
-        worker process, and returns arrays or numbers by name. One called ``status`` says which
-        attempts diverged (see `lib.results.schema`).
-    identity
-        All that the results depend on beside the code, as JSON values.
-    modules
-        The modules it uses, as far as imports do not tell: cells, engines, the task.
-    size
-        Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first.
-    title
-        A few words for the line that tells it is done.
-    batch_key, batch_size
-        Jobs of the same key, a name, and of the same `run` are done in one call, at most `batch_size` of them: `run` then gets lists,
-        of what each would be called with and of their resumes, and returns a list of results, an exception in the place of a job that
-        failed. The key is no part of a job's name, and must not change its results. A job without one is done by itself.
-    """
-
-    run: Callable[..., Arrays]
-    arguments: tuple
-    identity: Mapping
-    modules: tuple[str, ...]
-    size: float = 1.0
-    title: str = "job"
-    batch_key: str = ""
-    batch_size: int = 1
-
-    @property
-    def code(self) -> str:
-        """Fingerprint of the code that the job runs."""
-        return _code((self.run.__module__, *self.modules))
-
-    def name(self) -> dict:
-        """Return the whole identity, which names the shard."""
-        return {
-            "job": dict(self.identity),
-            "run": f"{self.run.__module__}.{self.run.__qualname__}",
-            "code": self.code,
-            "versions": {package: version(package) for package in PACKAGES},
-        }
-
-
-@cache  # a process runs what it has imported
-def _code(modules: tuple[str, ...]) -> str:
-    return fingerprint(modules, without=_RUNNER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,29 +41,22 @@ class Trained:
     """
 
     results: list[dict[str, np.ndarray]]
-    jobs: int
     trained: int
+    jobs: int
     diverged: int
     resumed: int
     core_seconds: float
 
-    @property
-    def cost(self) -> dict[str, float]:
-        """What does not depend on which call ran them; it is kept in the file `cost_path`."""
-        names = ("jobs", "diverged", "resumed", "core_seconds")
-        return {name: getattr(self, name) for name in names}
-
 
 @dataclass(eq=False)
-class _Job:
-    """A job on its way: its work, its group, its name, and its result once there is one."""
+class _Asked:
+    """A job on its way: its group, its name, its result once there is one, and whether it ran in this call."""
 
-    work: Work
+    job: Job
     group: str
     name: dict
     result: dict[str, np.ndarray] | None
     trained: bool = False
-    """Whether it ran in this call."""
 
     @property
     def diverged(self) -> int:
@@ -137,12 +75,16 @@ class _Job:
 
 
 def run_jobs(
-    groups: Mapping[str, Sequence[Work]], cache: str | Path, where: Jobs
+    groups: Mapping[str, Sequence[Job]],
+    cache: str | Path,
+    where: Jobs,
+    prepared: Path | None = None,
 ) -> dict[str, Trained]:
     """Run the jobs of all groups that have no shard as one queue, and return what came of each group.
 
-    Two jobs of one name (`Work.name`), of one group or of two, are one training: it runs once, and each group has its result and its cost.
-    The folder `cache` holds shards, states of unfinished jobs, and what each group cost (`cost_path`).
+    Two jobs of one name (`Job.name`), of one group or of two, are one training: it runs once, and each group has its result and its cost.
+    The folder `cache` holds shards, states of unfinished jobs, and in ``<group>.cost.json`` what each group cost, which no dataset may
+    hold; `prepared` the prepared data sets.
 
     Raises
     ------
@@ -153,8 +95,8 @@ def run_jobs(
 
     Notes
     -----
-    The largest job of every group begins first, so that it is soon known what a size costs there (see
-    `lib.training.jobs.progress`), then all others, the largest first. A line of progress tells of all groups.
+    The largest job of every group begins first, so that it is soon known what a size costs there (see `_Progress`), then all others, the
+    largest first. A line of progress tells of all groups.
 
     A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
     nothing is lost or counted twice. Where some jobs of a batch fail, the others' results are kept and those run once more by
@@ -162,46 +104,44 @@ def run_jobs(
     """
     cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
-    jobs: dict[Path, _Job] = {}
-    asked: dict[str, list[_Job]] = {name: [] for name in groups}
-    for group, works in groups.items():
-        for one in works:
-            name = one.name()
+    jobs: dict[Path, _Asked] = {}
+    asked: dict[str, list[_Asked]] = {group: [] for group in groups}
+    for group, members in groups.items():
+        for job in members:
+            name = job.name(prepared)
             shard = shard_path(cache, name)
             if shard not in jobs:
-                jobs[shard] = _Job(one, group, name, read_shard(cache, name))
+                jobs[shard] = _Asked(job, group, name, read_shard(cache, name))
             asked[group].append(jobs[shard])
     missing = [job for job in jobs.values() if job.result is None]
-    progress = Progress(list(jobs.values()))
-    progress.begin()
+    say(f"{len(missing)} of {len(jobs)} jobs to run")
     if missing:
-        _train(missing, cache, where, progress)
+        _train(missing, cache, where, prepared, _Progress(list(jobs.values())))
     return {group: _counted(cache, group, members) for group, members in asked.items()}
 
 
-def cost_path(cache: Path, group: str) -> Path:
-    """Return the file that says what a group's results cost (`Trained.cost`), which no dataset may hold."""
-    return cache / f"{group}.cost.json"
-
-
-def _counted(cache: Path, group: str, asked: Sequence[_Job]) -> Trained:
-    """Write down what a group's jobs took, and return their results without it."""
+def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
+    """Write down what a group's jobs took, whichever call ran them, and return their results without it."""
     different = list(dict.fromkeys(asked))
+    cost = {
+        "jobs": len(different),
+        "diverged": sum(job.diverged for job in different),
+        "resumed": sum(bool(job.result.get(RESUMED)) for job in different),
+        "core_seconds": round(sum(job.seconds for job in different), 2),
+    }
+    write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
     beside = (SECONDS, RESUMED)
-    trained = Trained(
-        results=[{k: v for k, v in job.result.items() if k not in beside} for job in asked],
-        jobs=len(different),
-        trained=sum(job.trained for job in different),
-        diverged=sum(job.diverged for job in different),
-        resumed=sum(bool(job.result.get(RESUMED)) for job in different),
-        core_seconds=round(sum(job.seconds for job in different), 2),
-    )
-    text = json.dumps(trained.cost)
-    write_whole(cost_path(cache, group), lambda partial: partial.write_text(text))
-    return trained
+    results = [{k: v for k, v in job.result.items() if k not in beside} for job in asked]
+    return Trained(results=results, trained=sum(job.trained for job in different), **cost)
 
 
-def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress) -> None:
+def _train(
+    missing: Sequence[_Asked],
+    cache: Path,
+    where: Jobs,
+    prepared: Path | None,
+    progress: "_Progress",
+) -> None:
     """Fill in the results of jobs that have none, and write their shards."""
     calls = _calls(missing)
     failed: list[str] = []
@@ -210,10 +150,11 @@ def _train(missing: Sequence[_Job], cache: Path, where: Jobs, progress: Progress
     one = int(torch.cuda.is_available() and any(len(call) > 1 for call in calls))
     with connect(where.scheduler, where.workers or one) as client:
 
-        def submit(call: Sequence[_Job], priority: int) -> Future:
-            asked = [job.work for job in call], [job.name for job in call], cache
+        def submit(call: Sequence[_Asked], priority: int) -> Future:
+            jobs, names = [asked.job for asked in call], [asked.name for asked in call]
             # Not pure: two jobs are never the same call, and results must not be looked up by value.
-            return client.submit(work, *asked, pure=False, retries=2, priority=priority)
+            how = {"pure": False, "retries": 2, "priority": priority}
+            return client.submit(work, jobs, names, prepared, cache, **how)
 
         futures = {submit(call, len(calls) - rank): call for rank, call in enumerate(calls)}
         ended = as_completed(list(futures))
@@ -258,51 +199,90 @@ def _workers(client: Client) -> int:
         return 0
 
 
-def _calls(missing: Iterable[_Job]) -> list[list[_Job]]:
+def _calls(missing: Iterable[_Asked]) -> list[list[_Asked]]:
     """Return which jobs are done in one call: the largest call of every group, then all others, the largest first."""
-    batches: dict[object, list[_Job]] = {}
-    for job in missing:
-        of = job.work
-        key = (of.run, of.batch_key, of.batch_size) if of.batch_key else job
-        batches.setdefault(key, []).append(job)
+    batches: dict[object, list[_Asked]] = {}
+    for one in missing:
+        job = one.job
+        key = (type(job), job.batch_key, job.places) if job.places > 1 else one
+        batches.setdefault(key, []).append(one)
     calls = [
-        batch[k : k + batch[0].work.batch_size]
+        batch[k : k + batch[0].job.places]
         for batch in batches.values()
-        for k in range(0, len(batch), batch[0].work.batch_size)
+        for k in range(0, len(batch), batch[0].job.places)
     ]
-    calls.sort(key=lambda call: -sum(job.work.size for job in call))
+    calls.sort(key=lambda call: -sum(one.job.size for one in call))
     largest = {call[0].group: call for call in reversed(calls)}
     return sorted(calls, key=lambda call: call is not largest[call[0].group])
 
 
-def _title(call: Sequence[_Job]) -> str:
+def _title(call: Sequence[_Asked]) -> str:
     beside = f", and {len(call) - 1} beside it" if len(call) > 1 else ""
-    return f"{call[0].group}: {call[0].work.title}{beside}"
+    return f"{call[0].group}: {call[0].job.title}{beside}"
 
 
-def work(call: Sequence[Work], names: Sequence[Mapping], cache: Path) -> list[Arrays | None]:
+class _Progress:
+    """Says how many of the jobs of all groups have a result.
+
+    The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group, since sizes compare jobs of one
+    group alone; where some group with jobs left has none yet the line says "more than", and where all have none it says nothing.
+    """
+
+    def __init__(self, jobs: Sequence[_Asked]) -> None:
+        self._jobs, self._began, self._last = jobs, time.monotonic(), 0.0
+
+    def report(self, title: str, workers: int) -> None:
+        """Print a line, if the last one is old or nothing is left."""
+        now, done = time.monotonic(), [job for job in self._jobs if job.result is not None]
+        if now - self._last < QUIET and len(done) < len(self._jobs):
+            return
+        self._last = now
+        diverged = sum(job.diverged for job in done if job.trained)
+        say(
+            f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
+            f"{timedelta(seconds=round(now - self._began))} gone{self._time_left(workers)}; {title}"
+        )
+
+    def _time_left(self, workers: int) -> str:
+        left, size, seconds = Counter(), Counter(), Counter()
+        for one in self._jobs:
+            if one.result is None:
+                left[one.group] += one.job.size
+            elif one.seconds:
+                size[one.group] += one.job.size
+                seconds[one.group] += one.seconds
+        known = [group for group in left if seconds[group]]
+        if not known:
+            return ""
+        total = sum(left[group] * seconds[group] / size[group] for group in known) / max(workers, 1)
+        about = "about" if len(known) == len(left) else "more than"
+        return f", {about} {timedelta(seconds=round(total))} left"
+
+
+def work(
+    jobs: Sequence[Job], names: Sequence[Mapping], prepared: Path | None, cache: Path
+) -> list[Arrays | None]:
     """Do a job, or those of a batch, in this process, and return their results: None for one that failed while others did not.
 
-    Raises `JobError` where code or packages are not the driver's (a result would be kept under another code's name), and what ended
-    the first where all failed.
+    Raises `JobError` where code, packages, device or data are not the driver's (a result would be kept under another name), and what
+    ended the first where all failed.
     """
     resumes = []
-    for job, name in zip(call, names, strict=True):
-        here = job.name()
-        for what in ("code", "versions"):
-            if here[what] != name[what]:
+    for job, name in zip(jobs, names, strict=True):
+        for what, here in job.name(prepared).items():
+            if here != name[what]:
                 raise JobError(
-                    f"this worker has other {what}, {here[what]} instead of {name[what]}; "
+                    f"this worker has other {what}, {here} instead of {name[what]}; "
                     "start it again from the driver's commit and environment"
                 )
-        resumes.append(_resume(cache, name, job.title, len(call)))
+        resumes.append(_resume(cache, name, job.title, len(jobs)))
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    if call[0].batch_key:
-        found = call[0].run([job.arguments for job in call], resumes)
+    if jobs[0].places > 1:
+        found = jobs[0].compute_together(jobs, prepared, resumes)
     else:
-        found = [call[0].run(*call[0].arguments, resumes[0])]
+        found = [jobs[0].compute(prepared, resumes[0])]
     failed = [isinstance(one, Exception) for one in found]
     if all(failed):
         raise found[0]
