@@ -19,7 +19,6 @@ covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A pra
 inference*, J. Human Resources 50, 2015.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,16 +59,6 @@ class Fit:
     """Whether the variance of the intercept is estimated as zero."""
     unmeasured: str = ""
     """Why the residual variance, and with it every standard error, is unknown; empty where it is known."""
-
-    @property
-    def dropped(self) -> Mapping[str, str]:
-        """Coefficients that these rows cannot estimate, with the cause."""
-        return self.design.dropped
-
-    @property
-    def changed(self) -> Mapping[str, str]:
-        """Coefficients that stand for something else than in a full design, with the cause."""
-        return self.design.changed
 
     @property
     def r2(self) -> float:

@@ -159,11 +159,10 @@ def _refusal(rows: pd.DataFrame) -> str:
 
 
 def _summary(found: Fit) -> dict:
-    lost = len(found.changed) + len(found.dropped)
     return {
         "attempts": found.summary["rows"],
-        "terms": len(found.coefficients) - len(found.changed),
-        "inestimable": lost,
+        "terms": len(found.coefficients) - len(found.design.changed),
+        "inestimable": len(found.design.changed) + len(found.design.dropped),
         "condition_number": found.summary["condition_number"],
         "r2": found.summary["r2"],
         "adj_r2": found.summary["r2_adjusted"],
@@ -174,7 +173,7 @@ def _summary(found: Fit) -> dict:
 
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
-    lost = {**found.dropped, **found.changed}
+    lost = {**found.design.dropped, **found.design.changed}
     names, order = {"standard_error": "se", "robust_error": "robust_se"}, [*found.design.planned]
     table = found.coefficients.set_index("term").rename(columns=names)
     table = table.assign(weighted=weighted, weighted_se=error)
