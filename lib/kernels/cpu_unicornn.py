@@ -34,10 +34,9 @@ That input, the output of the layer below, is kept in any case: the gradient of 
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lib.kernels._cpu import ONE, array, engine, kernel, run_chains, scalar, tanh, variants
-from lib.kernels._unicornn import of_drive, recurrence_of, run_layers
+from lib.kernels._unicornn import recurrence_of, run_layers
 
 STORED, RECOVERED, REVERSIBLE = range(3)
 WAYS = ("stored", "recovered", "reversible")
@@ -124,7 +123,7 @@ def _backward(
 def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     """Run one layer forward, without a graph.
 
-    Arguments are arrays, as for `recurrence`. Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
+    Arguments are arrays, as for a layer (`lib.kernels._unicornn.recurrence_of`). Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
     `every` steps, and z_T.
     """
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
@@ -154,26 +153,7 @@ def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_LAYER = recurrence_of(_there, _back)
-
-
-def recurrence(
-    w: Tensor,
-    h: Tensor,
-    alpha: float,
-    g: Tensor,
-    y0: Tensor,
-    z0: Tensor,
-    *,
-    backward: str = "stored",
-    checkpoint: int = 64,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return y at every time, and y_T and z_T, of one layer that is driven by g.
-
-    `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
-    (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
-    """
-    return _LAYER(backward, checkpoint, *of_drive(g.detach()), w, h, alpha, g, y0, z0)
+LAYER = recurrence_of(_there, _back)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
@@ -183,4 +163,4 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
     its checkpoints.
     """
-    return run_layers(_LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
+    return run_layers(LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
