@@ -108,7 +108,7 @@ def _least_squares(made: Design) -> Fit:
     df = result.df_resid
     return Fit(
         design=made,
-        coefficients=_table(made.names, result.params, errors, df, robust, df),
+        coefficients=numbers(made.names, result.params, errors, df, robust, df),
         summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
@@ -134,7 +134,7 @@ def _mixed(made: Design) -> Fit:
     residuals = made.response - fitted
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
-    numbers = {
+    shares = {
         "r2_conditional": float((explained + group_variance) / whole),
         "r2_marginal": float(explained / whole),
         "group_sd": float(np.sqrt(group_variance)),
@@ -149,8 +149,8 @@ def _mixed(made: Design) -> Fit:
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
     return Fit(
         design=made,
-        coefficients=_table(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
-        summary=_summary(made, residuals, numbers),
+        coefficients=numbers(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
+        summary=_summary(made, residuals, shares),
         fitted=fitted,
         residuals=residuals,
         standardised=np.full(rows, np.nan),
@@ -160,18 +160,19 @@ def _mixed(made: Design) -> Fit:
     )
 
 
-def _summary(made: Design, residuals: np.ndarray, numbers: dict[str, float]) -> dict[str, float]:
+def _summary(made: Design, residuals: np.ndarray, explained: dict[str, float]) -> dict[str, float]:
     return {
         "parameters": len(made.names),
         "condition_number": made.condition_number(),
         "rmse": float(np.sqrt(np.mean(residuals**2))),
-        **numbers,
+        **explained,
         "rows": len(residuals),
         "attempts": len(made.constant),
     }
 
 
-def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
+def numbers(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
+    """Return `Fit.coefficients` of estimates, their errors and degrees of freedom."""
     law = stats.t(df) if np.isfinite(df) else stats.norm()
     reach = law.ppf((1 + CONFIDENCE) / 2) * errors
     with np.errstate(divide="ignore", invalid="ignore"):

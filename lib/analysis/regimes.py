@@ -29,9 +29,7 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
         return np.subtract(first, last, dtype=float)
 
 
-def float32_metric(
-    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = BATCH
-) -> np.ndarray:
+def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) -> np.ndarray:
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
     The author's public program differentiates the mean loss of a batch in float32 and averages the norms over examples. A norm
@@ -39,11 +37,11 @@ def float32_metric(
     the published counts show that such attempts were kept.
 
     `first` and `last` are log10 of the norms of lambda_1 and lambda_T, each of its own example's loss, summed over `examples` (a number, or one for each
-    element); `batch_size` is that of the mean loss. The result is at least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero,
+    element). The result is at least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero,
     -inf where lambda_T alone overflows, nan where both do.
     """
     # Simulated results count no examples: their norms are those of one.
-    unit = np.log10(np.maximum(examples, 1) * batch_size)
+    unit = np.log10(np.maximum(examples, 1) * BATCH)
 
     def stored(norm: np.ndarray) -> np.ndarray:
         norm = np.subtract(norm, unit, dtype=float)

@@ -79,9 +79,8 @@ class Kernel:
         return self._compiled[key]
 
 
-def kernel(function: Callable) -> Kernel:
-    """Make `function` a kernel."""
-    return Kernel(function)
+kernel = Kernel
+"""The decorator that makes a function a kernel."""
 
 
 def device(function: Callable) -> Callable:
