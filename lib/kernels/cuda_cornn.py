@@ -7,9 +7,8 @@ n - 1 take turns, so that one barrier a step is enough; neighbouring threads rea
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ZERO, load, locate, products, shared, tanh
-from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, product
 from lib.kernels.cpu_cornn import oscillate, pull_back, run_by
 
