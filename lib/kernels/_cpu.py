@@ -139,20 +139,10 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
 _VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
 
 
-# ---------------------------------------------------------------------------------- activations
-
-
 def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tuple:
-    """Return tanh and the logistic function of one type.
+    """Return tanh and the logistic function of a type, which has integers of its size.
 
-    Parameters
-    ----------
-    real, integer
-        NumPy types of equal size.
-    degree
-        Of the polynomial of r.
-    ln2_high
-        The first digits of ln 2, few enough that n times them is exact.
+    The Taylor polynomial has that `degree`; `ln2_high` are the first digits of ln 2, few enough that n times them is exact.
     """
     info = np.finfo(real)
     bits = info.nmant
@@ -173,7 +163,7 @@ def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tup
         rounded = v * log2_e + rounding
         n = rounded - rounding
         r = (v - n * high) - n * low
-        taylor = highest  # e^r - 1 - r over r^2
+        taylor = highest  # of e^r - 1 - r over r^2
         for coefficient in others:
             taylor = coefficient + r * taylor
         return r + r * r * taylor, integer(real(rounded).view(integer) - rounding_bits)

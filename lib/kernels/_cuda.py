@@ -159,11 +159,7 @@ def launch_rows(
     exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
     many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments. `forms` are
     names in the kernel's text that it is compiled for too.
-
-    Raises
-    ------
-    ValueError
-        The buffers exceed the shared memory that every GPU grants a block.
+    Raises ValueError: the buffers exceed the shared memory that every GPU grants a block.
     """
     batch, d = state.shape
     vector = d * state.element_size()

@@ -162,15 +162,10 @@ def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Re
     The way back keeps the `sources` in place of g, which `_drive` makes of them again. `w` and `h` are the weights and steps of
     each chain, (batch, hidden).
 
-    Parameters
-    ----------
-    there
-        ``there(w, h, alpha, g, y0, z0, every) -> (y, z, z_T)``: positions at all times, velocities (time // every, batch,
-        hidden) after every `every` steps, and the last velocity.
-    back
-        ``back(w, h, alpha, g, way, kept, every, arrived, *carried) -> (by_w, by_h, by_g, by_y0, by_z0)``: the gradients, from
-        what the way back `way` keeps: ``stored`` y0, y and z, ``recovered`` y0 and y, ``reversible`` y and z after every
-        `every` steps and after the last.
+    ``there(w, h, alpha, g, y0, z0, every) -> (y, z, z_T)`` gives positions at all times, velocities (time // every, batch, hidden)
+    after every `every` steps, and the last velocity; ``back(w, h, alpha, g, way, kept, every, arrived, *carried) -> (by_w, by_h,
+    by_g, by_y0, by_z0)`` the gradients, from what the way back keeps: ``stored`` y0, y and z, ``recovered`` y0 and y, ``reversible``
+    y and z after every `every` steps and after the last.
     """
 
     def forward(way, checkpoint, *inputs):
