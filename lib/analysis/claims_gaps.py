@@ -10,7 +10,7 @@ import xarray as xr
 
 from lib.analysis.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
 from lib.analysis.padding import SWEEP, attempts
-from lib.analysis.units import KAPPA
+from lib.analysis.regimes import KAPPA
 from lib.results.claims import Finding, Judges, Scale, correlation, mean, share, smallest, unable
 from lib.results.learned import longest
 from lib.results.schema import COMPLETED, settings_of

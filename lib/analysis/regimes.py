@@ -14,9 +14,13 @@ The text takes for the border :math:`b` the largest metric it observed in attemp
 
 import numpy as np
 
-from lib.analysis.units import BATCH
 from lib.results.published import load_published
 
+BATCH = 32
+"""Batch size of the author's public program, which differentiates the mean loss of a batch; here an adjoint belongs to its own example's
+loss, as in Algorithm 2 of the text. Its adjoints are so many times smaller."""
+KAPPA = BATCH**2
+"""How many times smaller its coadjoint penalty (2.20) is, a sum of squares: a weight kappa here does what so many times kappa does there."""
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
 REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
 SMALLEST, LARGEST = -149 * float(np.log10(2)), 128 * float(np.log10(2))
