@@ -207,6 +207,7 @@ class Networks:
         return (power / middle if logs else slope) * (each - middle)
 
     def at_the_guess(self, name: str) -> str:
+        """Return what stands against a verdict on a network that guesses and had no choice of learning rates."""
         row = self.of(name).iloc[0]
         if self.learned(name) or self.rates[row["label"], row["task"]] > 1:
             return ""
