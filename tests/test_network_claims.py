@@ -96,7 +96,9 @@ def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
     answers = each[:, None].repeat(6, 1).astype("float32")
     ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
     ds = ds.assign(sequence_score=(SCORE, answers))
-    found = Networks(ds, measure=measure if measure == "squared error" else "").ratio("LSTM", "LEM")
+    found = Networks(ds, measure=measure if measure == "squared error" else "").ask(
+        "ratio", "LSTM", "LEM"
+    )
     drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
     logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
     assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
@@ -114,7 +116,7 @@ def test_few_test_sequences_widen_an_interval():
 def test_of_errors_the_smaller_is_the_better(measure, guess):
     networks = Networks(in_measure(_draw(spread=0.01, measure=measure, guess=guess), measure))
     assert networks.lead("poor", "good").value == pytest.approx(70, abs=2)
-    assert networks.ratio("good", "poor").value == pytest.approx(8, rel=0.05)
+    assert networks.ask("ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
 
 
 def test_only_the_named_tasks_change_their_measure():
@@ -137,7 +139,7 @@ def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, o
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
     found = [networks.lead(one, over)]
-    found += [networks.over_guess(one), networks.ratio(one, over)] * bool(changed)
+    found += [networks.ask("over_guess", one), networks.ask("ratio", one, over)] * bool(changed)
     assert all(math.isnan(each.low) and each.note == why for each in found)
 
 
@@ -172,11 +174,11 @@ def _solved(steps, records=(50, 100, 300, 400, 900)):
 
 def test_steps_are_known_up_to_the_spacing_of_records():
     networks = Networks(_solved({"slow": 400, "fast": 100, "never": None, "stuck": None}))
-    found = networks.times_as_long("slow", "fast")
+    found = networks.ask("longer", "slow", "fast")
     assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
-    assert networks.times_as_long("never", "fast").value > found.value
-    assert "neither never nor stuck" in networks.times_as_long("never", "stuck").note
-    found = networks.steps_until_solved("fast")
+    assert networks.ask("longer", "never", "fast").value > found.value
+    assert "neither never nor stuck" in networks.ask("longer", "never", "stuck").note
+    found = networks.ask("steps", "fast")
     assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
 
 

@@ -66,8 +66,8 @@ def test_the_metric_of_zero_norms():
 
 def test_single_precision_keeps_a_lost_norm_at_its_smallest_number():
     first, last = [-3.0, -100.0, -np.inf, 60.0, -3.0], [-1.0, -1.0, -1.0, -1.0, -60.0]
-    found = regimes.float32_metric(first, last, np.full(5, 100), batch_size=10)
-    # 100 examples under the mean loss of 10: every norm is three orders smaller than their sum.
+    found = regimes.float32_metric(first, last, np.full(5, 1000 / 32))
+    # As many examples under the mean loss of 32: every norm is three orders smaller than their sum.
     assert found.tolist() == pytest.approx([-2, *[np.log10(1.4013e-45) + 4] * 2, np.inf, np.inf])
     assert np.isnan(regimes.float32_metric(60.0, 60.0, 1)), "infinity by infinity"
 

@@ -52,7 +52,9 @@ def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
     summary = load_published(MODELS[number].summary).set_index("model")
     assert summary["parameters"][number] == len(table) == table["term"].nunique()
     found = fitted.fit(number)
-    assert list(found.coefficients["term"]) == [t for t in table["term"] if t not in found.dropped]
+    assert list(found.coefficients["term"]) == [
+        t for t in table["term"] if t not in found.design.dropped
+    ]
 
 
 @pytest.mark.parametrize("kind", ["training", "terminal"])
@@ -112,8 +114,8 @@ def without(ds, cell):
 
 
 def test_terms_without_levels_are_dropped_with_their_cause(fitted, reference):
-    assert fitted.fit(5).dropped["width"] == "the attempts have one width (32)"
-    lost = fit(MODELS[3], rows(reference.isel(learning_rate=[0, 2]), "training")).dropped
+    assert fitted.fit(5).design.dropped["width"] == "the attempts have one width (32)"
+    lost = fit(MODELS[3], rows(reference.isel(learning_rate=[0, 2]), "training")).design.dropped
     two = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
     assert lost["log_rate_squared"] == lost["architecture[lstm]:log_rate_squared"] == two
     # An empty cell drops its interaction alone.
@@ -129,9 +131,9 @@ def test_coefficients_that_change_their_meaning_are_named(reference):
     fits = Fits(without(reference, {"architecture": "antisymmetric", "noise": "post"}))
     found = fits.fit(3)
     overlapping = {f"architecture[{name}]:noise[post]" for name in ("exponential", "gru", "lstm")}
-    assert overlapping <= set(found.changed) and "noise[post]" in found.changed
-    assert "architecture[lstm]:noise[uniform]" not in found.changed
-    assert "noise[uniform]" not in found.changed
+    assert overlapping <= set(found.design.changed) and "noise[post]" in found.design.changed
+    assert "architecture[lstm]:noise[uniform]" not in found.design.changed
+    assert "noise[uniform]" not in found.design.changed
 
 
 def changed(ds, **values):
@@ -169,7 +171,7 @@ def test_made_up_results_with_all_faults_are_fitted(odd, reference):
     for number in MODELS:
         found = Fits(odd).fit(number)
         assert found.coefficients["estimate"].notna().all()
-        assert {"architecture[brandnew]", "noise[post]"}.isdisjoint(found.dropped)
+        assert {"architecture[brandnew]", "noise[post]"}.isdisjoint(found.design.dropped)
     alone = Fits(reference.sel(architecture=["rnn"])).fit(6)
     assert not any("architecture" in term for term in alone.coefficients["term"])
 

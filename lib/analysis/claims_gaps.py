@@ -3,12 +3,14 @@
 That the states of latching networks stay bounded (Figure 3.7) is no claim: tanh bounds them whatever the weights.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
 
 from lib.analysis.gaps import LEARNED, emphasis_table, kept_accuracy, normalised_adjoints
 from lib.analysis.padding import SWEEP, attempts
-from lib.analysis.units import KAPPA
+from lib.analysis.regimes import KAPPA
 from lib.results.claims import Finding, Judges, Scale, correlation, mean, share, smallest, unable
 from lib.results.learned import longest
 from lib.results.schema import COMPLETED, settings_of
@@ -116,11 +118,6 @@ def nearness(ds: xr.Dataset, padding: int) -> Finding:
     return correlation(rows["accuracy"], -rows["metric"].abs(), scale)
 
 
-def nearness_when_padded(ds: xr.Dataset) -> Finding:
-    """Return the same at the largest padding."""
-    return nearness(ds, int(ds["padding"].where(ds["network"] == SWEEP).max()))
-
-
 # latching
 
 
@@ -138,11 +135,6 @@ def _share(ds: xr.Dataset, fulfilled: np.ndarray, of: np.ndarray) -> Finding:
     return share(int((fulfilled & of).sum()), int(of.sum()), scale)
 
 
-def can_latch(ds: xr.Dataset) -> Finding:
-    """Return how many trainings latch at all."""
-    return _share(ds, latched(ds), np.ones(ds.sizes["training"], bool))
-
-
 def latch_longer(ds: xr.Dataset) -> Finding:
     """Return how many of these latch at every longer horizon."""
     settings = settings_of(ds)
@@ -150,26 +142,24 @@ def latch_longer(ds: xr.Dataset) -> Finding:
     return _share(ds, longer.all("horizon").values, latched(ds))
 
 
-def _longest(ds: xr.Dataset) -> tuple[int, int, xr.DataArray]:
-    """Return the longest horizon, the place of the deciding input and log10 of the median adjoint norms there."""
+def _at_the_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> Finding:
+    """Return in how many log10 of the median adjoint norms at the longest horizon meets a condition on them, the deciding input's place and the end."""
     settings = settings_of(ds)
-    longest = settings["longer"][-1]
-    return longest, settings["place"], ds["adjoint_median"].sel(horizon=longest).astype(float)
+    end, place = settings["longer"][-1], settings["place"]
+    median = ds["adjoint_median"].sel(horizon=end).astype(float)
+    return _share(ds, fulfilled(median, place, end).values, latched(ds, end))
 
 
-def adjoints_stay(ds: xr.Dataset) -> Finding:
-    """Return in how many the adjoint state at the deciding input is about as large as at the end."""
-    longest, place, median = _longest(ds)
-    change = median.sel(time=place) - median.sel(time=longest)
-    return _share(ds, (abs(change) < STEADY).values, latched(ds, longest))
+def _stays(median: xr.DataArray, place: int, end: int) -> xr.DataArray:
+    """Return whether the adjoint state at the deciding input is about as large as at the end."""
+    return abs(median.sel(time=place) - median.sel(time=end)) < STEADY
 
 
-def adjoints_mark_the_place(ds: xr.Dataset) -> Finding:
-    """Return in how many the adjoint state at the deciding input exceeds all others."""
-    longest, place, median = _longest(ds)
-    others = median.sel(time=median["time"] != place).max("time")
-    stands_out = median.sel(time=place) > others + STANDS_OUT
-    return _share(ds, stands_out.values, latched(ds, longest))
+def _stands_out(median: xr.DataArray, place: int, _: int) -> xr.DataArray:
+    """Return whether the adjoint state at the deciding input exceeds all others."""
+    return (
+        median.sel(time=place) > median.sel(time=median["time"] != place).max("time") + STANDS_OUT
+    )
 
 
 linear = Judges(
@@ -177,13 +167,18 @@ linear = Judges(
 )
 coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
 padding = Judges(
-    {"diss-2.8-no-relation": lambda ds: nearness(ds, 0), "diss-2.8-relation": nearness_when_padded}
+    {
+        "diss-2.8-no-relation": lambda ds: nearness(ds, 0),
+        "diss-2.8-relation": lambda ds: nearness(
+            ds, int(ds["padding"].where(ds["network"] == SWEEP).max())
+        ),
+    }
 )
 latching = Judges(
     {
-        "diss-3.6-latch": can_latch,
+        "diss-3.6-latch": lambda ds: _share(ds, latched(ds), np.ones(ds.sizes["training"], bool)),
         "diss-3.6-longer": latch_longer,
-        "diss-3.6-adjoints": adjoints_stay,
-        "diss-3.6-place": adjoints_mark_the_place,
+        "diss-3.6-adjoints": lambda ds: _at_the_longest(ds, _stays),
+        "diss-3.6-place": lambda ds: _at_the_longest(ds, _stands_out),
     }
 )

@@ -42,56 +42,44 @@ def compare_tasks(coefficients: pd.DataFrame) -> pd.DataFrame:
     """
     known = coefficients[_usable(coefficients)]
     groups = known.groupby(TERM, sort=False, observed=True)
-    parts = [_pairs(part, term) for term, part in groups if len(part) > 1]
-    return pd.concat(parts or [_pairs(known.iloc[:0], ("", ""))], ignore_index=True)
+    parts = [_pairs(part) for _, part in groups if len(part) > 1]
+    return pd.concat(parts or [_pairs(known.iloc[:0])], ignore_index=True)
 
 
 def _usable(coefficients: pd.DataFrame) -> pd.Series:
     return coefficients["estimate"].notna() & (coefficients["se"] > 0)
 
 
-def _pairs(part: pd.DataFrame, term: tuple) -> pd.DataFrame:
-    first, second = np.triu_indices(len(part), 1)
-    tests = max(len(first), 1)
-    values = {name: part[name].to_numpy(float) for name in ("estimate", "weighted", "df")}
+def _pairs(part: pd.DataFrame) -> pd.DataFrame:
+    one, two = (part.iloc[rows].reset_index(drop=True) for rows in np.triu_indices(len(part), 1))
+    tests = max(len(one), 1)
 
-    def welch(estimate: str, error: str) -> tuple[np.ndarray, ...]:
+    def welch(estimate: str, error: str) -> tuple[pd.Series, ...]:
         """Return difference, standard error, degrees of freedom, p value and its correction for every pair."""
-        difference = values[estimate][first] - values[estimate][second]
-        own, other = (part[error].to_numpy(float)[side] ** 2 for side in (first, second))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            se = np.sqrt(own + other)
-            df = (own + other) ** 2 / (
-                own**2 / values["df"][first] + other**2 / values["df"][second]
-            )
-            p = 2 * stats.t.sf(np.abs(difference) / se, df)
-        return difference, se, df, p, np.minimum(1, p * tests)
+        difference, (own, other) = one[estimate] - two[estimate], (one[error] ** 2, two[error] ** 2)
+        se = np.sqrt(own + other)
+        df = (own + other) ** 2 / (own**2 / one["df"] + other**2 / two["df"])
+        p = pd.Series(2 * stats.t.sf(np.abs(difference) / se, df), one.index)
+        return difference, se, df, p, (p * tests).clip(upper=1)
 
     difference, se, df, p_value, corrected = welch("estimate", "se")
-    robust, weighted = (
-        welch(*names)[-1] for names in (("estimate", "robust_se"), ("weighted", "weighted_se"))
-    )
     half = stats.t.isf(LEVEL / (2 * tests), df) * se
-    return pd.DataFrame(
-        {
-            **dict(zip(TERM, term, strict=True)),
-            **{f"{name}_1": part[name].to_numpy()[first] for name in TASK},
-            **{f"{name}_2": part[name].to_numpy()[second] for name in TASK},
-            "difference": difference,
-            "se": se,
-            "df": df,
-            "low": difference - half,
-            "high": difference + half,
-            "p_value": p_value,
-            "p_bonferroni": corrected,
-            "rejected": corrected < LEVEL,
-            "detectable": detectable(se, tests=tests, df=df),
-            "robust_p": robust,
-            "robust_rejected": robust < LEVEL,
-            "weighted_p": weighted,
-            "weighted_rejected": weighted < LEVEL,
-        }
+    tasks = one[[*TASK]].add_suffix("_1"), two[[*TASK]].add_suffix("_2")
+    table = pd.concat([one[TERM], *tasks], axis=1).assign(
+        difference=difference,
+        se=se,
+        df=df,
+        low=difference - half,
+        high=difference + half,
+        p_value=p_value,
+        p_bonferroni=corrected,
+        rejected=corrected < LEVEL,
+        detectable=detectable(se, tests=tests, df=df),
     )
+    for kind, estimate in (("robust", "estimate"), ("weighted", "weighted")):
+        table[f"{kind}_p"] = welch(estimate, f"{kind}_se")[-1]
+        table[f"{kind}_rejected"] = table[f"{kind}_p"] < LEVEL
+    return table
 
 
 def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
@@ -101,8 +89,8 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
     family's tasks that lack one of them), the counts `REJECTED`, ``share`` (rejected of the tests; empty where none was
     made) and ``detectable`` (median over the tests).
     """
-    table = coefficients.assign(tasks=_usable(coefficients)).groupby(TERM, sort=False)["tasks"]
-    table = table.agg(["sum", "size"]).rename(columns={"sum": "tasks", "size": "planned"})
+    usable = _usable(coefficients).groupby([coefficients[name] for name in TERM], sort=False)
+    table = usable.agg(tasks="sum", planned="size")
     found = pairs.groupby(TERM, sort=False)
     table["tests"] = found.size().reindex(table.index, fill_value=0)
     table["untested"] = table["planned"] * (table["planned"] - 1) // 2 - table["tests"]

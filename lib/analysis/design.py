@@ -76,12 +76,10 @@ class Design:
     """Names of the p coefficients in the order of the terms, such as ``architecture[lstm]:log_rate``."""
     planned: tuple[str, ...]
     """The same with those that were dropped."""
-    constant: np.ndarray
-    """Columns that do not vary within an attempt, shape (G, ...), named by ``constant_names``."""
-    constant_names: tuple[str, ...]
-    varying: np.ndarray
-    """Columns of the rows themselves, shape (N, ...), named by ``varying_names``."""
-    varying_names: tuple[str, ...]
+    of_attempts: Mapping[str, np.ndarray]
+    """Columns that do not vary within an attempt by name, each of shape (G,)."""
+    of_rows: Mapping[str, np.ndarray]
+    """Columns of the rows themselves by name, each of shape (N,)."""
     attempt: np.ndarray
     """Attempt of each row, shape (N,)."""
     response: np.ndarray
@@ -91,9 +89,19 @@ class Design:
     """Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one, with the cause: their coefficients are not estimable."""
 
     @cached_property
+    def constant(self) -> np.ndarray:
+        """The columns over attempts side by side, (G, ...)."""
+        return np.column_stack([*self.of_attempts.values()])
+
+    @cached_property
+    def varying(self) -> np.ndarray:
+        """The columns over rows side by side, (N, ...)."""
+        return np.array([*self.of_rows.values()]).reshape(-1, len(self.response)).T
+
+    @cached_property
     def order(self) -> np.ndarray:
         """Place of each of `names` in ``[constant, varying]``."""
-        made = [*self.constant_names, *self.varying_names]
+        made = [*self.of_attempts, *self.of_rows]
         return np.array([made.index(name) for name in self.names])
 
     def matrix(self) -> np.ndarray:
@@ -154,10 +162,8 @@ def design(
     made = Design(
         names=planned,
         planned=planned,
-        constant=np.column_stack([*constant.values()]),
-        constant_names=tuple(constant),
-        varying=np.column_stack([*measured.values()]) if measured else np.empty((len(response), 0)),
-        varying_names=tuple(measured),
+        of_attempts=constant,
+        of_rows=measured,
         attempt=np.arange(len(table)) if attempt is None else attempt,
         response=response,
         dropped={},
@@ -219,17 +225,11 @@ def _columns(terms: Sequence[str], table: pd.DataFrame) -> dict[str, dict[str, n
 
 def _without(made: Design, causes: Mapping[str, str]) -> Design:
     """Drop columns, each with its cause."""
-    if not causes:
-        return made
-    constant = [at for at, name in enumerate(made.constant_names) if name not in causes]
-    varying = [at for at, name in enumerate(made.varying_names) if name not in causes]
     return replace(
         made,
         names=tuple(name for name in made.names if name not in causes),
-        constant=made.constant[:, constant],
-        constant_names=tuple(made.constant_names[at] for at in constant),
-        varying=made.varying[:, varying],
-        varying_names=tuple(made.varying_names[at] for at in varying),
+        of_attempts={n: column for n, column in made.of_attempts.items() if n not in causes},
+        of_rows={n: column for n, column in made.of_rows.items() if n not in causes},
         dropped={**made.dropped, **causes},
     )
 

@@ -19,7 +19,6 @@ covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A pra
 inference*, J. Human Resources 50, 2015.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,16 +59,6 @@ class Fit:
     """Whether the variance of the intercept is estimated as zero."""
     unmeasured: str = ""
     """Why the residual variance, and with it every standard error, is unknown; empty where it is known."""
-
-    @property
-    def dropped(self) -> Mapping[str, str]:
-        """Coefficients that these rows cannot estimate, with the cause."""
-        return self.design.dropped
-
-    @property
-    def changed(self) -> Mapping[str, str]:
-        """Coefficients that stand for something else than in a full design, with the cause."""
-        return self.design.changed
 
     @property
     def r2(self) -> float:
@@ -119,7 +108,7 @@ def _least_squares(made: Design) -> Fit:
     df = result.df_resid
     return Fit(
         design=made,
-        coefficients=_table(made.names, result.params, errors, df, robust, df),
+        coefficients=numbers(made.names, result.params, errors, df, robust, df),
         summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
@@ -145,7 +134,7 @@ def _mixed(made: Design) -> Fit:
     residuals = made.response - fitted
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
-    numbers = {
+    shares = {
         "r2_conditional": float((explained + group_variance) / whole),
         "r2_marginal": float(explained / whole),
         "group_sd": float(np.sqrt(group_variance)),
@@ -160,8 +149,8 @@ def _mixed(made: Design) -> Fit:
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
     return Fit(
         design=made,
-        coefficients=_table(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
-        summary=_summary(made, residuals, numbers),
+        coefficients=numbers(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
+        summary=_summary(made, residuals, shares),
         fitted=fitted,
         residuals=residuals,
         standardised=np.full(rows, np.nan),
@@ -171,18 +160,19 @@ def _mixed(made: Design) -> Fit:
     )
 
 
-def _summary(made: Design, residuals: np.ndarray, numbers: dict[str, float]) -> dict[str, float]:
+def _summary(made: Design, residuals: np.ndarray, explained: dict[str, float]) -> dict[str, float]:
     return {
         "parameters": len(made.names),
         "condition_number": made.condition_number(),
         "rmse": float(np.sqrt(np.mean(residuals**2))),
-        **numbers,
+        **explained,
         "rows": len(residuals),
         "attempts": len(made.constant),
     }
 
 
-def _table(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
+def numbers(names, beta, errors, df: float, robust, robust_df: float) -> pd.DataFrame:
+    """Return `Fit.coefficients` of estimates, their errors and degrees of freedom."""
     law = stats.t(df) if np.isfinite(df) else stats.norm()
     reach = law.ppf((1 + CONFIDENCE) / 2) * errors
     with np.errstate(divide="ignore", invalid="ignore"):

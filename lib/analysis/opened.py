@@ -1,10 +1,12 @@
-"""Open the results that a notebook analyses, and close it: what every analysis does before its first line and after its last."""
+"""What every notebook of an analysis does: open results, say what it computes as sentences, and close."""
 
 import json
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
 import xarray as xr
+from IPython.display import Markdown
 
 from lib.paths import resolve
 from lib.plotting import use_style
@@ -53,6 +55,11 @@ def open_results(
     return ds, Artefacts(
         out, notebook=notebook, result_set=result_set, ds=ds, published_scale=at_scale
     )
+
+
+def bullets(lines: Iterable[str]) -> Markdown:
+    """Return sentences as a list."""
+    return Markdown("\n".join(f"- {line}" for line in lines))
 
 
 def close_results(ds: xr.Dataset) -> None:

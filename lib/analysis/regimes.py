@@ -14,9 +14,13 @@ The text takes for the border :math:`b` the largest metric it observed in attemp
 
 import numpy as np
 
-from lib.analysis.units import BATCH
 from lib.results.published import load_published
 
+BATCH = 32
+"""Batch size of the author's public program, which differentiates the mean loss of a batch; here an adjoint belongs to its own example's
+loss, as in Algorithm 2 of the text. Its adjoints are so many times smaller."""
+KAPPA = BATCH**2
+"""How many times smaller its coadjoint penalty (2.20) is, a sum of squares: a weight kappa here does what so many times kappa does there."""
 STABLE, VANISHED, EXPLODED, UNDEFINED = "stable", "vanished", "exploded", "undefined"
 REGIMES = (STABLE, VANISHED, EXPLODED, UNDEFINED)
 SMALLEST, LARGEST = -149 * float(np.log10(2)), 128 * float(np.log10(2))
@@ -29,9 +33,7 @@ def adjoint_metric(first: np.ndarray, last: np.ndarray) -> np.ndarray:
         return np.subtract(first, last, dtype=float)
 
 
-def float32_metric(
-    first: np.ndarray, last: np.ndarray, examples: np.ndarray, *, batch_size: int = BATCH
-) -> np.ndarray:
+def float32_metric(first: np.ndarray, last: np.ndarray, examples: np.ndarray) -> np.ndarray:
     """Return the adjoint metric (3.6) as a program in single precision would have stored it.
 
     The author's public program differentiates the mean loss of a batch in float32 and averages the norms over examples. A norm
@@ -39,11 +41,11 @@ def float32_metric(
     the published counts show that such attempts were kept.
 
     `first` and `last` are log10 of the norms of lambda_1 and lambda_T, each of its own example's loss, summed over `examples` (a number, or one for each
-    element); `batch_size` is that of the mean loss. The result is at least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero,
+    element). The result is at least `SMALLEST` less the last norm; inf where lambda_1 overflows or lambda_T is zero,
     -inf where lambda_T alone overflows, nan where both do.
     """
     # Simulated results count no examples: their norms are those of one.
-    unit = np.log10(np.maximum(examples, 1) * batch_size)
+    unit = np.log10(np.maximum(examples, 1) * BATCH)
 
     def stored(norm: np.ndarray) -> np.ndarray:
         norm = np.subtract(norm, unit, dtype=float)

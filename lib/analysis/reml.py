@@ -77,22 +77,23 @@ class RandomIntercept:
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
     """Return the sums over groups of the columns ``[constant, varying]``.
 
-    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is that of each row, whole numbers from 0 to G - 1, each at least once.
+    `constant`, shape (G, p), does not vary within a group; `varying`, shape (N, q), may; `group` is that of each row, whole numbers from 0 to G - 1.
     """
-    n, means, about = grouped(varying, group)
+    n, means, about = grouped(varying, group, len(constant))
     p, k = constant.shape[1], constant.shape[1] + varying.shape[1]
     within = np.zeros((k, k))
     within[p:, p:] = about.T @ about
     columns = np.hstack([constant, means])
-    sizes = np.unique(n)
+    sizes = np.unique(n[n > 0])
     between = np.stack([columns[n == size].T @ columns[n == size] for size in sizes])
     return Moments(within, between, sizes.astype(float), np.bincount(n)[sizes].astype(float))
 
 
-def grouped(columns: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows in each group, shape (G,), the means of `columns` in it, (G, q), and the columns about them, (N, q)."""
-    n = np.bincount(group)
-    means = np.stack([np.bincount(group, weights=one) for one in columns.T], axis=1) / n[:, None]
+def grouped(columns: np.ndarray, group: np.ndarray, count: int) -> tuple[np.ndarray, ...]:
+    """Return the rows in each of `count` groups, shape (G,), the means of `columns` in it, (G, q), and the columns about them, (N, q)."""
+    n = np.bincount(group, minlength=count)
+    sums = [np.bincount(group, weights=one, minlength=count) for one in columns.T]
+    means = np.stack(sums, axis=1) / np.maximum(n, 1)[:, None]
     return n, means, columns - means[group]
 
 

@@ -41,13 +41,13 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     if fit.intercepts is not None:
         ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
     columns = np.column_stack([made.varying, made.response - made.response.mean()])
-    n, own, about = grouped(columns, made.attempt)
+    n, own, about = grouped(columns, made.attempt, len(made.constant))
     q, k = columns.shape[1], made.constant.shape[1] + columns.shape[1]
     products = np.stack(
         [np.bincount(made.attempt, weights=a * b) for a in about.T for b in about.T]
     )
     means = np.hstack([made.constant, own])
-    intercept = [*made.constant_names, *made.varying_names].index(INTERCEPT)
+    intercept = made.order[made.names.index(INTERCEPT)]
     rng = np.random.default_rng(0)
     weights = np.vstack([np.ones(len(n)), rng.exponential(size=(draws, len(n)))])
     r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))

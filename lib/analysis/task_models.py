@@ -30,12 +30,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
 from lib.analysis.design import COVARIATES, Design, NothingToFit, absences, design, with_covariates
-from lib.analysis.linear import CONFIDENCE, Fit, fit, with_known_variance
+from lib.analysis.linear import Fit, fit, numbers, with_known_variance
 
 REFERENCE = "antisymmetric"
 """The text's reference architecture (its footnote 3)."""
@@ -45,6 +44,7 @@ EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
 _NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
 _WEIGHTED = ["weighted", "weighted_se"]
 _DESCRIBED = ["term", "architecture"]
+_ERRORS = {"standard_error": "se", "robust_error": "robust_se"}
 
 
 class Model(NamedTuple):
@@ -159,11 +159,10 @@ def _refusal(rows: pd.DataFrame) -> str:
 
 
 def _summary(found: Fit) -> dict:
-    lost = len(found.changed) + len(found.dropped)
     return {
         "attempts": found.summary["rows"],
-        "terms": len(found.coefficients) - len(found.changed),
-        "inestimable": lost,
+        "terms": len(found.coefficients) - len(found.design.changed),
+        "inestimable": len(found.design.changed) + len(found.design.dropped),
         "condition_number": found.summary["condition_number"],
         "r2": found.summary["r2"],
         "adj_r2": found.summary["r2_adjusted"],
@@ -174,9 +173,9 @@ def _summary(found: Fit) -> dict:
 
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
-    lost = {**found.dropped, **found.changed}
-    names, order = {"standard_error": "se", "robust_error": "robust_se"}, [*found.design.planned]
-    table = found.coefficients.set_index("term").rename(columns=names)
+    lost = {**found.design.dropped, **found.design.changed}
+    order = [*found.design.planned]
+    table = found.coefficients.set_index("term").rename(columns=_ERRORS)
     table = table.assign(weighted=weighted, weighted_se=error)
     table = table.reindex(order)[[*_NUMBERS, *_WEIGHTED]]
     table["cause"] = [lost.get(name, found.unmeasured) for name in order]
@@ -241,21 +240,14 @@ def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
     for task in fits.summary.itertuples():
         about = {name: getattr(task, name) for name in TASK}
         own = means.reindex([(*about.values(), name) for name in known])
-        several = own["count"].where(own["count"] > 1)
-        numbers = {
-            "estimate": contrast @ own["mean"].to_numpy(),
-            "se": task.sigma * error(1 / own["count"]),
-            # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
-            "robust_se": error(own["var"] / (several - 1)),
-            "weighted_se": error((own["counted"].fillna(0) + task.luck**2) / own["count"]),
-            "df": task.df_residual,
-        }
-        parts.append(pd.DataFrame({**about, "architecture": known, **numbers}))
-    table = pd.concat(parts, ignore_index=True)
-    half = stats.t.isf((1 - CONFIDENCE) / 2, table["df"]) * table["se"]
-    table = table.assign(low=table["estimate"] - half, high=table["estimate"] + half)
-    ratio = np.abs(table["estimate"] / table["se"].where(table["se"] > 0))
-    table["p_value"] = 2 * stats.t.sf(ratio, table["df"])
+        # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
+        robust = error(own["var"] / (own["count"].where(own["count"] > 1) - 1))
+        estimate, se = contrast @ own["mean"].to_numpy(), task.sigma * error(1 / own["count"])
+        part = numbers(known, estimate, se, task.df_residual, robust, task.df_residual)
+        weighted = error((own["counted"].fillna(0) + task.luck**2) / own["count"])
+        parts.append(part.assign(**about, weighted_se=weighted))
+    names = {"term": "architecture", **_ERRORS}
+    table = pd.concat(parts, ignore_index=True).rename(columns=names)
     table["cause"] = np.select(
         [table["estimate"].isna(), table["se"].isna()],
         ["an architecture has no attempt at the task", "the error cannot be measured"],

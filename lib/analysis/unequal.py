@@ -49,11 +49,7 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     columns = np.column_stack([made.varying, made.response - made.response.mean()])
     of_row = of_attempt[made.attempt]
     rows = [of_row == group for group in range(len(names))]
-    place = [np.unique(made.attempt[own], return_inverse=True) for own in rows]
-    parts = [
-        moments(made.constant[there], columns[own], line)
-        for own, (there, line) in zip(rows, place, strict=True)
-    ]
+    parts = [moments(made.constant, columns[own], made.attempt[own]) for own in rows]
     response, errors = columns[:, -1], np.zeros(len(made.names))
     variance, ratio = np.ones(len(names)), np.zeros(len(names))
     for _ in range(ROUNDS):
@@ -67,9 +63,9 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
         if np.allclose(errors, before, rtol=SETTLED, atol=0):
             break
         residuals = response - made.predict(beta)
-        for group, (own, (there, line)) in enumerate(zip(rows, place, strict=True)):
+        for group, own in enumerate(rows):
             if random:
-                about = moments(np.ones((len(there), 1)), residuals[own, None], line)
+                about = moments(np.ones((len(groups), 1)), residuals[own, None], made.attempt[own])
                 found = fit_random_intercept(about)
                 variance[group] = found.residual_variance
                 ratio[group] = found.group_variance / found.residual_variance

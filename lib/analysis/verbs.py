@@ -15,7 +15,7 @@ the guess is no evidence that another is better, and data that stand in for a te
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
@@ -55,22 +55,22 @@ class Networks:
         unit = np.where(rows["metric"] == "accuracy", 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
         self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
-        self.measure = measure
-        self._go_to(task, steps)
-
-    def _go_to(self, task: str, steps: float) -> None:
-        every = self.everywhere
-        self.task, self.rows = task, every[every["task"] == task] if task else every
-        metric = (every if self.rows.empty else self.rows)["metric"]
-        self.higher = bool((metric == "accuracy").any())
-        self.unit = 100.0 if self.higher else 1.0
-        self.steps, self.of = steps, cache(self._of)
+        self.measure, self.task, self.steps = measure, task, steps
+        self._look()
 
     def at(self, task: str, steps: float = math.nan) -> "Networks":
         """Return the same networks on one task, on which the text trains for so many `steps`."""
         other = copy(self)
-        other._go_to(task, steps)
+        other.task, other.steps = task, steps
+        other._look()
         return other
+
+    def _look(self) -> None:
+        every = self.everywhere
+        self.rows = every[every["task"] == self.task] if self.task else every
+        metric = (every if self.rows.empty else self.rows)["metric"]
+        self.higher = bool((metric == "accuracy").any())
+        self.unit, self.of = 100.0 if self.higher else 1.0, cache(self._of)
 
     def _of(self, name: str) -> pd.DataFrame:
         """Return the trainings of a network, which may be none."""
@@ -117,125 +117,54 @@ class Networks:
         least = min(int(rows["run"].value_counts().min()) for rows in there)
         return Scale(sequences or None, None, width, least, tested, time_steps)
 
-    def refusal(self, *names: str, learned: Iterable[str] | None = None) -> Finding | None:
-        """Return why nothing can be said: one was not trained, not on the text's data, or has not `learned` (all of them)."""
+    def refusal(self, names: Sequence[str], learned: Iterable[str]) -> Finding | None:
+        """Return why nothing can be said: one of `names` was not trained, not on the text's data, or one has not `learned`."""
         if missing := [name for name in names if self.of(name).empty]:
             return unable(f"not trained: {', '.join(missing)}")
         first = self.of(names[0]).iloc[0]
         if instead := stand_in(first["task_settings"], first["substitute"]):
             return unable(instead, self.scale(*names))
-        asked = names if learned is None else learned
-        if poor := [name for name in asked if not self.learned(name)]:
+        if poor := [name for name in learned if not self.learned(name)]:
             return unable(f"no better than guessing: {', '.join(poor)}", self.scale(*names))
         return None
 
-    def lead(self, one: str, over: str, learned: Iterable[str] | None = None) -> Finding:
+    def ask(self, verb: str, one: str, other: str = "", ahead: tuple[str, ...] = ()) -> Finding:
+        """Return what a verb finds of a network, or of a pair of which those `ahead` must have learned (the first by default)."""
+        estimate, learned = VERBS[verb]
+        names = (one, other) if other and learned not in ("itself", "others") else (one,)
+        if learned == "others":  # where nobody else learns, the guess says nothing
+            if other == "any" and self.poor() == self.labels():
+                return unable(f"no network learns {self.task}")
+            if other not in ("", "any") and (refused := self.refusal([other], [other])):
+                return refused
+        who = {"those ahead": ahead or names[:1], "the other": names[1:], "itself": names}
+        return self.refusal(names, who.get(learned, ())) or estimate(self, one, other)
+
+    def lead(self, one: str, over: str) -> Finding:
         """Return by how much one network, which has learned something, is better than another, which need not."""
-        asked = (one,) if learned is None else learned
-        return self.refusal(one, over, learned=asked) or self._compared(one, over, logs=False)
+        return self.ask("lead", one, over)
 
     def standing(self, one: str, others: Iterable[str]) -> tuple[str, str]:
         """Return in words which networks one is ahead of and behind, by the rule of claims, and against which that is undecided; and its leads."""
-        names = {
-            claims.AGREES: "ahead of",
-            claims.DIFFERS: "behind",
-            claims.UNDECIDED: "undecided against",
-        }
-        sides: dict[str, list[str]] = {side: [] for side in names}
+        called = {claims.AGREES: "ahead of", claims.DIFFERS: "behind"}
+        sides: dict[str, list[str]] = {"ahead of": [], "behind": [], "undecided against": []}
         known = []
         for other in others:
             lead = self.lead(one, other)
             said, *_ = claims.verdict(lead, Region.parse("> 0"))
-            sides[said if said in sides else claims.UNDECIDED].append(other)
+            sides[called.get(said, "undecided against")].append(other)
             if math.isfinite(lead.low):
                 known.append(f"{other} {lead.value:+.1f} [{lead.low:.1f}, {lead.high:.1f}]")
-        told = "; ".join(f"{names[side]} {', '.join(of)}" for side, of in sides.items() if of)
+        told = "; ".join(f"{side} {', '.join(of)}" for side, of in sides.items() if of)
         return told, ", ".join(known) or "none that is known"
 
-    def ratio(self, one: str, to: str, learned: Iterable[str] | None = None) -> Finding:
-        """Return how many times one network's error is another's; the other has learned something."""
-        refused = self.refusal(one, to, learned=(to,) if learned is None else learned)
-        return refused or claims.exponential(self._compared(one, to, logs=True))
-
-    def over_guess(self, name: str) -> Finding:
-        """Return by how much a network's score is larger than that of guessing."""
-        if refused := self.refusal(name, learned=()):
-            return refused
-        rows = self.of(name)
-        found = claims.mean(rows["score"] - rows["guess"], self.scale(name))
-        error, _ = self._sampling_error(name)
-        return replace(_wider(found, error), reservation=self._at_the_guess(name))
-
-    def share_of_guess(self, name: str) -> Finding:
-        """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
-        if refused := self.refusal(name, learned=()):
-            return refused
-        rows = self.of(name)
-        found = claims.geometric_mean(rows["score"] / rows["guess"], self.scale(name))
-        return replace(found, reservation=_joined(self._at_the_guess(name), self.cut_short(name)))
-
-    def deviation(self, name: str) -> Finding:
-        """Return the standard deviation over a network's trainings, with the interval of normal values."""
-        if refused := self.refusal(name):
-            return refused
-        scores, scale = self.scores(name), self.scale(name)
-        if len(scores) < 2:
-            return unable("fewer than two replicates have no spread", scale)
-        found, free = scores.std(ddof=1), len(scores) - 1
-        low, high = (found * math.sqrt(free / chi2.ppf(p, free)) for p in (1 - _TAIL, _TAIL))
-        return Finding(found, low, high, scale)
-
-    def steps_until_solved(self, name: str) -> Finding:
-        """Return the mean number of steps to an error of `SOLVED`, up to the spacing of records; at the end where it never came."""
-        if refused := self.refusal(name):
-            return refused
-        rows = self._solved(name)
-        half = float((rows["late"] - rows["early"]).mean()) / 2
-        found = claims.mean((rows["late"] + rows["early"]) / 2, self.scale(name))
-        seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
-        return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
-
-    def times_as_long(self, one: str, other: str) -> Finding:
-        """Return how many times as many steps to an error of `SOLVED` one network takes as another, which has learned.
-
-        A training that never came so far counts as if it had at its end. When one did is known up to the spacing of its
-        records, which the interval covers.
-        """
-        if refused := self.refusal(one, other, learned=(other,)):
-            return refused
-        if one == other:
-            return unable("trained at one of these lengths alone", self.scale(one))
-        sides, middles, spacing = [self._solved(name) for name in (one, other)], [], 0.0
-        if all(np.isinf(rows["steps"]).all() for rows in sides):
-            return unable(f"neither {one} nor {other} solves the problem", self.scale(one, other))
-        for rows in sides:
-            late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
-            middles.append((late + early) / 2)
-            spacing += float(np.mean(late - early)) / 2
-        found = claims.difference(*middles, self.scale(one, other))
-        found = replace(found, low=found.low - spacing, high=found.high + spacing)
-        reservation = _joined(_too_few(*sides), self._at_the_guess(one))
-        return claims.exponential(replace(found, reservation=reservation))
-
-    def _solved(self, name: str) -> pd.DataFrame:
-        """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``."""
-        rows = networks.steps_to(self.ds.sel(run=self.of(name)["run"].unique()), SOLVED)
-        return rows.assign(early=rows["before"], late=rows[["steps", "trained"]].min(axis=1))
-
-    def trend(self, name: str, factor: str) -> Finding:
-        """Return the rank correlation of the score with a coordinate."""
-        if refused := self.refusal(name):
-            return refused
-        rows = self.of(name)
-        return claims.correlation(rows[factor], rows["score"], self.scale(name))
-
-    def _compared(self, one: str, other: str, *, logs: bool) -> Finding:
+    def compared(self, one: str, other: str, *, logs: bool = False) -> Finding:
         """Return the difference of two networks' scores, the larger the better, or of the logarithms of their errors."""
         names, scale = (one, other), self.scale(one, other)
         scores = [self.scores(name) for name in names]
         sides = [np.log(side) if logs else side * (1 if self.higher else -1) for side in scores]
         found = claims.difference(*sides, scale)
-        error, paired = self._sampling_error(*names, logs=logs)
+        error, paired = self.sampling_error(*names, logs=logs)
         if paired and min(map(len, sides)) < 2:
             value = sides[0].mean() - sides[1].mean()
             found = Finding(value, value, value, scale, note="of single trainings")
@@ -244,13 +173,13 @@ class Networks:
         late = any(side["improving"].mean() > 0.5 for side in rows)
         reservations = [
             "" if paired else _too_few(*rows),
-            self._at_the_guess(names[behind]),
+            self.at_the_guess(names[behind]),
             self._catches_up(names[behind], names[1 - behind]),
         ]
         note = found.note or UNSETTLED * late
         return replace(_wider(found, error), note=note, reservation=_joined(*reservations))
 
-    def _sampling_error(self, *names: str, logs: bool = False) -> tuple[float, bool]:
+    def sampling_error(self, *names: str, logs: bool = False) -> tuple[float, bool]:
         """Return how far a score, or a difference of two, depends on which test sequences there are (a standard error), and whether it is known sequence by sequence."""
         each = [self._by_sequence(name, logs=logs) for name in names]
         if all(one is not None for one in each):
@@ -272,15 +201,13 @@ class Networks:
         each = each[np.isfinite(each)].astype(float)
         if len(each) < 2:
             return None
-        middle = each.mean()
-        slope = self.unit  # of the score in the mean over sequences
-        if not self.higher:
-            slope = -1.0 if self.measure == "squared error" else -0.5 / math.sqrt(middle)
-        if logs:
-            slope = 1 / middle if self.measure == "squared error" else 0.5 / middle
-        return slope * (each - middle)
+        middle, power = each.mean(), 1.0 if self.measure == "squared error" else 0.5
+        # The slope of the score in the mean over sequences, of which an error is that power.
+        slope = self.unit if self.higher else -power * middle ** (power - 1)
+        return (power / middle if logs else slope) * (each - middle)
 
-    def _at_the_guess(self, name: str) -> str:
+    def at_the_guess(self, name: str) -> str:
+        """Return what stands against a verdict on a network that guesses and had no choice of learning rates."""
         row = self.of(name).iloc[0]
         if self.learned(name) or self.rates[row["label"], row["task"]] > 1:
             return ""
@@ -309,10 +236,8 @@ def _joined(*reservations: str) -> str:
 
 def _too_few(*sides: pd.DataFrame) -> str:
     seeds = min(map(len, sides))
-    return (
-        f"{seeds} trainings on a side where {claims.SEEDS} are asked for"
-        if seeds < claims.SEEDS
-        else ""
+    return f"{seeds} trainings on a side where {claims.SEEDS} are asked for" * (
+        seeds < claims.SEEDS
     )
 
 
@@ -323,74 +248,132 @@ def _wider(found: Finding, error: float) -> Finding:
     return replace(found, low=found.value - below, high=found.value + above)
 
 
-def _learnable(held: Networks, other: str) -> Finding | None:
-    """Return why one at the guess says nothing: another network, or ``any``, has not learned either; None without another."""
-    if other == "any":
-        nobody = held.poor() == held.labels()
-        return unable(f"no network learns {held.task}") if nobody else None
-    return held.refusal(other) if other else None
+def _ratio(held: Networks, one: str, to: str) -> Finding:
+    """Return how many times one network's error is another's."""
+    return claims.exponential(held.compared(one, to, logs=True))
 
 
-def _gains(held: Networks, names: tuple[str, ...], quantity: str) -> Finding:
+def _apart(held: Networks, one: str, other: str) -> Finding:
+    return claims.magnitude(held.compared(one, other))
+
+
+def _over_guess(held: Networks, name: str, _: str) -> Finding:
+    """Return by how much a network's score is larger than that of guessing."""
+    rows, (error, _) = held.of(name), held.sampling_error(name)
+    found = _wider(claims.mean(rows["score"] - rows["guess"], held.scale(name)), error)
+    return replace(found, reservation=held.at_the_guess(name))
+
+
+def _share_of_guess(held: Networks, name: str, _: str) -> Finding:
+    """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
+    rows = held.of(name)
+    found = claims.geometric_mean(rows["score"] / rows["guess"], held.scale(name))
+    return replace(found, reservation=_joined(held.at_the_guess(name), held.cut_short(name)))
+
+
+def _deviation(held: Networks, name: str, _: str) -> Finding:
+    """Return the standard deviation over a network's trainings, with the interval of normal values."""
+    scores, scale = held.scores(name), held.scale(name)
+    if len(scores) < 2:
+        return unable("fewer than two replicates have no spread", scale)
+    found, free = scores.std(ddof=1), len(scores) - 1
+    low, high = (found * math.sqrt(free / chi2.ppf(p, free)) for p in (1 - _TAIL, _TAIL))
+    return Finding(found, low, high, scale)
+
+
+def _trend(held: Networks, name: str, factor: str) -> Finding:
+    """Return the rank correlation of the score with a coordinate."""
+    rows = held.of(name)
+    return claims.correlation(rows[factor], rows["score"], held.scale(name))
+
+
+def _steps(held: Networks, name: str, _: str) -> Finding:
+    """Return the mean number of steps to an error of `SOLVED`, up to the spacing of records; at the end where it never came."""
+    rows = _solved(held, name)
+    half = float((rows["late"] - rows["early"]).mean()) / 2
+    found = claims.mean((rows["late"] + rows["early"]) / 2, held.scale(name))
+    seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
+    return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
+
+
+def _longer(held: Networks, one: str, other: str) -> Finding:
+    """Return how many times as many steps to an error of `SOLVED` one network takes as another.
+
+    A training that never came so far counts as if it had at its end. When one did is known up to the spacing of its
+    records, which the interval covers.
+    """
+    if one == other:
+        return unable("trained at one of these lengths alone", held.scale(one))
+    sides, middles, spacing = [_solved(held, name) for name in (one, other)], [], 0.0
+    if all(np.isinf(rows["steps"]).all() for rows in sides):
+        return unable(f"neither {one} nor {other} solves the problem", held.scale(one, other))
+    for rows in sides:
+        late, early = np.log(rows[["late", "early"]].clip(lower=1).to_numpy(float)).T
+        middles.append((late + early) / 2)
+        spacing += float(np.mean(late - early)) / 2
+    found = claims.difference(*middles, held.scale(one, other))
+    reservation = _joined(_too_few(*sides), held.at_the_guess(one))
+    ends = {"low": found.low - spacing, "high": found.high + spacing}
+    return claims.exponential(replace(found, **ends, reservation=reservation))
+
+
+def _solved(held: Networks, name: str) -> pd.DataFrame:
+    """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``."""
+    rows = networks.steps_to(held.ds.sel(run=held.of(name)["run"].unique()), SOLVED)
+    return rows.assign(early=rows["before"], late=rows[["steps", "trained"]].min(axis=1))
+
+
+def _gains(quantity: str, held: Networks, one: str, other: str) -> Finding:
     """Return a norm's log10, mean over records, or by how much one network's is larger: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
-    if refused := held.refusal(*names, learned=()):
-        return refused
     if "gain_first" not in held.ds:
         return unable("no gradients were recorded")
-    sides, scale = [], held.scale(*names)
-    for name in names:
+    sides, scale = [], held.scale(one, other)
+    for name in filter(None, (one, other)):
         part = held.ds.sel(run=held.of(name)["run"].iloc[0])
-        gain = part["gain_first"]
-        if quantity == "decay":  # a Jacobian that is the identity differs from it by rounding
-            gain = gain - part["gain_last"]
+        gain = part["gain_first"] - (part["gain_last"] if quantity == "decay" else 0)
         found = gain.mean("record").dropna("replicate").values
-        sides.append(found if quantity == "first" else np.abs(found).round(9))
-    if len(sides) == 1:
-        return claims.mean(sides[0], scale)
+        # A Jacobian that is the identity differs from it by rounding.
+        sides.append(np.abs(found).round(9) if quantity == "decay" else found)
+    if not other:
+        return claims.mean(*sides, scale)
     return replace(claims.difference(*sides, scale), reservation=_too_few(*sides))
 
 
-def _memoryless(held: Networks, name: str) -> Finding:
+def _memoryless(held: Networks, name: str, _: str) -> Finding:
     """Return the cross entropy of copying at the end over that of the best answer without memory, 10 ln 8 / (T + 20).
 
     Networks stay long at that answer before they learn to copy: no verdict rests on trainings shorter than the text's.
     """
-    if refused := held.refusal(name, learned=()):
-        return refused
     rows = held.of(name)
     run = held.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
-    done = xr.DataArray(rows["completed"].to_numpy(), dims="replicate")
-    found = claims.geometric_mean(last.where(done.values, best).values / best, held.scale(name))
+    found = claims.geometric_mean(
+        last.where(rows["completed"].to_numpy(), best).values / best, held.scale(name)
+    )
     return replace(found, reservation=held.cut_short(name))
 
 
-def _of_time_steps(
-    estimate: Callable[..., Finding], held: Networks, name: str, other: str, _: object
-) -> Finding:
-    """Return an estimate on the time steps of a network that has learned."""
-    if refused := held.refusal(name):
-        return refused
-    return estimate(held.ds.sel(run=held.of(name)["run"].iloc[0]), held.scale(name), other)
+def _time_steps(estimate: Callable, held: Networks, name: str, argument: str) -> Finding:
+    return estimate(held.ds.sel(run=held.of(name)["run"].iloc[0]), held.scale(name), argument)
 
 
-VERBS: dict[str, Callable[..., Finding]] = {
-    "lead": Networks.lead,
-    "ratio": Networks.ratio,
-    "apart": lambda held, one, other, learned: claims.magnitude(held.lead(one, other, learned)),
-    "over_guess": lambda held, one, other, _: _learnable(held, other) or held.over_guess(one),
-    "share_of_guess": lambda held, one, two, _: _learnable(held, two) or held.share_of_guess(one),
-    "deviation": lambda held, one, *_: held.deviation(one),
-    "trend": lambda held, one, factor, _: held.trend(one, factor),
-    "steps": lambda held, one, *_: held.steps_until_solved(one),
-    "longer": lambda held, one, other, _: held.times_as_long(one, other),
-    "gain": lambda held, one, *_: _gains(held, (one,), "first"),
-    "decay": lambda held, one, other, _: _gains(held, (one, other) if other else (one,), "decay"),
-    "memoryless": lambda held, one, *_: _memoryless(held, one),
-    **{name: partial(_of_time_steps, estimate) for name, estimate in scales.ESTIMATES.items()},
+VERBS: dict[str, tuple[Callable[..., Finding], str]] = {
+    "lead": (Networks.compared, "those ahead"),
+    "ratio": (_ratio, "those ahead"),
+    "apart": (_apart, "those ahead"),
+    "longer": (_longer, "the other"),
+    "over_guess": (_over_guess, "others"),
+    "share_of_guess": (_share_of_guess, "others"),
+    "gain": (partial(_gains, "gain"), "nobody"),
+    "decay": (partial(_gains, "decay"), "nobody"),
+    "memoryless": (_memoryless, "nobody"),
+    "deviation": (_deviation, "itself"),
+    "trend": (_trend, "itself"),
+    "steps": (_steps, "itself"),
+    **{verb: (partial(_time_steps, of), "itself") for verb, of in scales.ESTIMATES.items()},
 }
-"""By name: of the networks held, the names of a pair (the second may be empty, or say what the verb needs), and who must have learned."""
+"""By name: what it finds of the networks held and the names of a pair (the second may be empty, or say what the verb needs), and who must have learned."""
 
 
 def find(held: Networks, claim: pd.Series) -> Finding:
@@ -399,7 +382,7 @@ def find(held: Networks, claim: pd.Series) -> Finding:
         raise ClaimError(
             f"the verb of {claim['id']} is {claim['verb']!r}; expected one of {', '.join(VERBS)}"
         )
-    judge, region = VERBS[claim["verb"]], Region.parse(claim["region"])
+    verb, region = claim["verb"], Region.parse(claim["region"])
     one, others = ([name.strip() for name in claim[key].split(";")] for key in ("one", "others"))
     found = []
     for task in _tasks(held, claim["task"], one, others):
@@ -407,8 +390,8 @@ def find(held: Networks, claim: pd.Series) -> Finding:
         rest = others if others != ["all others"] else [n for n in here.labels() if n not in one]
         side_by_side = len(one) == len(rest) > 1
         pairs = zip(one, rest, strict=True) if side_by_side else product(one, rest)
-        found += [judge(here, *pair, _learners(claim["verb"], pair, region)) for pair in pairs]
-    upper = claim["verb"] == "apart" or math.isinf(region.low)
+        found += [here.ask(verb, *pair, _learners(verb, pair, region)) for pair in pairs]
+    upper = verb == "apart" or math.isinf(region.low)
     if len(found) > 1 and not upper and not math.isinf(region.high):
         raise ClaimError(
             f"{claim['id']} asks several pairs for a region with two ends; judge each as a claim"

@@ -139,39 +139,10 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
 _VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
 
 
-# ---------------------------------------------------------------------------------- activations
+def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tuple:
+    """Return tanh and the logistic function of a type, which has integers of its size.
 
-
-@numba.njit(**_OPTIONS)
-def _taylor32(r):
-    """Return e^r - 1 - r over r^2, to degree 7."""
-    _, _, c2, c3, c4, c5, c6, c7 = _TAYLOR32
-    return c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * c7))))
-
-
-@numba.njit(**_OPTIONS)
-def _taylor64(r):
-    """Return e^r - 1 - r over r^2, to degree 13."""
-    _, _, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13 = _TAYLOR64
-    high = c8 + r * (c9 + r * (c10 + r * (c11 + r * (c12 + r * c13))))
-    return c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * (c7 + r * high)))))
-
-
-_TAYLOR32 = tuple(np.float32(1 / math.factorial(k)) for k in range(8))
-_TAYLOR64 = tuple(1 / math.factorial(k) for k in range(14))
-
-
-def _activations(real: type, integer: type, taylor: Callable, ln2_high: float) -> tuple:
-    """Return tanh and the logistic function of one type.
-
-    Parameters
-    ----------
-    real, integer
-        NumPy types of equal size.
-    taylor
-        Compiled polynomial of r.
-    ln2_high
-        The first digits of ln 2, few enough that n times them is exact.
+    The Taylor polynomial has that `degree`; `ln2_high` are the first digits of ln 2, few enough that n times them is exact.
     """
     info = np.finfo(real)
     bits = info.nmant
@@ -183,13 +154,19 @@ def _activations(real: type, integer: type, taylor: Callable, ln2_high: float) -
     tanh_top = real((bits + 5) * math.log(2))  # 2|x| beyond which tanh is 1
     exp_top = real((bits - info.minexp + 2) * math.log(2))  # exp(-v) beyond is below the denormals
 
+    highest, *others = (real(1 / math.factorial(k)) for k in range(degree, 1, -1))
+    others = tuple(others)
+
     @numba.njit(**_OPTIONS)
     def expm1_reduced(v):
         """Return e^r - 1 and the integer n for v = n ln 2 + r."""
         rounded = v * log2_e + rounding
         n = rounded - rounding
         r = (v - n * high) - n * low
-        return r + r * r * taylor(r), integer(real(rounded).view(integer) - rounding_bits)
+        taylor = highest  # of e^r - 1 - r over r^2
+        for coefficient in others:
+            taylor = coefficient + r * taylor
+        return r + r * r * taylor, integer(real(rounded).view(integer) - rounding_bits)
 
     @numba.njit(**_OPTIONS)
     def power_of_two(n):
@@ -221,8 +198,8 @@ def _activations(real: type, integer: type, taylor: Callable, ln2_high: float) -
 
 
 _LN2 = Fraction("0.693147180559945309417232121458176568")
-_tanh32, _sigmoid32 = _activations(np.float32, np.int32, _taylor32, 0.693145751953125)
-_tanh64, _sigmoid64 = _activations(np.float64, np.int64, _taylor64, 0.693147180369123816490)
+_tanh32, _sigmoid32 = _activations(np.float32, np.int32, 7, 0.693145751953125)
+_tanh64, _sigmoid64 = _activations(np.float64, np.int64, 13, 0.693147180369123816490)
 
 
 def tanh(x):

@@ -1,4 +1,4 @@
-r"""The one import of Numba's CUDA target: how kernels are compiled and launched.
+r"""The one import of Numba's CUDA target: how kernels are compiled and launched, and engines registered.
 
 A kernel takes pointers to the first number of contiguous tensors and does its own indexing. Wrapping every tensor as a device
 array would cost more on the host than a short kernel does on the GPU; a pointer costs nothing, and Numba's simulator,
@@ -19,12 +19,14 @@ What every kernel keeps to:
 import os
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from types import FunctionType
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from lib.kernels._registry import register
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """Whether Numba's simulator stands for the GPU; kernels then take CPU tensors."""
@@ -79,9 +81,8 @@ class Kernel:
         return self._compiled[key]
 
 
-def kernel(function: Callable) -> Kernel:
-    """Make `function` a kernel."""
-    return Kernel(function)
+kernel = Kernel
+"""The decorator that makes a function a kernel."""
 
 
 def device(function: Callable) -> Callable:
@@ -158,11 +159,7 @@ def launch_rows(
     exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
     many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments. `forms` are
     names in the kernel's text that it is compiled for too.
-
-    Raises
-    ------
-    ValueError
-        The buffers exceed the shared memory that every GPU grants a block.
+    Raises ValueError: the buffers exceed the shared memory that every GPU grants a block.
     """
     batch, d = state.shape
     vector = d * state.element_size()
@@ -208,3 +205,45 @@ def obstacle() -> str:
 
 def _nothing(_):
     pass
+
+
+def engine(*cells: str, **more) -> Callable:
+    """Return a decorator that registers a function as the engine ``numba-cuda`` of `cells`.
+
+    What comes in was checked by `lib.cells.Cell.forward`. Registered, the function gets contiguous states, and says in a sentence
+    where the tensors are on a second GPU, or the device has too little memory.
+    """
+
+    def add(run: Callable) -> Callable:
+        @wraps(run)
+        def checked(weights, state, u, **options):
+            if u.is_cuda and u.device.index != 0:
+                raise ValueError(
+                    f"{cells[0]}: expected tensors on cuda:0, got {u.device}; "
+                    "choose a GPU with CUDA_VISIBLE_DEVICES"
+                )
+            try:
+                return run(weights, tuple(part.contiguous() for part in state), u, **options)
+            except torch.OutOfMemoryError:
+                raise torch.OutOfMemoryError(_too_large(cells[0], state, u)) from None
+
+        register("numba-cuda", *cells, devices=DEVICES, dtypes=DTYPES, obstacle=obstacle, **more)(
+            checked
+        )
+        return checked
+
+    return add
+
+
+def _too_large(cell: str, state, u: Tensor) -> str:
+    size = len(u) * state[0].numel() * u.element_size() / 2**30
+    free = f", {torch.cuda.mem_get_info()[0] / 2**30:.1f} GiB are free" if u.is_cuda else ""
+    return (
+        f"{cell} needs several arrays (time, batch, hidden) of {size:.2g} GiB each{free}; "
+        "use a smaller batch or shorter sequences"
+    )
+
+
+def in_one(like: Tensor, *values: float) -> Tensor:
+    """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
+    return torch.stack([like.new_full((), value) for value in values])

@@ -86,17 +86,8 @@ def pipelined(fetch: Callable, step: Callable) -> Callable:
     loop over them indexes would leave the registers; each is fetched anew as soon as it was used, which takes half the
     registers of fetching eight at a time.
 
-    Parameters
-    ----------
-    fetch
-        ``fetch(arrays, n) -> inputs`` reads what step n needs.
-    step
-        ``step(neuron, state, inputs, arrays, n) -> state`` does step n and writes its results.
-
-    Returns
-    -------
-    Callable
-        ``run(neuron, state, arrays, count) -> state``.
+    ``fetch(arrays, n) -> inputs`` reads what step n needs, ``step(neuron, state, inputs, arrays, n) -> state`` does it and writes
+    its results; returned is ``run(neuron, state, arrays, count) -> state``.
     """
 
     @device

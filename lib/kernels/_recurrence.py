@@ -19,26 +19,19 @@ class Recurrence(NamedTuple):
     """A cell's loops as a function ``(*inputs) -> (outputs, final)`` of tensors and settings, as an engine returns them.
 
     Loops of the CPU get and return NumPy arrays in place of tensors (`arrays`), those of the GPU contiguous tensors.
-
-    Attributes
-    ----------
-    forward
-        ``forward(*inputs) -> (outputs, final, kept)``: the outputs (time, batch, hidden), the states after the last input
-        (views will do), and what the way back needs beside `saved`.
-    backward
-        ``backward(*saved, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is
-        what arrives at the outputs, `carried` at the final states, which it may write over. A gradient that costs a product
-        may be a function that returns it, called where it is wanted.
-    saved
-        Which of the inputs the way back needs.
-    arrays
-        Whether the loops take NumPy arrays.
     """
 
     forward: Callable[..., tuple]
+    """``forward(*inputs) -> (outputs, final, kept)``: the outputs (time, batch, hidden), the states after the last input (views will
+    do), and what the way back needs beside `saved`."""
     backward: Callable[..., tuple]
+    """``backward(*saved, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is what arrives at the
+    outputs, `carried` at the final states, which it may write over. A gradient that costs a product may be a function that returns it,
+    called where it is wanted."""
     saved: tuple[int, ...]
+    """Which of the inputs the way back needs."""
     arrays: bool = True
+    """Whether the loops take NumPy arrays."""
 
     def __call__(self, *inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         outputs, *final = _Function.apply(self, *inputs)

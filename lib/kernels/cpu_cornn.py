@@ -102,7 +102,11 @@ _CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
 @engine("cornn")
 def cornn(weights, state, u):
     """coRNN, (3) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`."""
+    return run_by(_CORNN, weights, state, u)
+
+
+def run_by(recurrence: Recurrence, weights, state, u):
+    """Run the network by its loops on a device."""
     W, W_z, V, b, dt, gamma, epsilon, implicit = weights
     s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
-    M = torch.cat([W, W_z], dim=1)
-    return _CORNN((dt, gamma, s, r), M, drive(u, V, b), *state)
+    return recurrence((dt, gamma, s, r), torch.cat([W, W_z], dim=1), drive(u, V, b), *state)

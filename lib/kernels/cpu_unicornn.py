@@ -32,12 +32,14 @@ The way back needs g, y and z at every step. It recomputes s, and keeps or recom
 That input, the output of the layer below, is kept in any case: the gradient of V needs it.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from lib.kernels._cpu import ONE, array, engine, kernel, run_chains, scalar, tanh, variants
-from lib.kernels._unicornn import of_drive, recurrence_of, run_layers
+from lib.kernels._recurrence import Recurrence, drive, per_chain
 
 STORED, RECOVERED, REVERSIBLE = range(3)
 WAYS = ("stored", "recovered", "reversible")
@@ -124,7 +126,7 @@ def _backward(
 def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
     """Run one layer forward, without a graph.
 
-    Arguments are arrays, as for `recurrence`. Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
+    Arguments are arrays, as for a layer (`recurrence_of`). Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
     `every` steps, and z_T.
     """
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
@@ -154,26 +156,75 @@ def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
 
 
-_LAYER = recurrence_of(_there, _back)
+def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Recurrence:
+    """Return one layer as a function ``(way, checkpoint, *sources, w, h, alpha, g, y0, z0) -> (y, (y_T, z_T))``.
 
+    The way back keeps the `sources` in place of g, which `_drive` makes of them again. `w` and `h` are the weights and steps of
+    each chain, (batch, hidden).
 
-def recurrence(
-    w: Tensor,
-    h: Tensor,
-    alpha: float,
-    g: Tensor,
-    y0: Tensor,
-    z0: Tensor,
-    *,
-    backward: str = "stored",
-    checkpoint: int = 64,
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Return y at every time, and y_T and z_T, of one layer that is driven by g.
-
-    `w` and `h` are the recurrent weight and the step of each chain, (batch, hidden) as the initial state y0, z0; the drive g
-    (time, batch, hidden) is kept in every mode. `backward` and `checkpoint` are as for `unicornn`.
+    ``there(w, h, alpha, g, y0, z0, every) -> (y, z, z_T)`` gives positions at all times, velocities (time // every, batch, hidden)
+    after every `every` steps, and the last velocity; ``back(w, h, alpha, g, way, kept, every, arrived, *carried) -> (by_w, by_h,
+    by_g, by_y0, by_z0)`` the gradients, from what the way back keeps: ``stored`` y0, y and z, ``recovered`` y0 and y, ``reversible``
+    y and z after every `every` steps and after the last.
     """
-    return _LAYER(backward, checkpoint, *of_drive(g.detach()), w, h, alpha, g, y0, z0)
+
+    def forward(way, checkpoint, *inputs):
+        *_, w, h, alpha, g, y0, z0 = inputs
+        every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[way]
+        y, z, z_end = there(w, h, alpha, g, y0, z0, every)
+        kept = {
+            "stored": (y0, y, z),
+            "recovered": (y0, y),
+            "reversible": (y[every - 1 :: every].contiguous(), z, y[-1].clone(), z_end),
+        }[way]
+        return y, [y[-1], z_end], kept
+
+    def backward(way, checkpoint, below, V, b, skipped, skip, w, h, alpha, *more):
+        *kept, arrived, of_y, of_z = more
+        g = _drive(below, V, b, skipped, skip)
+        by_w, by_h, *others = back(w, h, alpha, g, way, kept, checkpoint, arrived, of_y, of_z)
+        return by_w, by_h, None, *others
+
+    return Recurrence(forward, backward, saved=tuple(range(10)), arrays=False)
+
+
+def run_layers(
+    recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Run all layers, each as `recurrence` does on its device; arguments and results as for `unicornn`."""
+    layers, dts, alpha, skip, skips, masks = weights.stacked()
+    handed, final = [u], []
+    for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
+        y0, z0 = state[2 * k - 2 : 2 * k]
+        w, h = per_chain(w, y0), per_chain(dt * torch.sigmoid(c), y0)
+        skipped = None if skips[k - 1] is None else handed[k - skip - 1]
+        sources = handed[-1], V, b, skipped, skips[k - 1]
+        if backward == "stored":
+            sources = of_drive(_drive(*sources))
+        kept = (None if part is None else part.detach() for part in sources)
+        outputs, ends = recurrence(
+            backward, checkpoint, *kept, w, h, alpha, _drive(*sources), y0, z0
+        )
+        final += ends
+        # The mask is the same at all times.
+        handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
+    return outputs, tuple(final)
+
+
+def of_drive(g: Tensor) -> tuple:
+    """Return the sources of a drive that is kept as it is."""
+    return g, None, None, None, None
+
+
+def _drive(below, V, b, skipped, skip) -> Tensor:
+    """Return what a layer is driven by, (103) where there is a residual connection."""
+    if V is None:
+        return below
+    g = drive(below, V, b)
+    return g if skip is None else g + drive(skipped, skip)
+
+
+LAYER = recurrence_of(_there, _back)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
@@ -183,4 +234,4 @@ def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 6
     The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
     its checkpoints.
     """
-    return run_layers(_LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)
+    return run_layers(LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)

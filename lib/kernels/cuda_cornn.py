@@ -7,11 +7,10 @@ n - 1 take turns, so that one barrier a step is enough; neighbouring threads rea
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ZERO, load, locate, products, shared, tanh
-from lib.kernels._cuda_engine import engine, in_one
-from lib.kernels._recurrence import Recurrence, drive, product
-from lib.kernels.cpu_cornn import oscillate, pull_back
+from lib.kernels._recurrence import Recurrence, product
+from lib.kernels.cpu_cornn import oscillate, pull_back, run_by
 
 _oscillate, _pull_back = shared(oscillate), shared(pull_back)
 
@@ -91,18 +90,19 @@ def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
             z_carried[there] = memory[mu + own] + by_z[i]
 
 
-def _states(M, scalars, g, y0, z0):
+def _states(scalars, M, g, y0, z0):
     y, z, f = (torch.empty_like(g) for _ in range(3))
-    parts = M.T.contiguous(), scalars, g, y0, z0, y, z, f
+    parts = M.T.contiguous(), in_one(g, *scalars), g, y0, z0, y, z, f
     launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
     return y, [y[-1], z[-1]], [y, z, f]
 
 
-def _gradients(M, scalars, y0, z0, y, z, f, arrived, *carried):
+def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
     delta = torch.empty_like(f)
-    launch_rows(_backward, y0, M, scalars, f, arrived, *carried, delta, len(y), buffers=_BUFFERS)
+    parts = M, in_one(f, *scalars), f, arrived, *carried, delta
+    launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS)
     of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
-    return lambda: torch.cat([of_W(), of_W_z()], dim=1), None, delta, *carried
+    return lambda: torch.cat([of_W(), of_W_z()], dim=1), delta, *carried
 
 
 _CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4), arrays=False)
@@ -111,7 +111,4 @@ _CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4), arrays=False)
 @engine("cornn")
 def cornn(weights, state, u):
     """coRNN, (3) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`."""
-    W, W_z, V, b, dt, gamma, epsilon, implicit = weights
-    s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
-    scalars = in_one(state[0], dt, gamma, s, r)
-    return _CORNN(torch.cat([W, W_z], dim=1), scalars, drive(u, V, b), *state)
+    return run_by(_CORNN, weights, state, u)

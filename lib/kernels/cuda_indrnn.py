@@ -5,9 +5,8 @@ Forward and adjoint, and what is stored, are those of `lib.kernels.cpu_indrnn`.
 
 import torch
 
-from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from lib.kernels._cuda_device import activate, pipelined, times_slope
-from lib.kernels._cuda_engine import engine
 from lib.kernels._recurrence import Recurrence
 from lib.kernels.cpu_indrnn import run_layers
 

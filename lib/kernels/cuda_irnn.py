@@ -11,9 +11,8 @@ import numpy as np
 import torch
 
 from lib.kernels._cpu import PHI
-from lib.kernels._cuda import cuda, d, kernel, launch_rows, rank, real, tile
+from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, rank, real, tile
 from lib.kernels._cuda_device import ZERO, activate, locate, products, times_slope
-from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, drive
 from lib.kernels.cpu_irnn import step_sizes
 

@@ -13,9 +13,8 @@ Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, device, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, device, engine, in_one, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, sigmoid, tanh
-from lib.kernels._cuda_engine import engine, in_one
 from lib.kernels._recurrence import Recurrence, drive, product
 from lib.kernels.cpu_lem import clip
 

@@ -13,9 +13,8 @@ the first cache. Each weight read is used for all sequences of the block.
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
-from lib.kernels._cuda_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, per_chain, product
 from lib.kernels.cpu_rnn import BASIC, EULER, LIPSCHITZ, MODRELU, NETWORKS, modrelu
 

@@ -8,9 +8,8 @@ Stored: g, x and c. Recomputed: f and r, off the critical path.
 
 import torch
 
-from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from lib.kernels._cuda_device import ONE, pipelined, shared
-from lib.kernels._cuda_engine import engine
 from lib.kernels._recurrence import Recurrence, drive, per_chain
 from lib.kernels.cpu_sru import pull_back, step
 

@@ -6,12 +6,10 @@ path.
 
 import torch
 
-from lib.kernels._cuda import cuda, device, kernel, launch_chains, real
+from lib.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from lib.kernels._cuda_device import pipelined, shared, tanh
-from lib.kernels._cuda_engine import engine
 from lib.kernels._recurrence import per_chain
-from lib.kernels._unicornn import recurrence_of, run_layers
-from lib.kernels.cpu_unicornn import oscillate, pull_back
+from lib.kernels.cpu_unicornn import oscillate, pull_back, recurrence_of, run_layers
 
 _oscillate, _pull_back = shared(oscillate), shared(pull_back)
 

@@ -20,6 +20,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from lib.paths import PUBLISHED
 
@@ -161,7 +162,7 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         return math.nan  # what the text's own number contradicts, or nobody measured, has no power
     if finding.trials is not None:
         successes = np.arange(finding.trials + 1)
-        low, high = _exact(successes, finding.trials)
+        low, high = proportion_confint(successes, finding.trials, 1 - CONFIDENCE, "beta")
         agree = (region.low < low) & (high < region.high)
         return float(stats.binom.pmf(successes[agree], finding.trials, published).sum())
     (low, value, high, truth), ends = _on_its_scale(finding, region, published)
@@ -342,16 +343,8 @@ def share(successes: int, trials: int, scale: Scale | None = None) -> Finding:
     """Return a share with its exact binomial interval (Clopper and Pearson)."""
     if not trials:
         return unable("no trial was made", scale)
-    low, high = map(float, _exact(successes, trials))
+    low, high = map(float, proportion_confint(successes, trials, 1 - CONFIDENCE, "beta"))
     return Finding(successes / trials, low, high, scale or Scale(), trials)
-
-
-def _exact(successes: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of exact intervals, shape as `successes`."""
-    tail, failures = (1 - CONFIDENCE) / 2, trials - np.asarray(successes)
-    low = stats.beta.ppf(tail, successes, failures + 1)
-    high = stats.beta.isf(tail, np.asarray(successes) + 1, failures)
-    return np.where(successes == 0, 0.0, low), np.where(failures == 0, 1.0, high)
 
 
 def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
