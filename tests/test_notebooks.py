@@ -1,5 +1,7 @@
 """Every notebook runs with smoke parameters through `python -m lib.run`, in the order of the pipeline."""
 
+import re
+
 import nbformat
 import pandas as pd
 import pytest
@@ -12,19 +14,24 @@ from lib.report.coverage import COLUMNS
 from lib.report.inputs import SUFFIXES, load_artefacts
 from lib.results import schema
 from lib.results.published import artefacts
-from lib.run.notebooks import check_notebook
 from lib.tasks import load_prepared
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_it_is_stripped_and_built_as_the_others_are(name):
     path = NOTEBOOKS / f"{name}.ipynb"
-    cells = nbformat.read(path, as_version=4).cells
+    notebook = nbformat.read(path, as_version=4)
+    title, parameters, *_ = cells = notebook.cells
     ran = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
     assert not ran, f"run `nbstripout --keep-id {path}`"
-    assert check_notebook(path) == []
-    cell = next(cell for cell in cells if "parameters" in cell.metadata.get("tags", []))
-    for line in cell.source.splitlines():
+    assert re.fullmatch(r"[\w-]+", name), "a shell may read other characters"
+    asks = title.cell_type == "markdown" and re.match(r"# .+\?\s*(\n|$)", title.source)
+    assert asks, "the first cell is not a title that asks a question, '# ...?'"
+    assert "parameters" in parameters.metadata.get("tags", []), "the second cell's tag"
+    ends = [cell.id for cell in cells if cell.cell_type == "code"][-2:]
+    assert ends == ["checks", "versions"], "the ids of the last two code cells"
+    assert notebook.metadata.kernelspec.name == "python3"
+    for line in parameters.source.splitlines():
         assert "#" in line, f"{name}: what is {line!r}?"
 
 

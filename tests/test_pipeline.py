@@ -15,10 +15,9 @@ from plain import plain_notebook
 from lib.paths import ROOT
 from lib.report.look import stored as looked_at
 from lib.results.reference import RESULTS
-from lib.run import fingerprint, repro, warm
+from lib.run import fingerprint, warm
 from lib.run.code import notebooks, prune, write_code
 from lib.run.notebooks import read_parameters
-from lib.run.params import read_params
 from lib.training.profile import DESIGNS
 
 REFERENCE = "data/reference/real"
@@ -114,13 +113,6 @@ def test_every_stored_reference_is_analysed(runs):
             reference = sets["rebuilt"].replace(RESULTS, REFERENCE)
             assert (reference in stored) == ("reference" in sets), f"{name} and {reference}"
     assert {run.parameters["results"] for run in looked_at()} == stored
-
-
-def test_stages_are_named_and_asked_as_dvc_expands_them(stages):
-    profile = read_params()["profile"]
-    found = {name: said.replace("${profile}", profile) for name, said in repro.stages().items()}
-    asked = {name: stage.cmd.split() for name, stage in stages.items()}
-    assert {name: said.split() for name, said in found.items()} == asked
 
 
 @pytest.fixture

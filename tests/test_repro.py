@@ -31,15 +31,8 @@ Use `dvc push` to send your updates to remote storage.
 """
 
 
-_STAGES = ("code", "prepare", "analyse@22_numerical_errors", "coverage")
-
-
-def tell(lines, stages, seconds):
-    return Told(stages, seconds).tell(lines)
-
-
 def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
-    first, second, third = tell(_DVC.splitlines(keepends=True), _STAGES, {})
+    first, second, third = Told(4).tell(_DVC.splitlines(keepends=True))
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
     assert first.endswith("?")
     assert second == "told by the notebook"
@@ -48,32 +41,7 @@ def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
 
 def test_an_error_is_said_alone():
     error = "ERROR: failed to reproduce 'prepare': no room"
-    assert list(tell([error], _STAGES, {})) == [error]
-
-
-def test_the_time_left_is_what_the_stages_took_here_the_last_time():
-    seconds = {"prepare": 9.0, "analyse@22_numerical_errors": 60.0, "coverage": 15.0, "code": 1.0}
-    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
-    assert first.startswith("stage 3 of 4 at 0:00 (at most about 1:15 left), analyse@22_")
-    assert seconds["analyse@22_numerical_errors"] == 0, "it ran again, in no time"
-    assert seconds["coverage"] == 15, "it did not run"
-    del seconds["coverage"]
-    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
-    assert "left" not in first, "one of the stages never ran here"
-
-
-def test_stages_of_one_notebook_are_told_apart():
-    command = "> python -m lib.run notebooks/22_numerical_errors.ipynb x.ipynb"
-    asked = [repro._question(command, f"errors@{name}") for name in ("one", "two")]
-    assert [text[-5:] for text in asked] == ["(one)", "(two)"]
-
-
-def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(repro, "SECONDS", tmp_path / "stage_seconds.json")
-    assert repro._remembered() == {}
-    for text in ("[1]", '{"prepare": "long"}', "{"):
-        repro.SECONDS.write_text(text)
-        assert repro._remembered() == {}
+    assert list(Told(4).tell([error])) == [error]
 
 
 def _entered(before, *flags):
@@ -103,7 +71,6 @@ def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(repro, "SECONDS", tmp_path / "seconds.json")
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(repro.subprocess, "Popen", MagicMock())
     monkeypatch.setattr(Told, "tell", interrupted)
@@ -124,7 +91,7 @@ import sys
 from pathlib import Path
 from lib.run import repro
 repro.ROOT = Path.cwd()
-repro.SECONDS, repro.LOCK = Path("seconds.json"), Path("lock")
+repro.LOCK = Path("lock")
 repro.code.main = lambda: 0
 repro.os.sched_getaffinity = lambda _: {0, 1}
 sys.exit(repro.main([]))

@@ -1,6 +1,6 @@
 """Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`python -m lib.report.look`).
 
-Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC has no part in it.
+Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC says which these are.
 """
 
 import os
@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from dvc.repo import Repo
+
 from lib.paths import REFERENCE, ROOT
 from lib.report.__main__ import main as report
 from lib.run import warm
 from lib.run.execute import Run, execute_all, parse, planned
-from lib.run.repro import stages
 
 LOOK = Path("data/look")
 KEPT = REFERENCE.relative_to(ROOT).as_posix()
@@ -22,7 +23,9 @@ KEPT = REFERENCE.relative_to(ROOT).as_posix()
 
 def stored() -> Iterator[Run]:
     """Yield the analyses of stored references."""
-    for command in stages().values():
+    with Repo(ROOT) as repo:
+        commands = [stage.cmd for stage in repo.index.stages]
+    for command in commands:
         if KEPT in command:
             options = parse(shlex.split(command)[3:])  # python -m lib.run
             options.sets = [pair for pair in options.sets if KEPT in pair[1]]

@@ -8,6 +8,8 @@ warnings: those are shown live while the notebook runs. What is printed to stdou
 import os
 import re
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from nbformat import NotebookNode
 
@@ -20,7 +22,6 @@ _STYLER = re.compile(r"(?<![A-Za-z0-9])T_[0-9a-f]{5}(?![0-9a-f])")
 _NUMBERED = {_UUID: "00000000-0000-4000-8000-{:012x}", _STYLER: "T_{:05x}"}
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 _ROOT = re.compile(rf"(?<![\w./-]){re.escape(str(ROOT) + os.sep)}")
-_TEXT = re.compile(r"text/|application/(javascript|json)|image/svg")
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
@@ -35,9 +36,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
         for name in ("papermill", "execution", "ExecuteTime", *([] if tags else ["tags"])):
             cell.metadata.pop(name, None)
         if cell.cell_type == "code":
-            cell.outputs = _merge(cell.outputs)
-            for output in cell.outputs:
-                _clean_output(output, rename)
+            cell.outputs = rename(_merge(cell.outputs))
     return notebook
 
 
@@ -53,30 +52,23 @@ def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
     return merged
 
 
-def _clean_output(output: NotebookNode, rename: Callable[[str], str]) -> None:
-    match output.output_type:
-        case "stream":
-            output.text = rename(output.text)
-        case "error":
-            output.evalue = rename(output.evalue)
-            output.traceback = [rename(line) for line in output.traceback]
-        case _:
-            for kind, content in output.data.items():
-                if _TEXT.match(kind) and isinstance(content, str):
-                    output.data[kind] = rename(content)
-
-
-def _renamer() -> Callable[[str], str]:
-    """Return a function that numbers random ids, the same id by the same number, and drops addresses and the root's path."""
+def _renamer() -> Callable[[Any], Any]:
+    """Return a function that, in all texts of what it is given, numbers random ids, equal ones alike, and drops addresses and the root's path."""
     known: dict[re.Pattern, dict[str, int]] = {pattern: {} for pattern in _NUMBERED}
 
-    def rename(text: str) -> str:
-        for pattern, numbered in _NUMBERED.items():
+    def rename(content: Any) -> Any:
+        match content:
+            case dict():
+                return type(content)({key: rename(part) for key, part in content.items()})
+            case list():
+                return [rename(part) for part in content]
+            case str():
+                for pattern, ids in known.items():
+                    content = pattern.sub(partial(number, pattern, ids), content)
+                return _ROOT.sub("", _ADDRESS.sub("at 0x0", content))
+        return content
 
-            def number(found: re.Match, ids=known[pattern], numbered=numbered) -> str:
-                return numbered.format(ids.setdefault(found[0].lower(), len(ids)))
-
-            text = pattern.sub(number, text)
-        return _ROOT.sub("", _ADDRESS.sub("at 0x0", text))
+    def number(pattern: re.Pattern, ids: dict[str, int], found: re.Match) -> str:
+        return _NUMBERED[pattern].format(ids.setdefault(found[0].lower(), len(ids)))
 
     return rename

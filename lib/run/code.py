@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from lib.paths import DATA, ROOT
@@ -56,31 +56,16 @@ def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
 
 def _sections(root: Path) -> dict[str, dict]:
     sections = merged(path=root / "params.yaml")
-    sections["data"] = {"datasets": sorted(_datasets(sections))}
+    tables = {name: part for name, part in sections.items() if name not in ("tasks", *_NO_INPUT)}
+    # Which data sets are prepared changes with the words of the tables and of the tasks alone, whatever numbers stand there.
+    sections["data"] = {"tables": _words(tables), "tasks": _words(sections["tasks"])}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
 
-def _datasets(sections: dict) -> set[str]:
-    """Return the data sets that any training may read: those of the tasks that a table names, and what stands under ``dataset``."""
-    tables = [part for name, part in sections.items() if name not in ("networks", "tasks")]
-    named = _below("tasks", tables)
-    used = [task for name, task in sections.get("tasks", {}).items() if name in named]
-    return _below("dataset", [*tables, *used])
-
-
-def _below(key: str, content: object) -> set[str]:
-    """Return every text that stands under a key, wherever that is; keys too, but for those of nothing."""
-    under = [part for name, part in _pairs(content) if name == key]
-    return {text for pair in _pairs(under) for text in pair if isinstance(text, str)}
-
-
-def _pairs(content: object) -> Iterator[tuple[object, object]]:
-    """Yield every key of a mapping and place in a list with what stands there, at any depth."""
-    places = dict(enumerate(content)) if isinstance(content, list) else content
-    for key, part in places.items() if isinstance(places, dict) else ():
-        if part is not None:
-            yield key, part
-            yield from _pairs(part)
+def _words(content: dict) -> list[str]:
+    """Return every text that stands in it; keys too, but for those of nothing."""
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"(: null)?', json.dumps(content))
+    return sorted({text for text, nothing in found if not nothing})
 
 
 def _write(path: Path, text: str) -> bool:

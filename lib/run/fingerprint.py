@@ -145,23 +145,42 @@ def _parse(
         raise FingerprintError(
             f"{file} is no Python (line {error.lineno}: {error.msg}); mend it before anything runs"
         ) from None
-    writer = _Writer(package)
-    writer.write(tree)
-    if writer.dynamic and file.parts[-2:] != _LOADER:
-        raise FingerprintError(
-            f"{file}, line {writer.dynamic}, imports by a computed name, so it cannot be told which code it uses; "
-            "name the module in an import statement"
-        )
-    parts = [" ".join(writer.out).encode()]
-    for name in sorted(beside & {text.partition("/")[0] for text in writer.texts}):
+    out: list[str] = []
+    nodes: list[ast.AST] = []
+    _write(tree, out, nodes)
+    imported, texts, fills = set(), set(), False
+    for node in nodes:
+        named: set[str] = set()
+        match node:
+            case ast.Constant(value=str(text)):
+                texts.add(text)
+            case ast.Import(names=aliases):
+                imported.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=module, level=level, names=aliases):
+                above = package[: len(package) - level + 1] if level else ()
+                base = ".".join([*above, *([module] if module else [])])
+                imported.add(base)
+                texts.update(f"{base}.{alias.name}" for alias in aliases)
+                named = {alias.name for alias in aliases if base == "importlib"}
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                named = {name}
+            case ast.Call(func=ast.Name(id="import_files")):
+                fills = True
+        if named & _DYNAMIC and file.parts[-2:] != _LOADER:
+            raise FingerprintError(
+                f"{file}, line {node.lineno}, imports by a computed name, so it cannot be told which code it uses; "
+                "name the module in an import statement"
+            )
+    parts = [" ".join(out).encode()]
+    for name in sorted(beside & {text.partition("/")[0] for text in texts}):
         top = file.parent / name
         files = sorted(top.rglob("*")) if top.is_dir() else [top]
         parts += [item.read_bytes() for item in files if item.is_file()]
     return _Module(
         digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
-        imported=tuple(sorted(name for name in writer.imported if name.split(".")[0] == "lib")),
-        mentioned=tuple(sorted(text for text in writer.texts if _DOTTED.fullmatch(text))),
-        fills=writer.fills,
+        imported=tuple(sorted(name for name in imported if name.split(".")[0] == "lib")),
+        mentioned=tuple(sorted(text for text in texts if _DOTTED.fullmatch(text))),
+        fills=fills,
     )
 
 
@@ -177,54 +196,21 @@ def _beside(folder: Path) -> frozenset[str]:
     )
 
 
-class _Writer:
-    """Writes a syntax tree as text, and notes on the way what it imports and which texts it holds.
-
-    Not `ast.dump`, whose text changes with Python's version, and which would need a second walk for the imports.
-    """
-
-    def __init__(self, package: tuple[str, ...]) -> None:
-        self.package = package
-        self.out: list[str] = []
-        self.imported: set[str] = set()
-        self.texts: set[str] = set()
-        self.fills = False
-        self.dynamic = 0
-        """The line of an import by a computed name."""
-
-    def write(self, node: ast.AST) -> None:
-        """Write `node` and all below it."""
-        self._note(node)
-        self.out.append(f"({node.__class__.__name__}")
-        for field in node._fields:
-            value = getattr(node, field, None)
-            if value is None or value == [] or field in _LAYOUT:
-                continue
-            self.out.append(field)
-            for item in value if isinstance(value, list) else [value]:
-                if not isinstance(item, ast.AST):
-                    self.out.append(repr(item))
-                elif not _is_prose(item):
-                    self.write(item)
-        self.out.append(")")
-
-    def _note(self, node: ast.AST) -> None:
-        match node:
-            case ast.Constant(value=str(text)):
-                self.texts.add(text)
-            case ast.Import(names=aliases):
-                self.imported.update(alias.name for alias in aliases)
-            case ast.ImportFrom(module=module, level=level, names=aliases):
-                above = self.package[: len(self.package) - level + 1] if level else ()
-                base = ".".join([*above, *([module] if module else [])])
-                self.imported.add(base)
-                self.texts.update(f"{base}.{alias.name}" for alias in aliases)
-                if base == "importlib" and any(alias.name in _DYNAMIC for alias in aliases):
-                    self.dynamic = node.lineno
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _DYNAMIC:
-                self.dynamic = node.lineno
-            case ast.Call(func=ast.Name(id="import_files")):
-                self.fills = True
+def _write(node: ast.AST, out: list[str], nodes: list[ast.AST]) -> None:
+    """Write `node` and all below it but prose as text, and note its nodes; not `ast.dump`, whose text changes with Python's version."""
+    nodes.append(node)
+    out.append(f"({node.__class__.__name__}")
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if value is None or value == [] or field in _LAYOUT:
+            continue
+        out.append(field)
+        for item in value if isinstance(value, list) else [value]:
+            if not isinstance(item, ast.AST):
+                out.append(repr(item))
+            elif not _is_prose(item):
+                _write(item, out, nodes)
+    out.append(")")
 
 
 def _is_prose(node: ast.AST) -> bool:

@@ -13,7 +13,6 @@ import os
 import pkgutil
 import runpy
 import select
-import selectors
 import signal
 import socket
 import subprocess
@@ -22,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from lib.paths import ROOT
 
@@ -134,59 +133,41 @@ def serve(path: str) -> dict:
     listener.bind(f"{path}.part")
     listener.listen(64)
     Path(f"{path}.part").rename(path)  # who sees it can connect, and waits while the packages load
-    selector = selectors.DefaultSelector()
-    selector.register(sys.stdin, selectors.EVENT_READ)
-    selector.register(listener, selectors.EVENT_READ)
-    if listener in [key.fileobj for key, _ in selector.select()]:
+    if sys.stdin not in select.select([sys.stdin, listener], [], [])[0]:
         for name in PACKAGES.split():
             pkgutil.resolve_name(name)
         gc.freeze()  # collections in the forks leave all this alone, and share its memory
-    running: dict[int, socket.socket] = {}  # by process
-
-    while True:
-        for key, _ in selector.select():
-            if key.fileobj is sys.stdin:  # whoever started this has ended
-                for pid in running:
-                    _signal(pid, signal.SIGKILL)
-                os._exit(0)
-            if key.fileobj is listener:
-                connection, _ = listener.accept()
-                message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
-                if not message:  # whoever asked has ended
-                    connection.close()
-                    continue
-                pid = os.fork()
-                if pid == 0:
-                    os.setpgid(0, 0)
-                    for other in [*selector.get_map().values()]:
-                        os.close(other.fd)
-                    connection.close()
-                    return json.loads(message) | {"streams": streams}
-                with contextlib.suppress(OSError):  # the child was faster
-                    os.setpgid(pid, pid)
-                for stream in streams:
-                    os.close(stream)
-                running[pid] = connection
-                selector.register(connection, selectors.EVENT_READ, pid)
-                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
-                _say(connection, pid)
-            elif isinstance(key.fileobj, socket.socket):  # who asked for it has ended
-                if key.data in running:  # and not it itself at the same moment
-                    selector.unregister(key.fileobj)
-                    _signal(key.data, signal.SIGKILL)
-            else:
-                selector.unregister(key.fileobj)
-                os.close(key.fd)
-                status = os.waitstatus_to_exitcode(os.waitpid(key.data, 0)[1])
-                with running.pop(key.data) as connection:
-                    with contextlib.suppress(KeyError):
-                        selector.unregister(connection)
-                    _say(connection, status)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that watch the forks
+    while sys.stdin not in select.select([sys.stdin, listener], [], [])[0]:
+        connection, _ = listener.accept()
+        message, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        if message and os.fork() == 0:  # without one, whoever asked has ended
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            if pid := os.fork():
+                _watch(pid, connection)
+            os.setpgid(0, 0)
+            connection.close()
+            return json.loads(message) | {"streams": streams}
+        connection.close()
+        for stream in streams:
+            os.close(stream)
+    os._exit(0)  # whoever started this has ended
 
 
-def _say(connection: socket.socket, number: int) -> None:
+def _watch(pid: int, connection: socket.socket) -> NoReturn:
+    """Tell the number and the exit status of a fork to whom asked for it; end it when they or the server's starter end before."""
+    with contextlib.suppress(OSError):  # the fork was faster
+        os.setpgid(pid, pid)
     with contextlib.suppress(OSError):  # nobody listens any more
-        connection.send(str(number).encode())
+        connection.send(str(pid).encode())
+    ended = os.pidfd_open(pid)
+    if ended not in select.select([ended, connection, sys.stdin], [], [])[0]:
+        _signal(pid, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.send(str(status).encode())
+    os._exit(0)
 
 
 def _signal(pid: int, number: int) -> None:
