@@ -186,6 +186,20 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded
     assert found["records"] == len(found["test_loss"]) == 2
 
 
+def test_what_stands_in_for_one_task_s_data_is_written_whole_beside_tasks_that_have_their_own(
+    tmp_path,
+):
+    (row, *_) = rows_of(_table("a value at the end", {"LEM": {}}), tasks=TASKS)
+    rows = [row, row.at(run="longer", task=row.task | {"time_steps": 8})]
+    results = [next(one.jobs()).compute(None, None) for one in rows]
+    said = ["", "words, made up, which stand in for the publisher's"]
+    results = [
+        one | {"substitute": np.array(text)} for one, text in zip(results, said, strict=True)
+    ]
+    schema().save(type(row).joined("smoke", rows, results), tmp_path / "group.nc")
+    assert load(tmp_path / "group.nc")["substitute"].values.tolist() == said
+
+
 def test_a_dataset_with_a_hole_is_refused(padded):
     ds = padded.copy(deep=True)
     ds["test_loss"][0, 0, 0] = np.nan

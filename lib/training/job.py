@@ -167,7 +167,9 @@ class Job(Design):
                 if name in arrays:
                     at = tuple(place[dim][levels[dim]] for dim in dims if dim in place)
                     values = np.asarray(arrays[name])
-                    ds[name].values[(*at, *(slice(size) for size in values.shape))] = values
+                    at = (*at, *(slice(size) for size in values.shape))
+                    # A text that stays an array would be cut to the length of the first one when it is written.
+                    ds[name].values[at] = values if values.ndim else values.item()
         return cls.finish(ds, designs, results)
 
 
