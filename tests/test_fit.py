@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import math
 import re
 from functools import partial
@@ -296,17 +297,19 @@ def _cut(path):
     path.write_bytes(path.read_bytes()[:50])
 
 
-def _of_another(path):
-    """Put another job's state in its place, under the right hash."""
+def _out_of_range(path):
+    """Put the state's batches beyond the last, under the right hash."""
     held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
+    said = json.loads(held["text"])
+    held["text"] = json.dumps(said | {"batches": said["batches"] | {"position": 99}})
     content = io.BytesIO()
-    torch.save(held | {"job": "two"}, content)
+    torch.save(held, content)
     path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
 
 
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [(_cut, "not what was written"), (_of_another, "another job's")],
+    [(_cut, "not what was written"), (_out_of_range, "index out of range")],
 )
 def test_after_a_damaged_state_the_training_begins_anew(tmp_path, going_on, damage, why, capsys):
     run, whole = going_on

@@ -1,7 +1,9 @@
 """What a training has come to, and its state in a file, so that hours of it survive a kill."""
 
+import copy
 import hashlib
 import io
+import json
 import math
 import os
 import sys
@@ -84,17 +86,17 @@ class Resume:
         )
 
     def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
-        """Write the state: weights, optimisers, schedules, generators, and what was recorded; before it the SHA-256 of all that."""
-        held = {
+        """Write the state: weights, optimisers, generators, and what was recorded."""
+        row, weights = done.kept or (None, None)
+        text = {
             "job": self._path.stem,
-            "model": model.state_dict(),
-            **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
-            "torch": torch.random.get_rng_state(),  # from which masks of dropout come
-            "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
             "batches": batches.state(),
             "seconds": self.seconds,
-            "done": (done.steps, done.rows, done.kept),
+            "steps": done.steps,
+            "rows": done.rows,
+            "kept": row,
         }
+        held = {**_held(model, moving), "kept": weights, "text": json.dumps(text)}
         buffer = io.BytesIO()
         torch.save(held, buffer)
         content = buffer.getvalue()
@@ -102,36 +104,39 @@ class Resume:
         write_whole(self._path, lambda partial: partial.write_bytes(whole))
 
     def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
-        """Take up the state in the file, if there is one and it is what was written for this training; otherwise put it aside."""
+        """Take up the state in the file, if there is one that can be trusted; otherwise put it aside and leave all as it is."""
         if not os.path.lexists(self._path):
             return
+        before = copy.deepcopy(_held(model, moving))
         try:
-            held = self._read()
-        except Exception as error:  # whatever a file that is none makes the system or torch raise
+            held, text = self._read()
+            _restore(model, moving, held)
+            _check_shapes(moving)
+            steps, rows, kept, seconds = (text[key] for key in ("steps", "rows", "kept", "seconds"))
+            if not (steps >= 0 and seconds >= 0 and all(row["step"] <= steps for row in rows)):
+                raise ValueError("its steps are out of order")
+            if kept and held["kept"].keys() != held["model"].keys():
+                raise ValueError("it keeps another model")
+            batches.restore(text["batches"])
+        except Exception as error:  # whatever a state that is none makes torch raise
+            _restore(model, moving, before)
             reason = str(error).partition("\n")[0] or type(error).__name__
             say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
             set_aside(self._path)
             return
-        model.load_state_dict(held["model"])
-        for name, parts in moving.items():
-            for part, state in zip(parts, held[name], strict=True):
-                part.load_state_dict(state)
-        torch.random.set_rng_state(held["torch"])
-        if held["cuda"] is not None:
-            torch.cuda.set_rng_state(held["cuda"])
-        batches.restore(held["batches"])
-        done.steps, done.rows, done.kept = held["done"]
-        self._first, self._seconds_before, self.resumed = done.steps, held["seconds"], True
+        done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
+        self._first, self._seconds_before, self.resumed = steps, seconds, True
         say(f"{self._what}: goes on from step {done.steps}")
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
         content = self._path.read_bytes()
         if hashlib.sha256(content[32:]).digest() != content[:32]:
             raise ValueError("its content is not what was written")
-        held = torch.load(io.BytesIO(content[32:]), weights_only=True)  # tensors and plain values
-        if held["job"] != self._path.stem:
+        held = torch.load(io.BytesIO(content[32:]), weights_only=True)  # tensors and numbers alone
+        text = json.loads(held["text"])
+        if text["job"] != self._path.stem:
             raise ValueError("it is another job's")
-        return held
+        return held, text
 
     def forget(self) -> None:
         """Remove the file, once the training's results are kept."""
@@ -139,6 +144,35 @@ class Resume:
             set_aside(self._path) if self._path.is_dir() else self._path.unlink()
 
 
+def _held(model: nn.Module, moving: dict[str, list]) -> dict[str, Any]:
+    """Return what training moves: weights, optimisers and schedules, and the generators, from which masks of dropout come."""
+    return {
+        "model": model.state_dict(),
+        **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
+        "torch": torch.random.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+    }
+
+
+def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) -> None:
+    model.load_state_dict(held["model"])
+    for name, parts in moving.items():
+        for part, state in zip(parts, held[name], strict=True):
+            part.load_state_dict(state)
+    torch.random.set_rng_state(held["torch"])
+    if held["cuda"] is not None and torch.cuda.is_available():
+        torch.cuda.set_rng_state(held["cuda"])
+
+
 def say(line: str) -> None:
     """Print a line to the standard error, which no stored notebook keeps."""
     print(line, file=sys.stderr, flush=True)
+
+
+def _check_shapes(moving: dict[str, list]) -> None:
+    """Refuse what optimisers hold for parameters of another shape, which PyTorch takes."""
+    for optimiser in moving.get("optimisers", ()):
+        for parameter, held in optimiser.state.items():
+            for value in held.values():
+                if torch.is_tensor(value) and value.dim() and value.shape != parameter.shape:
+                    raise ValueError("its optimiser is another model's")

@@ -1,5 +1,6 @@
 """Shards and states of trainings that were damaged, cut, altered or swapped: none of them is believed."""
 
+import hashlib
 import io
 import json
 import os
@@ -141,11 +142,11 @@ def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_
     trials.accept("the link's target", precious.read_text, "kept".__eq__)
 
 
-def _training(seed):
+def _training(seed, width=3):
     torch.manual_seed(seed)
-    model = torch.nn.Linear(3, 2)
+    model = torch.nn.Linear(width, 2)
     optimiser = torch.optim.Adam(model.parameters())
-    model(torch.ones(1, 3)).sum().backward()
+    model(torch.ones(1, width)).sum().backward()
     optimiser.step()
     done = Fit(status=0, steps=seed, rows=[{"step": seed, "loss": 0.5 * seed}])
     return model, {"optimisers": [optimiser]}, _Order(seed), done
@@ -197,4 +198,30 @@ def test_a_damaged_state_is_never_taken_up(trials, draw, tmp_path, capsys):
     other.write_bytes(whole)
     _taken_up(trials, "another's", other, fresh, capsys)
     path.write_bytes(whole)
+    _taken_up(trials, "of another shape", path, _training(2, width=5), capsys)
+    path.write_bytes(whole)
     trials.accept("whole", lambda: Resume(path).load(*fresh) or _all(*fresh), stored.__eq__)
+
+
+def test_a_state_of_other_content_is_never_taken_up(trials, draw, tmp_path, capsys):
+    path = tmp_path / "a.state"
+    Resume(path).save(*_training(1))
+    held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
+    fresh = _training(2)
+    wrong = (None, [], {}, "text", 3, torch.zeros(2), [{}], {"weight": torch.zeros(5, 5)})
+    for _ in trials.some(200):
+        changed, text = dict(held), json.loads(held["text"])
+        if draw.random() < 0.5:
+            # "cuda" counts where there is one; without "kept" there is no model to keep
+            name = draw.choice(sorted(changed.keys() - {"cuda", "kept"}))
+            changed[name] = said = draw.choice(wrong)
+        else:
+            name = draw.choice(("job", "steps", "rows", "seconds", "batches"))
+            # no rows are as good as none
+            others = (None, "text", {} if name != "rows" else 3, [1], [{}], -1)
+            text[name] = said = draw.choice(others)
+            changed["text"] = json.dumps(text)
+        content = io.BytesIO()
+        torch.save(changed, content)
+        path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
+        _taken_up(trials, f"{name}: {said}", path, fresh, capsys)
