@@ -19,6 +19,7 @@ know it. A network is trained on all tasks of its table, or on its own ``tasks``
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -91,7 +92,12 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
     for name, said in tasks.items():
         said = mapping(said, f"tasks.{name}")
         _known(_settings, said.get("task"), f"tasks.{name}")
-        keys = [key for key in said if f"{{{key}}}" in name]
+        keys = re.findall(r"\{(\w+)\}", name)
+        if lacking := [key for key in keys if key not in said]:
+            raise ParameterError(
+                f"params.yaml: tasks.{name} has {{{lacking[0]}}} in its name and no setting of that name; "
+                f"it has {', '.join(said)}"
+            )
         for levels in itertools.product(*(said[key] for key in keys)):
             chosen = dict(zip(keys, levels, strict=True))
             found[name.format(**chosen) if keys else name] = said | chosen
