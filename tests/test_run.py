@@ -87,7 +87,6 @@ def test_a_wrong_call_is_refused(
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
         monkeypatch.setenv(name, "0")
-    monkeypatch.setattr(guard, "start", lambda watched: None)
     monkeypatch.setattr(execute, "_run_notebook", None)
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
@@ -324,12 +323,13 @@ def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_ask
             pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
             client = subprocess.Popen([sys.executable, "-c", asks], cwd=ROOT, **pipes)
             fork = int(client.stdout.readline())
-            server.suspend()  # so that it learns of both at once
+            watcher = psutil.Process(fork).parent()
+            watcher.suspend()  # so that it learns of both at once
             os.kill(fork, signal.SIGKILL)
             _until(lambda pid=fork: not guard.alive(psutil.Process(pid)), 60, "the fork to end")
             client.kill()
             client.communicate()
-            server.resume()
+            watcher.resume()
             _until(lambda pid=fork: not psutil.pid_exists(pid), 20, "the fork to be collected")
         assert guard.alive(server)
 
@@ -389,7 +389,7 @@ def test_what_had_not_begun_when_another_failed_is_not_waited_for(tmp_path, monk
         raise execute.RunError("a cell failed", 1)
 
     looks = iter(range(50))
-    monkeypatch.setattr(guard, "start", lambda watched: monkeypatch.setenv(guard.MARK, "mark"))
+    monkeypatch.setenv(guard.MARK, "mark")
     monkeypatch.setattr(guard, "end_marked", lambda mark: next(looks))  # StopIteration: for ever
     monkeypatch.setattr(execute, "_execute", fail)
     runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]

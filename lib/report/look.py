@@ -14,7 +14,7 @@ from dvc.repo import Repo
 
 from lib.paths import REFERENCE, ROOT
 from lib.report.__main__ import main as report
-from lib.run import warm
+from lib.run import guard, warm
 from lib.run.execute import Run, execute_all, parse, planned
 
 LOOK = Path("data/look")
@@ -45,6 +45,7 @@ def main() -> int:
 
     coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
     coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
+    guard.start([])
     with warm.serving():
         status = execute_all(
             runs, at_once=os.cpu_count() or 1, quiet=True, after=tell

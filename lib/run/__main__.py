@@ -30,12 +30,13 @@ def _main(arguments):
         from lib.run import repro
 
         return repro.main(arguments[1:])
-    from lib.run import warm
+    from lib.run import guard, warm
 
+    try:
+        guard.start(guard.pipeline_ancestors())
+    except ProcessLookupError as error:
+        sys.exit(f"lib.run: {error}")
     if warm.SOCKET in os.environ:
-        from lib.run import guard
-
-        guard.start(guard.pipeline_ancestors())  # the fork has other ancestors
         return warm.run(["lib.run.execute", *arguments])
     from lib.run import execute
 

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m lib.run NOTEBOOK OUTPUT [-p name value]... [-s set results]... [-q]
+    python -m lib.run NOTEBOOK OUTPUT [-p name value]... [-s set results]...
 
 A thin layer around papermill. It refuses parameters that the notebook does not have or whose values do not fit
 the type of the default (papermill warns and goes on), and makes the copy reproducible (`lib.run.cleaning`): the same
@@ -10,7 +10,7 @@ inputs give the same bytes. The copy keeps stdout, which must not vary, and drop
 progress with times.
 
 With ``-s`` the notebook is run for several sets of results at once, and ``{set}`` in OUTPUT is the name of each. What cells
-print is shown live, but for ``-q``, ``-s``, and stages of DVC, where progress and warnings are enough.
+print is shown live, but for ``-s`` and stages of DVC, where progress and warnings are enough.
 
 Exit status: 0 done; 1 a cell failed, and what was executed is in ``OUTPUT`` with the suffix ``.failed.ipynb``;
 2 the call itself was wrong and nothing ran; 130 interrupted. OUTPUT exists only whole. When this process, or the DVC
@@ -60,23 +60,6 @@ class RunError(RuntimeError):
         self.status = status
 
 
-def check_parameters(notebook: Path, given: list[tuple[str, str]]) -> dict[str, Scalar]:
-    """Return the parameters `given` as text, converted to the types of the notebook's defaults.
-
-    A NotebookError says which one is unknown, is given twice or has a value that does not fit.
-    """
-    defaults = read_parameters(notebook)
-    values: dict[str, Scalar] = {}
-    for name, text in given:
-        if name not in defaults:
-            known = ", ".join(defaults) or "none"
-            raise NotebookError(f"{notebook} has no parameter {name!r}; it has {known}")
-        if name in values:
-            raise NotebookError(f"parameter {name} is given twice; give it once")
-        values[name] = convert(name, text, defaults[name])
-    return values
-
-
 def execute_all(
     runs: Sequence[Run],
     *,
@@ -84,14 +67,10 @@ def execute_all(
     quiet: bool = False,
     after: Callable[[Run], None] = lambda run: None,
 ) -> int:
-    """Execute `runs`, some at once, in kernels of this process, and return the exit status; `after` is told each that is done.
+    """Execute `runs`, some at once, in kernels of this guarded process; `after` is told each that is done. Return the exit status.
 
     The first that fails ends the others, and then no copy is kept.
     """
-    try:
-        guard.start(guard.pipeline_ancestors())
-    except ProcessLookupError as error:
-        return tell(error, 2)
     warm.set_environment()
 
     def execute(run: Run) -> None:
@@ -222,7 +201,7 @@ def _write_clean(executed: Path, target: Path) -> None:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return what the command line asks for: a `notebook`, its `output`, `parameters`, `sets`, and whether to be `quiet`."""
+    """Return what the command line asks for: a `notebook`, its `output`, `parameters` and `sets`."""
     parser = argparse.ArgumentParser(prog="python -m lib.run", description=main.__doc__)
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
@@ -233,7 +212,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.add_argument(
             flag, dest=name, nargs=2, action="append", default=[], metavar=metavar, help=what
         )
-    parser.add_argument("-q", dest="quiet", action="store_true", help="hide what the cells print")
     return parser.parse_args(arguments)
 
 
@@ -241,7 +219,7 @@ def main(arguments: list[str]) -> int:
     """Run a notebook from the command line and return the exit status."""
     options = parse(arguments)
     os.chdir(ROOT)
-    quiet = options.quiet or "DVC_STAGE" in os.environ
+    quiet = "DVC_STAGE" in os.environ
     begin = time.monotonic()
     try:
         by_set = planned(options)
@@ -281,7 +259,14 @@ def planned(options: argparse.Namespace) -> dict[str, Run]:
             raise NotebookError(
                 f"the output is {output}; expected an .ipynb file that is not a source, outside {NOTEBOOKS}"
             )
-        values = check_parameters(options.notebook, [*options.parameters, *given])
+        defaults, values = read_parameters(options.notebook), {}
+        for name, text in [*options.parameters, *given]:
+            if name not in defaults:
+                known = ", ".join(defaults) or "none"
+                raise NotebookError(f"{options.notebook} has no parameter {name!r}; it has {known}")
+            if name in values:
+                raise NotebookError(f"parameter {name} is given twice; give it once")
+            values[name] = convert(name, text, defaults[name])
         runs[label] = Run(options.notebook, output, values)
     return runs
 

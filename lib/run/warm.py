@@ -145,14 +145,19 @@ def serve(path: str) -> dict:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             listener.close()
             if pid := os.fork():
+                _close(streams)
                 _watch(pid, connection)
             os.setpgid(0, 0)
             connection.close()
             return json.loads(message) | {"streams": streams}
         connection.close()
-        for stream in streams:
-            os.close(stream)
+        _close(streams)
     os._exit(0)  # whoever started this has ended
+
+
+def _close(streams: list[int]) -> None:
+    for stream in streams:
+        os.close(stream)
 
 
 def _watch(pid: int, connection: socket.socket) -> NoReturn:
