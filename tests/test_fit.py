@@ -305,8 +305,7 @@ def _out_of_range(path):
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"),
-    [(_cut, "not what was written"), (_out_of_range, "index out of range")],
+    ("damage", "why"), [(_cut, "not what was written"), (_out_of_range, "index out of range")]
 )
 def test_after_a_damaged_state_the_training_begins_anew(tmp_path, going_on, damage, why, capsys):
     run, whole = going_on

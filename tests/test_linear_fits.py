@@ -6,13 +6,7 @@ import pytest
 from statsmodels.regression.linear_model import GLS, OLS, WLS
 from statsmodels.stats.meta_analysis import combine_effects
 
-from lib.analysis.design import (
-    NothingToFit,
-    design,
-    estimable,
-    independent,
-    with_covariates,
-)
+from lib.analysis.design import NothingToFit, design, estimable, independent, with_covariates
 from lib.analysis.linear import detectable, fit, with_known_variance
 from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
 from lib.analysis.unequal import with_own_variances

@@ -173,11 +173,7 @@ CASES = {
     lipschitz: [{"epsilon": 0.3, "beta": 0.8, "gamma": 0.1}],
     exponential: [{}, {"trivialization": "static"}],
     cornn: [{}, {"implicit": True, "dt": 0.2, "gamma": 1.5, "epsilon": 3.0}],
-    lem: [
-        {"dt": 0.3, "chrono": 100},
-        {"dt": 1.8, "clip": 0.5},
-        {"dt": 0.4, "single_scale": True},
-    ],
+    lem: [{"dt": 0.3, "chrono": 100}, {"dt": 1.8, "clip": 0.5}, {"dt": 0.4, "single_scale": True}],
     irnn: [
         {"phi": "sigmoid"},
         {"inner_steps": 1, "alpha": 0.7},
