@@ -1,5 +1,6 @@
 """`make repro` and `dvc repro` as they are typed: a line a stage, and one sentence where the environment is missing."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -34,38 +35,33 @@ Use `dvc push` to send your updates to remote storage.
 _STAGES = ("code", "prepare", "analyse@22_numerical_errors", "coverage")
 
 
-def tell(lines, stages, seconds):
-    return Told(stages, seconds).tell(lines)
+def tell(lines, seconds):
+    return Told(_STAGES, seconds).tell(lines)
 
 
-def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
-    first, second, third = tell(_DVC.splitlines(keepends=True), _STAGES, {})
+def test_each_stage_that_runs_has_one_line_an_error_its_own_and_chatter_none():
+    first, second, third = tell(_DVC.splitlines(keepends=True), {})
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
     assert first.endswith("?")
     assert second == "told by the notebook"
     assert third == "stage 4 of 4, coverage: taken from the cache"
-
-
-def test_an_error_is_said_alone():
     error = "ERROR: failed to reproduce 'prepare': no room"
-    assert list(tell([error], _STAGES, {})) == [error]
+    assert list(tell([error], {})) == [error]
+    # Stages of one notebook are told apart.
+    command = "> python -m lib.run notebooks/22_numerical_errors.ipynb x.ipynb"
+    asked = [repro._question(command, f"errors@{name}") for name in ("one", "two")]
+    assert [text[-5:] for text in asked] == ["(one)", "(two)"]
 
 
 def test_the_time_left_is_what_the_stages_took_here_the_last_time():
     seconds = {"prepare": 9.0, "analyse@22_numerical_errors": 60.0, "coverage": 15.0, "code": 1.0}
-    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
+    first, *_ = tell(_DVC.splitlines(keepends=True), seconds)
     assert first.startswith("stage 3 of 4 at 0:00 (at most about 1:15 left), analyse@22_")
     assert seconds["analyse@22_numerical_errors"] == 0, "it ran again, in no time"
     assert seconds["coverage"] == 15, "it did not run"
     del seconds["coverage"]
-    first, *_ = tell(_DVC.splitlines(keepends=True), _STAGES, seconds)
+    first, *_ = tell(_DVC.splitlines(keepends=True), seconds)
     assert "left" not in first, "one of the stages never ran here"
-
-
-def test_stages_of_one_notebook_are_told_apart():
-    command = "> python -m lib.run notebooks/22_numerical_errors.ipynb x.ipynb"
-    asked = [repro._question(command, f"errors@{name}") for name in ("one", "two")]
-    assert [text[-5:] for text in asked] == ["(one)", "(two)"]
 
 
 def test_a_damaged_memory_costs_the_estimate_alone(tmp_path, monkeypatch):
@@ -173,7 +169,5 @@ def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_end
 
 
 def test_the_entry_can_be_read_by_an_old_python():
-    import ast
-
     for name in ("lib/__init__.py", "lib/run/__init__.py", "lib/run/__main__.py"):
         ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))
