@@ -3,7 +3,6 @@ UnICORNN's ways back lose in float32: notebook 51."""
 
 import pytest
 import torch
-from torch.autograd.functional import jacobian
 from torch.autograd.graph import saved_tensors_hooks
 
 from lib import kernels
@@ -53,24 +52,6 @@ def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name):
     with pytest.raises(ValueError, match=f"run {name}: it has no option 'activation'; it has none"):
         cell(u, engine="numba-cpu")
     assert cell.step == _cell(name, activation="relu").step, "equal networks train side by side"
-
-
-@pytest.mark.parametrize("variant", [{}, {"dt": (0.1, 0.4, 0.3)}, {"skip": 2}, {"dropout": 0.5}])
-def test_unicornn_preserves_volume_and_is_symplectic_in_each_layer(variant):
-    cell, u = _cell("unicornn", layers=3, **variant), _noise(1, 1, P)
-    weights = cell.weights(cell._draw_masks(u) if cell.dropout else None)
-
-    def step(flat):
-        state = tuple(part[None] for part in flat.split(D))
-        return torch.cat([part[0] for part in cell.step(weights, state, u[0])])
-
-    whole = jacobian(step, _noise(6 * D))
-    assert torch.linalg.det(whole).item() == pytest.approx(1, abs=1e-12)
-    omega = torch.kron(torch.tensor([[0.0, 1], [-1, 0]], dtype=torch.float64), IDENTITY)
-    for layer in range(3):
-        part = slice(2 * D * layer, 2 * D * (layer + 1))
-        block = whole[part, part]
-        torch.testing.assert_close(block.T @ omega @ block, omega)
 
 
 def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
