@@ -331,19 +331,6 @@ def test_equal_levels_in_any_order_give_equal_seeds_others_do_not_and_more_keep_
     assert len({tuple(state) for state in _states({"width": 4}, 50)}) == 50
 
 
-def test_torch_goes_on_as_before_after_the_block():
-    (seed,) = seeds({"a": 1}, 1)
-    torch.manual_seed(3)
-    expected = torch.rand(4)
-    torch.manual_seed(3)
-    inside = []
-    for _ in range(2):
-        with torch_seed(seed):
-            inside.append(torch.rand(4))
-    assert torch.equal(torch.rand(4), expected)
-    assert torch.equal(*inside) and not torch.allclose(inside[0], expected)
-
-
 CPU = torch.device("cpu")
 TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
 WORDS = Part(TOKENS.inputs, TOKENS.inputs)
