@@ -29,6 +29,7 @@ def test_many_inner_steps_reach_the_equilibrium(variant):
     (h, u), cell = _point(), _cell(inner_steps=400, **variant)
     expected = cell.step(cell.weights(), (h,), u)[0]
     torch.testing.assert_close(equilibrium(cell.weights(), h, u), expected, atol=1e-9, rtol=0)
+    assert distances(cell, h, u, 400)[-1].max() < 1e-9
 
 
 @pytest.mark.parametrize(("settings", "norm"), [({}, 3.0), ({"steps": 3}, 0.6)])
