@@ -103,16 +103,6 @@ def test_w_of_the_lu_rnn_times_its_inverse_is_the_identity(pivots):
     assert cell.factors.grad.isfinite().all() and (learns.all() or pivots == "zero")
 
 
-def test_sequences_at_different_times_share_a_batch():
-    cell, u, x = _cell("lu_rnn", tau=3), _noise(4, 1, P), _noise(2, D)
-    t = torch.tensor([[0.0], [2.0]], dtype=torch.float64).expand(2, D)
-    together, _ = cell(u.expand(4, 2, P), (x, t))
-    for sequence in range(2):
-        part = slice(sequence, sequence + 1)
-        torch.testing.assert_close(together[:, part], cell(u, (x[part], t[part]))[0])
-    assert (together[:, 0] - together[:, 1]).abs().max() > 0.01
-
-
 def test_factors_of_the_lu_rnn_set_from_a_matrix_multiply_to_it():
     cell = make_cell("lu_rnn", 2, 5, pivot=0.05).double()
     generator = torch.Generator().manual_seed(2)
