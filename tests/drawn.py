@@ -19,6 +19,14 @@ KEPT = {  # loss and metric, as they are recorded
     "perplexity": lambda x: (np.log(x), np.zeros_like(x)),
     "bits": lambda x: (x * math.log(2), np.zeros_like(x)),
 }
+MEASURES = {  # where networks are, what guessing gets, a unit of differences, and the spread of trainings
+    "accuracy": (50.0, 10.0, 1, 0.2),
+    "share": (0.5, 0.1, 0.01, 0.002),
+    "error": (1.0, 20.0, 1, 0.01),
+    "squared error": (0.05, 1 / 6, 0.004, 0.01),
+    "perplexity": (200.0, 700.0, 5.0, 0.01),
+    "bits": (2.0, 4.3, 0.05, 0.01),
+}
 ABSOLUTE = ("accuracy", "share")
 RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span")
 RECORD = ("run", "replicate", "record")
@@ -111,15 +119,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
     if not measure:
         errors = verb in ("ratio", "steps", "longer", "share_of_guess", "memoryless")
         measure = "error" if errors else "accuracy"
-    middle, guess = {
-        "accuracy": (50.0, 10.0),
-        "share": (0.5, 0.1),
-        "error": (1.0, 20.0),
-        "squared error": (0.05, 1 / 6),
-        "perplexity": (200.0, 700.0),
-        "bits": (2.0, 4.3),
-    }[measure]
-    spread = {"accuracy": 0.2, "share": 0.002}.get(measure, 0.01) * (1 if true else 4)
+    middle, guess, unit, spread = MEASURES[measure]
+    spread *= 1 if true else 4
     if verb in ("trend", "peak", "span", "decades", "power_law"):
         level = dict.fromkeys(one, middle)
     elif verb == "deviation":
@@ -128,8 +129,6 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         level = dict.fromkeys({*others, "another"} - {"", "any"}, middle)
         level |= dict.fromkeys(one, guess + value if verb == "over_guess" else guess * value)
     else:
-        units = {"squared error": 0.004, "perplexity": 5.0, "bits": 0.05, "share": 0.01}
-        unit = units.get(measure, 1)
         sign = 1 if measure in ABSOLUTE else -1
         ratio = verb in ("ratio", "longer")
         level = _levels(one, others, middle, value if ratio else sign * unit * value, ratio)
@@ -165,10 +164,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         **coordinates,
     )
     ds = make(rng, replicates)
-    if verb in (
-        "over_guess",
-        "share_of_guess",
-    ):  # at the guess at two learning rates, as long as the text trains
+    if verb in ("over_guess", "share_of_guess"):
+        # At the guess at two learning rates, as long as the text trains.
         ds = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], 0.01)))
         again = ds.assign(learning_rate=10 * ds["learning_rate"])
         again = again.assign_coords(run=[f"{run} again" for run in ds["run"].values])

@@ -1,12 +1,15 @@
-"""Bad input to a cell: one sentence each, whatever the engine; and what must not be mistaken for it."""
+"""Bad input to a cell and to its making: one sentence each, whatever the engine; and what must not be mistaken for it."""
+
+import math
 
 import pytest
 import torch
+from refusals import refused
 
 from lib import kernels
-from lib.cells import cell_names, make_cell
+from lib.cells import cell_class, cell_names, make_cell
 
-T, B, P, D = 5, 3, 2, 4
+T, B, P, D = 5, 3, 2, 5
 EVERY_CELL = pytest.mark.parametrize("name", cell_names())
 
 
@@ -56,15 +59,8 @@ def test_every_engine_refuses_bad_inputs_and_states_in_one_sentence(name):
             for part in BAD_PARTS
         ]
         for state in wrong:
-            message = rf"expected {states} state tensor\(s\) of shape \(3, 4\)"
+            message = rf"expected {states} state tensor\(s\) of shape \(3, 5\)"
             assert_refused(name, engine, message, U, state)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_refused(dtype):
-    cell = make_cell("rnn", P, D).to(dtype)
-    with pytest.raises(ValueError, match="expected weights of torch.float32 or torch.float64, got"):
-        cell(an_input().to(dtype))
 
 
 def layouts(u):
@@ -102,3 +98,118 @@ def test_weights_that_diverged_are_no_bad_input(name):
 def test_an_embedding_that_diverged_is_no_bad_input():
     u = an_input().fill_(torch.nan).requires_grad_()
     assert make_cell("rnn", P, D)(u)[0].isnan().all()
+
+
+REFUSED = [
+    # no such keyword
+    ("lem", {"delta": 1}, "hyper-parameters among dt, clip, chrono, single_scale, got 'delta'"),
+    ("gru", {"phi": "relu"}, "hyper-parameters among none, got 'phi'"),
+    ("sru", {"width": 3, "dt": 1}, "got 'width', 'dt'"),
+    ("lstm", {"x" * 5000: 1}, "got 'x{1,40}\\.\\.\\.x{1,40}'$"),
+    # numbers: type, end of an interval that is open or closed, None, whole ones, one for each layer
+    ("lem", {"dt": "null"}, r"dt to be a number in \(0, 2\], got 'null'"),
+    ("lem", {"dt": True}, "dt to be a number.*got True"),
+    ("lem", {"dt": None}, "dt to be a number.*got None"),
+    ("lem", {"dt": [0.1]}, "dt to be a number"),
+    ("lem", {"dt": math.nan}, "got nan"),
+    ("sru", {"highway_bias": -math.inf}, "highway_bias to be"),
+    ("lem", {"dt": 2.0000001}, r"\(0, 2\]"),
+    ("lem", {"clip": 0.0}, r"clip to be a number in \(0, 1\] or None"),
+    ("unicornn", {"dropout": 1.0}, r"\[0, 1\)"),
+    ("lipschitz", {"beta": 0.4999}, r"\[0.5, 1\]"),
+    ("unicornn", {"layers": 0}, "layers to be a whole number"),
+    ("unicornn", {"layers": 2.0}, "layers to be a whole number"),
+    ("unicornn", {"dt": (0.1, 1.2)}, r"a number, or one for each layer, in \(0, 1\)"),
+    ("unicornn", {"dt": ()}, "dt to be"),
+    # choices
+    ("lem", {"single_scale": 1}, "single_scale to be one of False, True, got 1"),
+    ("irnn", {"sign": True}, "one of 1, -1, got True"),
+    ("irnn", {"phi": "gelu"}, "one of relu, tanh, sigmoid, got 'gelu'"),
+    ("unicornn", {"backward": "lost"}, "one of None, stored, recovered, reversible"),
+    # what does not fit another
+    ("lem", {"dt": 0.1, "chrono": 10}, r"chrono \* dt >= 2"),
+    ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
+    ("unicornn", {"dt": (0.1, 0.2, 0.3)}, "one dt, or one for each of the 2 layers"),
+    ("unicornn", {"layers": 4, "skip": 1}, "2 <= skip < layers = 4"),
+    ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
+    ("irnn", {"train_eta": "time"}, "a length with train_eta='time'"),
+    ("irnn", {"length": 3}, "none otherwise, got length=3"),
+    # or the sizes
+    ("irnn", {"rank": 6}, "1 <= rank <= 5"),
+    ("fastgrnn", {"rank_W": 3}, "1 <= rank_W <= 2"),
+    ("fastgrnn", {"rank_U": 6}, "1 <= rank_U <= 5"),
+]
+
+
+@pytest.mark.parametrize(("name", "wrong", "complaint"), REFUSED)
+def test_wrong_hyper_parameters_are_refused_before_anything_is_built(name, wrong, complaint):
+    told = f"^{name}: expected .*{complaint}"
+    with pytest.raises(ValueError, match=told):
+        cell_class(name).checked(wrong, P, D)
+    with pytest.raises(ValueError, match=told):
+        make_cell(name, P, D, **wrong)
+    if "rank" in complaint:  # which fits some size
+        cell_class(name).checked(wrong)
+
+
+@EVERY_CELL
+def test_what_is_checked_is_what_the_cell_gets(name):
+    defaults = cell_class(name).checked({})
+    keywords = cell_class(name).hyper_parameters
+    assert all(keyword.admits(defaults[key]) for key, keyword in keywords.items())
+    one, two = (make_cell(name, P, D, **given).eval() for given in ({}, defaults))
+    two.load_state_dict(one.state_dict())
+    u = torch.randn(4, 3, P)
+    assert torch.equal(one(u)[0], two(u)[0])
+
+
+def singular(t):
+    cell = make_cell("inverse_rnn", P, D)
+    with torch.no_grad():
+        cell.W[:2] = 0
+    return cell(an_input(T=t))
+
+
+def set_lu(W):
+    make_cell("lu_rnn", 2, 3).set_matrix(W)
+
+
+def half(kind):
+    return make_cell("rnn", P, D).to(kind)(an_input().to(kind))
+
+
+UNKNOWN = r"unknown architecture 'lstn'; known: antisymm.*lstm"
+SIZE = "expected hidden_size to be a positive integer"
+HALF = "expected weights of torch.float32 or torch.float64, got"
+PIVOT = "^lu_rnn: expected .*pivots are at least 0.001 in size"
+
+test_what_cannot_be_made_or_run_is_refused = refused(
+    ValueError,
+    (UNKNOWN, lambda: cell_class("lstn")),
+    (UNKNOWN, lambda: make_cell("lstn", 1, 1)),
+    *((SIZE, lambda size=size: make_cell("rnn", 1, size)) for size in (0, -1, 2.5, True)),
+    *((HALF, lambda kind=kind: half(kind)) for kind in (torch.float16, torch.bfloat16)),
+    ("inverse_rnn: expected an invertible W, got a singular one", lambda: singular(2)),
+    (r"lu_rnn: expected .*\(3, 3\), got \(3, 4\)", lambda: set_lu(torch.zeros(3, 4))),
+    (f"{PIVOT}.* row 0", lambda: set_lu(torch.eye(3)[[1, 0, 2]])),
+    (f"{PIVOT}.* row 1", lambda: set_lu(torch.ones(3, 3))),
+    (f"{PIVOT}, got nan in row 0", lambda: set_lu(torch.full((3, 3), torch.nan))),
+    ("'padding' depends on .* length; give time", lambda: make_cell("rnn", 2, 3).start("padding")),
+)
+
+
+def starts(**given):
+    """Return ways to ask for initial weights of the basic RNN, when a row is read and when it is trained."""
+    start = given.pop("start", "padding")
+    yield lambda: cell_class("rnn").checked_start(start, given)
+    yield lambda: make_cell("rnn", 2, 3).start(start, time_steps=4, **given)
+
+
+test_wrong_starts_are_refused = refused(
+    ValueError,
+    *(("among text, author, padding, adding_.* got 'he'", call) for call in starts(start="he")),
+    *(("to be 1/T or a positive number", call) for call in starts(input_scale="2/T")),
+    *(("input_scale to be", call) for call in starts(input_scale=True)),
+    *(("one of orthogonal, glorot, got 'he'", call) for call in starts(initialisation="he")),
+    *(("none, got 'input_scale'", call) for call in starts(start="text", input_scale=1)),
+)

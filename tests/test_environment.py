@@ -1,6 +1,8 @@
-"""The environment is said once: requirements, lock, conda file, project file and Makefile agree."""
+"""The environment is said once: requirements, lock, conda file, project file and Makefile agree; and examples in docstrings give what they say."""
 
 import ast
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -129,3 +131,16 @@ def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path, b
     command = ["make", "--dry-run", f"VENV={tmp_path}", "test"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert ("Setting up the environment" in done.stdout) == broken
+
+
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "lib").rglob("*.py")
+    if ">>> " in path.read_text("utf-8")
+}
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_examples_give_what_they_say(name):
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert found.attempted and not found.failed

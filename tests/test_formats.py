@@ -8,6 +8,7 @@ import wave
 import numpy as np
 import pytest
 from archives import tarred, zipped
+from refusals import refused
 
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member, members
@@ -57,28 +58,6 @@ def test_files_become_series(text, inputs, targets, labels):
     assert np.array_equal(again.targets, series.targets)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        (HEADER + "1,2,3:up\n", "toy.ts, line 10: expected 2 dimensions and a target, got 1 dim"),
-        (HEADER + "1,2,3:4,5:up\n", "line 10, dimension 2: expected 3 values, got 2; series of"),
-        (HEADER + "1,2,3:4,5,6:left\n", "line 10: unknown label 'left'; the header names up, Do"),
-        (HEADER + "1,2,3:4,?,6:up\n", r"line 10, dimension 2: expected numbers .*'\?'"),
-        (HEADER + "1,2,3:4,nan,6:up\n", "dimension 2: expected finite numbers, got nan"),
-        (HEADER, "toy.ts: no case follows @data; the file is cut"),
-        (HEADER.replace("@DATA\n", ""), "toy.ts: there is no @data"),
-        (HEADER.replace("dimensions 2", "dimensions two"), "number after @dimensions, got 'two'"),
-        (HEADER.replace("classLabel true", "classLabel false"), "expected '@classLabel true ...'"),
-        (HEADER.replace("STAMPS false", "STAMPS true"), "with time stamps are not read"),
-        ("1,2:up\n" + HEADER, "line 1: expected an identifier or @data, got '1,2:up'"),
-        (REAL + "1,2:3\n3,4:x\n", "line 4, target: expected numbers .*'x'"),
-    ],
-)
-def test_bad_series_are_refused_with_their_line(text, sentence):
-    with pytest.raises(FormatError, match=sentence):
-        _read(text)
-
-
 @pytest.fixture(params=[zipped, tarred])
 def archive(request, tmp_path):
     """Write an archive of these contents, as zip or tar."""
@@ -124,21 +103,6 @@ def _stereo():
         out.setparams((2, 2, 16000, 1, "NONE", ""))
         out.writeframes(bytes(4))
     return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (wav_bytes(np.zeros(3), rate=44100), "a.wav: expected 16000 samples .* got 44100"),
-        (_stereo(), "1 channel of 16 bits, got 16000, 2 of 16; convert it first"),
-        (b"RIFF", "a.wav is no wav file of 16-bit PCM"),
-        (b"no wav file at all, but text", "a.wav is no wav file of 16-bit PCM"),
-        (wav_bytes(np.zeros(30))[:-20], "a.wav: expected 30 samples, got 20; the file is cut"),
-    ],
-)
-def test_what_is_no_wav_file_of_ours_is_refused(content, sentence):
-    with pytest.raises(FormatError, match=sentence):
-        read_wav(content, "a.wav")
 
 
 def _clip(n, seed=0):
@@ -204,12 +168,10 @@ def test_log_energies_are_their_definition(n):
         assert features[place] == pytest.approx(_energy_by_definition(samples, *place), abs=1e-4)
 
 
-def test_short_clips_are_filled_in_front_and_long_ones_refused():
+def test_short_clips_are_filled_in_front():
     short = log_energies(_clip(1600))
     assert np.allclose(short[:87], np.log(np.finfo(float).eps + 1e-10))
     assert short[95].min() > 0
-    with pytest.raises(FormatError, match=r"a.wav: expected at most 16000 samples, got 16001"):
-        log_energies(_clip(16001), "a.wav")
 
 
 def test_standardising_uses_the_training_part_alone():
@@ -226,7 +188,39 @@ def test_vectors_of_wanted_words_and_no_others():
     assert has_one.tolist() == [True, False, True] and vectors[4].any()
 
 
-@pytest.mark.parametrize("line", ["of 3", "of 3 x", "of 1 2 3"])
-def test_a_bad_line_of_vectors_is_refused(line):
-    with pytest.raises(FormatError, match=r"100d.txt, line 2: expected 2 numbers after 'of', got"):
-        glove_vectors(["the 1 2", line], ["of"], size=2)
+BAD_SERIES = [
+    (HEADER + "1,2,3:up\n", "toy.ts, line 10: expected 2 dimensions and a target, got 1 dim"),
+    (HEADER + "1,2,3:4,5:up\n", "line 10, dimension 2: expected 3 values, got 2; series of"),
+    (HEADER + "1,2,3:4,5,6:left\n", "line 10: unknown label 'left'; the header names up, Do"),
+    (HEADER + "1,2,3:4,?,6:up\n", r"line 10, dimension 2: expected numbers .*'\?'"),
+    (HEADER + "1,2,3:4,nan,6:up\n", "dimension 2: expected finite numbers, got nan"),
+    (HEADER, "toy.ts: no case follows @data; the file is cut"),
+    (HEADER.replace("@DATA\n", ""), "toy.ts: there is no @data"),
+    (HEADER.replace("dimensions 2", "dimensions two"), "number after @dimensions, got 'two'"),
+    (HEADER.replace("classLabel true", "classLabel false"), "expected '@classLabel true ...'"),
+    (HEADER.replace("STAMPS false", "STAMPS true"), "with time stamps are not read"),
+    ("1,2:up\n" + HEADER, "line 1: expected an identifier or @data, got '1,2:up'"),
+    (REAL + "1,2:3\n3,4:x\n", "line 4, target: expected numbers .*'x'"),
+]
+BAD_SOUND = [
+    (wav_bytes(np.zeros(3), rate=44100), "a.wav: expected 16000 samples .* got 44100"),
+    (_stereo(), "1 channel of 16 bits, got 16000, 2 of 16; convert it first"),
+    (b"RIFF", "a.wav is no wav file of 16-bit PCM"),
+    (b"no wav file at all, but text", "a.wav is no wav file of 16-bit PCM"),
+    (wav_bytes(np.zeros(30))[:-20], "a.wav: expected 30 samples, got 20; the file is cut"),
+]
+BAD_VECTORS = "100d.txt, line 2: expected 2 numbers after 'of', got"
+
+test_what_is_no_file_of_its_format_is_refused = refused(
+    FormatError,
+    *((sentence, lambda text=text: _read(text)) for text, sentence in BAD_SERIES),
+    *((sentence, lambda sound=sound: read_wav(sound, "a.wav")) for sound, sentence in BAD_SOUND),
+    (
+        "a.wav: expected at most 16000 samples, got 16001",
+        lambda: log_energies(_clip(16001), "a.wav"),
+    ),
+    *(
+        (BAD_VECTORS, lambda line=line: glove_vectors(["the 1 2", line], ["of"], size=2))
+        for line in ("of 3", "of 3 x", "of 1 2 3")
+    ),
+)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from designs import loaded, one_job, train
+from designs import one_job
 
 from lib.cells import make_cell
-from lib.results.schema import COMPLETED, DIVERGED, load
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.linear_gaps import SCHEMA, Networks, initial_networks
+from lib.training.linear_gaps import Networks, initial_networks
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
 SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
@@ -64,13 +64,3 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
     assert arrays["status"].tolist() == [COMPLETED, DIVERGED, COMPLETED]
     assert np.isnan(arrays["emphasis"][1]).all() and np.isnan(arrays["loss"][1])
     np.testing.assert_allclose(arrays["emphasis"][[0, 2]], expected["emphasis"][[0, 2]], rtol=1e-9)
-
-
-def test_the_profile_s_dataset_is_whole(tmp_path):
-    (design,) = designs = loaded("smoke").designs["linear_gaps"]
-    ds = train("linear_gaps", designs)
-    assert (ds["status"] == COMPLETED).all() and ds["emphasis"].notnull().all()
-    SCHEMA.validate(load(SCHEMA.save(ds, tmp_path / "linear_gaps.nc")))
-    one = list(design.jobs())[1]
-    at = {"place": one.place, "orthogonality": one.orthogonality}
-    np.testing.assert_array_equal(ds["emphasis"].sel(at), run_job(one)["emphasis"])

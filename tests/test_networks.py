@@ -89,11 +89,6 @@ def test_the_first_record_below_a_threshold_counts(ds):
     assert found["trained"].tolist() == [30, 30, 30, 30, 30, 10]
 
 
-def test_the_scale_is_said(ds):
-    said = networks.scale_sentence(ds)
-    assert said == "profile real, 6 trainings, drawn sequences, 30 steps; a stand-in"
-
-
 @pytest.mark.parametrize("tried", [1, 50])
 def test_hardly_one_of_the_trainings_that_guess_is_above_chance(tried):
     best = np.random.default_rng(0).binomial(1000, 0.11, (20_000, tried)).max(axis=1) / 1000

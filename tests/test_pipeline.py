@@ -1,21 +1,16 @@
-"""The pipeline: `dvc.yaml` names every notebook and what it depends on, and gives the same hashes twice."""
+"""The pipeline: `dvc.yaml` names every notebook and what it depends on."""
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import dvc.cli
-import nbformat
 import pytest
 from designs import fresh_reads, sections
-from plain import plain_notebook
 
 from lib.paths import ROOT
 from lib.report.look import stored as looked_at
 from lib.results.reference import RESULTS
-from lib.run import fingerprint, warm
+from lib.run import fingerprint
 from lib.run.code import notebooks, prune, write_code
 from lib.run.notebooks import read_parameters
 from lib.training.profile import DESIGNS
@@ -182,95 +177,3 @@ def test_outputs_of_what_is_gone_are_removed_and_nothing_else(tmp_path):
     removed = {path.as_posix() for path in prune(["rebuilt"], tmp_path)}
     assert removed == {path.relative_to(tmp_path).as_posix() for path in (gone, unknown)}
     assert all(folder.exists() for folder in kept)
-
-
-_PARAMS = "profile: smoke\n"
-_DVC = f"""
-stages:
-  code:
-    cmd: {sys.executable} -m code_of_this
-    always_changed: true
-    outs:
-      - data/code:
-          cache: false
-          persist: true
-  double:
-    cmd: {sys.executable} -m lib.run HERE/double.ipynb HERE/{{set}}.ipynb -p out HERE -s one 3 -s two 4
-    deps:
-      - double.ipynb
-      - data/code/double
-      - data/code/settings/one
-    outs:
-      - one.ipynb
-      - two.ipynb
-      - one.csv
-      - two.csv
-"""
-_CODE = """
-import json
-from pathlib import Path
-from lib.run.code import _write
-from lib.run.fingerprint import as_lines, reached
-here = Path.cwd()
-_write(here / "data/code/double", as_lines(reached(["lib.formula"], root=here)))
-for name, value in json.loads((here / "settings.json").read_text()).items():
-    _write(here / f"data/code/settings/{name}", str(value))
-"""
-
-
-@pytest.fixture
-def repository(tmp_path, monkeypatch):
-    """A DVC repository in which the real `lib.run` runs a notebook for two sets of results."""
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{tmp_path}")
-    parameters = "results = '1'  # how many\nresult_set = ''  # whose\nout = '.'  # where"
-    code = (
-        "import numpy as np, pandas as pd, xarray as xr\n"
-        "pd.DataFrame({'a': 2 * np.arange(int(results))}).to_csv(f'{out}/{result_set}.csv')",
-        "xr.Dataset({'a': ('x', np.arange(int(results)))})",
-    )
-    nbformat.write(plain_notebook(parameters, *code), tmp_path / "double.ipynb")
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "formula.py").write_text(
-        '"""Old words."""\n\ndef f(x):\n    return 2 * x\n'
-    )
-    (tmp_path / "code_of_this.py").write_text(_CODE)
-    (tmp_path / "settings.json").write_text('{"one": 1, "other": 1}')
-    (tmp_path / "dvc.yaml").write_text(_DVC.replace("HERE", str(tmp_path)))
-    (tmp_path / ".gitignore").write_text("/data\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    monkeypatch.chdir(tmp_path)
-    assert dvc.cli.main(["init", "-q"]) == 0
-    with warm.serving():
-        yield tmp_path
-
-
-@pytest.mark.notebook
-def test_a_second_run_gives_the_same_hashes_and_only_what_counts_runs_again(repository, caplog):
-    def told(*flags):
-        caplog.clear()
-        assert dvc.cli.main(["repro", *flags]) == 0
-        return caplog.text
-
-    def runs_again():
-        said = told()
-        return "Running stage 'double'" in said or "'double' is cached" in said
-
-    assert runs_again()
-    assert (repository / "two.csv").read_text().splitlines()[-1] == "3,6"
-    lock = (repository / "dvc.lock").read_bytes()
-    told("--force")
-    assert (repository / "dvc.lock").read_bytes() == lock
-    # Words and another experiment's settings leave it fresh, a formula and its own settings do not.
-    formula, settings = repository / "lib" / "formula.py", repository / "settings.json"
-    _edit(formula, "Old words", "New words")
-    _edit(settings, '"other": 1', '"other": 2')
-    assert not runs_again()
-    _edit(settings, '"one": 1', '"one": 3')
-    assert runs_again()
-    _edit(settings, '"one": 3', '"one": 1')
-    _edit(settings, '"other": 2', '"other": 1')
-    # What is set back is answered from DVC's cache of runs.
-    assert "'double' is cached" in told()
-    assert (repository / "dvc.lock").read_bytes() == lock
-    _edit(formula, "2 * x", "1.999 * x")
-    assert runs_again()

@@ -10,6 +10,7 @@ from lib.results.published import PublishedError, artefacts, beside, layout, loa
 
 TASK = ["dataset", "order", "noise"]
 CELL = [*TASK, "architecture"]
+PADDED = ["dataset", "padding", "method", "width"]
 LEVELS = {
     "architecture": {"rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn"},
     "dataset": {"cifar10", "fashion_mnist", "imdb", "mnist", "reuters"},
@@ -46,12 +47,16 @@ def test_every_file_has_a_source_and_belongs_to_an_artefact():
         ("A5-thresholds", [*TASK, "quartile"], 30 * 4),
         ("A6-thresholds", [*TASK, "quartile"], 30),
         ("A7-thresholds", [*TASK, "quartile"], 30),
+        ("2.2", PADDED, 170),
     ],
 )
 def test_tables_are_complete(name, keys, rows):
     table = load_published(f"diss-tab-{name}")
     assert len(table) == rows and not table.duplicated(keys).any()
-    for key in set(keys) & set(LEVELS):
+    if name == "2.2":
+        assert table.groupby("padding").size().to_dict() == {0: 50, 4: 50, 8: 50, 12: 20}
+        assert table["median"].between(9, 100).all()
+    for key in set(keys) & set(LEVELS) if name != "2.2" else ():
         assert set(table[key]) == LEVELS[key]
     assert name in ("A2", "A3") or table.notna().all(axis=None)
     if name in ("A4-thresholds", "A5-thresholds"):
@@ -86,12 +91,15 @@ def test_tables_are_complete(name, keys, rows):
         ("A6", ("reuters", "permuted", "uniform", "rnn", "vanished"), "count", 586),
         ("A7", ("reuters", "permuted", "uniform", "unicornn", "stable"), "count", 1),
         ("A7", ("mnist", "sequential", "post", "exponential", "vanished"), "count", 49),
+        ("2.2", ("mnist", 0, "lstm", 100), "median", 98.6),
+        ("2.2", ("fashion_mnist", 12, "coadjoint", 100), "median", 47.7),
+        ("2.2", ("mnist", 0, "adjoint", 60), "median", 91.4),
+        ("2.2", ("mnist", 8, "adjoint", 100), "mad", 19.4),
     ],
 )
 def test_single_numbers(name, row, column, value):
     table = load_published(f"diss-tab-{name}")
-    keys = [*CELL, "quartile" if "quartile" in table else "regime"][: len(row)]
-    assert table.set_index(keys)[column][row] == value
+    assert table.set_index(list(table)[: len(row)])[column][row] == value
 
 
 @pytest.mark.parametrize(("by_quartile", "by_regime"), [("A4", "A6"), ("A5", "A7")])

@@ -1,5 +1,6 @@
 """`make repro` and `dvc repro` as they are typed: a line a stage, and one sentence where the environment is missing."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -31,15 +32,12 @@ Use `dvc push` to send your updates to remote storage.
 """
 
 
-def test_each_stage_that_runs_has_one_line_and_chatter_has_none():
+def test_each_stage_that_runs_has_one_line_an_error_its_own_and_chatter_none():
     first, second, third = Told(4).tell(_DVC.splitlines(keepends=True))
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
     assert first.endswith("?")
     assert second == "told by the notebook"
     assert third == "stage 4 of 4, coverage: taken from the cache"
-
-
-def test_an_error_is_said_alone():
     error = "ERROR: failed to reproduce 'prepare': no room"
     assert list(Told(4).tell([error])) == [error]
 
@@ -140,7 +138,5 @@ def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_end
 
 
 def test_the_entry_can_be_read_by_an_old_python():
-    import ast
-
     for name in ("lib/__init__.py", "lib/run/__init__.py", "lib/run/__main__.py"):
         ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))

@@ -3,54 +3,28 @@
 import numpy as np
 import pytest
 import xarray as xr
-from synthetic_results import empty
+from synthetic_results import LEVELS, empty, make_results
 
-from lib.results.factorial import ATTEMPT, FACTORIAL, MEASURED, MEASUREMENTS
-from lib.results.schema import (
-    COMPLETED,
-    DIVERGED,
-    MISSING,
-    NOT_PLANNED,
-    ResultsError,
-    attempts_that_ran,
-    count_ends,
-    load,
-)
+from lib.results import schema
+from lib.results.factorial import FACTORIAL
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED, ResultsError, load
 
-LEVELS = {
-    "architecture": ["rnn", "lstm"],
-    "width": [4],
-    "learning_rate": [0.1, 0.01],
-    "training_length": [2, 3],
-    "dataset": ["digits"],
-    "order": ["sequential"],
-    "noise": ["none", "post"],
-    "replicate": [0, 1],
-    "epoch": [1, 2, 3],
-}
+FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
 
 
 @pytest.fixture
 def ds():
-    """A dataset in which everything completed, but for one diverged and one missing attempt."""
-    ds = empty(LEVELS, profile="smoke", settings={"batch_size": 32})
-    assert (FACTORIAL.validate(ds)["status"] == MISSING).all() and ds["status"].size == 32
-    ds["status"][:] = COMPLETED
-    ds["epochs_completed"] += ds["training_length"].astype("int32")
-    first = dict.fromkeys(ATTEMPT, 0)
-    second = first | {"replicate": 1}
-    ds["status"][first], ds["epochs_completed"][first] = DIVERGED, 1
-    ds["status"][second], ds["epochs_completed"][second] = MISSING, 0
-    reached = ds["epoch"] <= ds["epochs_completed"]
-    for name in MEASUREMENTS:
-        values = xr.where(reached, 0.5, np.nan).broadcast_like(ds[name])
-        ds[name] = ds[name].copy(data=values.transpose(*MEASURED).values.copy())
+    """Results of all kinds: the first attempt diverged in its second epoch, the one at `FIRST` completed."""
+    ds = make_results(seed=3)
+    assert ds["status"].values[0].flat[0] == DIVERGED and ds["epochs_completed"].values.flat[0] == 1
+    assert ds["status"].values[1].flat[0] == COMPLETED
     return ds
 
 
 def test_ends_are_counted_each_by_its_meaning(ds):
-    assert count_ends(ds["status"]) == {"completed": 30, "diverged": 1, "missing": 1}
-    assert attempts_that_ran(ds) == 31
+    assert (empty(LEVELS, profile="smoke")["status"] == MISSING).all()
+    assert schema.count_ends(ds["status"]) == {"completed": 334, "diverged": 46, "missing": 52}
+    assert schema.attempts_that_ran(ds) == 334 + 46
 
 
 def test_a_file_reads_back_identical_and_adjoints_of_zero_are_values(ds, tmp_path):
@@ -63,9 +37,6 @@ def test_a_file_reads_back_identical_and_adjoints_of_zero_are_values(ds, tmp_pat
 def _set(name, place, value):
     """Return how to change one value of a variable."""
     return lambda ds: ds[name].values.__setitem__(place, value)
-
-
-FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,6 @@ def both_ways(put, prepare, raw, tmp_path):
     return prepared
 
 
-# ------------------------------------------------------------------------------- the registry
-
-
 def test_every_row_has_a_reader_a_label_and_checksums(prepare):
     assert {row["reader"] for row in SETS.values()} <= set(READERS)
     assert all(label(name) != name for name in SETS)
@@ -109,9 +106,6 @@ def test_every_row_has_a_reader_a_label_and_checksums(prepare):
     assert all(re.fullmatch(known, one) for part in stated for one in part.values())
     with pytest.raises(ValueError, match=r"unknown dataset 'mnits'; known: .*cifar10, .*digits, "):
         prepare("mnits")
-
-
-# ------------------------------------------------------------------------------- downloads
 
 
 def _left_part(raw, content):
@@ -246,9 +240,6 @@ def test_a_file_without_a_published_checksum_counts_as_first_seen(put, prepare, 
     assert (folder / name).exists()
 
 
-# ------------------------------------------------------------------------------- mirrors
-
-
 def test_a_mirror_that_is_no_folder_or_has_no_such_file(put, prepare, tmp_path, monkeypatch):
     put("mnist", {})
     with pytest.raises(FileNotFoundError, match=r"the mirror has no mnist/train-images"):
@@ -278,9 +269,6 @@ def test_an_altered_file_in_the_mirror_is_named_and_stays(name, put, prepare, tm
     with pytest.raises(ChecksumError, match=sentence):
         prepare(name)
     assert path.exists() and not (tmp_path / "out").exists()
-
-
-# ------------------------------------------------------------------------------- images
 
 
 def _idx(array):
@@ -374,9 +362,6 @@ def test_the_digits_keep_the_noise_in_proportion(tmp_path):
         shares = np.bincount(part.targets, minlength=10) / len(part)
         assert np.abs(shares - 0.1).max() < 0.02
     assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
-
-
-# ------------------------------------------------------------------------------- texts
 
 
 def _encoded(train, test, **more):
@@ -486,24 +471,6 @@ def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, put, prepare):
             prepare("reuters")
 
 
-@pytest.mark.parametrize(
-    ("archive", "sentence"),
-    [
-        (_reuters(dict(list(SGML.items())[:5])), "no reut2-005.sgm .* been removed: run again"),
-        (_reuters(SGML | {FIRST: bytes(10_001)}), "has more than the 10000 bytes"),
-        (_reuters(SGML)[:-30], "zip: found something else .* has been removed"),
-    ],
-    ids=["incomplete", "bomb", "cut"],
-)
-def test_another_reuters_is_removed(put, prepare, raw, tmp_path, monkeypatch, archive, sentence):
-    monkeypatch.setattr(texts, "LARGEST", 10_000)
-    put("reuters", archive, False, SGML)
-    with pytest.raises(ChecksumError, match=sentence) as error:
-        prepare("reuters")
-    assert "\n" not in str(error.value)
-    assert _files(raw) == [] and not (tmp_path / "out").exists()
-
-
 def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     reviews = {
         "train": {
@@ -548,9 +515,6 @@ def test_penn_treebank_as_words_and_as_characters(both_ways, prepare):
     first = characters["inputs"].values[0, :12]
     assert first[0] == first[10]  # t of "the" and of "sat"
     assert first[3] == first[7]  # the blanks of "the cat sat"
-
-
-# ------------------------------------------------------------------------------- activities
 
 
 def _recordings():
@@ -619,9 +583,6 @@ def test_dsa19_is_a_quarter_from_the_mirror_and_whole_from_the_publisher(put, pr
     whole = prepare("dsa19", "whole")
     assert whole.sizes["sample"] == 12
     assert (whole.attrs["substitute"], ds.attrs["substitute"][:12]) == ("", "every fourth")
-
-
-# ------------------------------------------------------------------------------- vital signs
 
 
 def _vitals(patients, seconds):
@@ -699,9 +660,6 @@ def test_the_archive_of_windows_is_used_where_the_mirror_has_it(put, prepare):
         prepare("respiratory_rate")
 
 
-# ------------------------------------------------------------------------------- worms
-
-
 WORMS, MOVEMENTS, _ = _windows("EigenWorms", 20, 7, 6, ("1", "2", "3", "4", "5"))
 OTHERS = list(WORMS.values())[1].replace("true 1 2", "true 0 1 2")
 SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
@@ -718,22 +676,36 @@ def test_eigenworms_from_the_mirror_split_as_the_programs_do(put, prepare):
 
 
 @pytest.mark.parametrize(
-    ("second", "sentence"),
+    ("name", "archive", "contents", "sentence"),
     [
-        ({}, "there is no EigenWorms_TEST.ts in it"),
-        ({"EigenWorms_TEST.ts": SHORTER}, "training and test file differ in length"),
-        ({"EigenWorms_TEST.ts": OTHERS}, "test file differ in length, dimensions or classes"),
+        ("reuters", _reuters(dict(list(SGML.items())[:5])), SGML, "no reut2-005.sgm .* run again"),
+        ("reuters", _reuters(SGML | {FIRST: bytes(10_001)}), SGML, "has more than the 10000 bytes"),
+        ("reuters", _reuters(SGML)[:-30], SGML, "zip: found something else .* has been removed"),
+        *(
+            (
+                "eigenworms",
+                zipped(dict(list(WORMS.items())[:1]) | second),
+                None,
+                f"else than .*{why}.* removed",
+            )
+            for second, why in (
+                ({}, "there is no EigenWorms_TEST.ts in it"),
+                ({"EigenWorms_TEST.ts": SHORTER}, "training and test file differ in length"),
+                ({"EigenWorms_TEST.ts": OTHERS}, "file differ in length, dimensions or classes"),
+            )
+        ),
     ],
+    ids=["incomplete", "bomb", "cut", "half", "shorter", "others"],
 )
-def test_worms_that_do_not_fit_are_removed_with_their_record(put, prepare, raw, second, sentence):
-    files = dict(list(WORMS.items())[:1]) | second
-    put("eigenworms", {"EigenWorms.zip": zipped(files)}, mirrored=False)
-    with pytest.raises(ChecksumError, match=f"found something else than .*{sentence}.* removed"):
-        prepare("eigenworms")
-    assert _files(raw) == []
-
-
-# ------------------------------------------------------------------------------- speech
+def test_an_archive_of_something_else_is_removed_with_its_record(
+    put, prepare, raw, tmp_path, monkeypatch, name, archive, contents, sentence
+):
+    monkeypatch.setattr(texts, "LARGEST", 10_000)
+    put(name, {"EigenWorms.zip": archive} if name == "eigenworms" else archive, False, contents)
+    with pytest.raises(ChecksumError, match=sentence) as error:
+        prepare(name)
+    assert "\n" not in str(error.value)
+    assert _files(raw) == [] and not (tmp_path / "out").exists()
 
 
 @pytest.fixture(scope="module")
@@ -789,9 +761,6 @@ def test_archives_of_clips_that_do_not_fit_are_refused(tmp_path, change, sentenc
         speech.read_clips(path, {"yes": 0}, _features)
 
 
-# ------------------------------------------------------------------------------- made-up sets
-
-
 @pytest.mark.parametrize(
     ("name", "sequences", "shape", "outputs"),
     [
@@ -821,12 +790,10 @@ def test_sets_that_need_no_network(prepare, name, sequences, shape, outputs, tmp
 
 def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeypatch):
     put("mnist", {})
-    for module, *small in (
-        (worms, ("CASES", 20), ("LENGTH", 30)),
-        (speech, ("CLIPS", 5), ("SPEAKERS", 5)),
-    ):
-        for name, value in small:
-            monkeypatch.setattr(module, name, value)
+    for name, small in {"CASES": 20, "LENGTH": 30}.items():
+        monkeypatch.setattr(worms, name, small)
+    for name in ("CLIPS", "SPEAKERS"):
+        monkeypatch.setattr(speech, name, 5)
     ds = prepare("eigenworms")
     assert ds["inputs"].shape == (20, 30, 6)
     assert "stand-in for EigenWorms" in ds.attrs["substitute"]
@@ -834,8 +801,6 @@ def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeyp
     assert ds["inputs"].shape == (12 * 5 + 2, 126, 80)
     assert "stand-in for Speech Commands" in ds.attrs["substitute"]
 
-
-# ------------------------------------------------------------------------------- the real files
 
 EXPECTED = {  # training, validation, test, shape of an input sequence, outputs, frequency of the rarest class
     "mnist": (60_000, 0, 10_000, (784, 1), 10, 6_313),

@@ -6,12 +6,7 @@ import pytest
 from lib.tasks.formats import archives, sound
 from lib.tasks.standins.beats import BREATH, HEART, beats
 from lib.tasks.standins.markov_text import language, reviews, text
-from lib.tasks.standins.switching import (
-    PRIORS,
-    RATES,
-    bayes_accuracy,
-    switching_series,
-)
+from lib.tasks.standins.switching import PRIORS, RATES, bayes_accuracy, switching_series
 from lib.tasks.standins.tone_words import write_archive
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import attempts, quartiles, regimes, selection
@@ -44,11 +45,7 @@ def test_error_rates_of_a_hand_made_case(ds):
     table = attempts.error_rates(frame, by=["architecture"]).set_index("architecture")
     assert table.index.tolist() == ["rnn", "gru", "new"]
     assert table.loc["rnn", ["entered", "diverged", "missing"]].tolist() == [10, 3, 2]
-    # Wilson's interval by its formula, for 3 of 10 and z = 1.959964.
-    z, p, n = 1.959963985, 0.3, 10
-    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    expected = [0.3, centre - half, centre + half]
+    expected = [0.3, *proportion_confint(3, 10, method="wilson")]
     assert table.loc["rnn", ["error_rate", "low", "high"]].tolist() == pytest.approx(expected)
     assert table.loc["gru", "error_rate"] == table.loc["gru", "low"] == 0 < table.loc["gru", "high"]
     assert table.loc["new", ["error_rate", "low", "high"]].isna().all()

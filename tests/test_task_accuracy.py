@@ -31,23 +31,6 @@ def frame():
     return grade(results())
 
 
-def test_task_accuracy_by_hand():
-    ds = results(architecture=["rnn"], dataset=["digits"], order=["sequential"], noise=["none"])
-    ds = ds.isel(learning_rate=[0], training_length=[0], replicate=[0, 1, 2]).copy(deep=True)
-    ds["classes"][:], ds["largest_class"][:] = 10, 0.1
-    ds["status"][:] = [[[[[[[[0, 0, 1]]]]]]]]
-    ds["epochs_completed"][:] = [[[[[[[[2, 2, 1]]]]]]]]
-    ds["accuracy"][:] = np.nan
-    for replicate, values in enumerate(([0.9, 0.5], [0.2, 0.3], [1.0])):
-        for epoch, value in enumerate(values):
-            where = {"replicate": replicate, "split": 1, "epoch": epoch}
-            ds["accuracy"][{dim: where.get(dim, 0) for dim in ds["accuracy"].dims}] = value
-    found = grade(ds)
-    # The best attempt's last epoch has 0.5, so (0.5 - 0.1) is the unit; the diverged one has no last epoch.
-    np.testing.assert_allclose(found["task_accuracy"], [1.0, (0.3 - 0.1) / (0.5 - 0.1), np.nan])
-    assert found["left_out"].tolist() == ["", "", "diverged"]
-
-
 def test_every_attempt_of_the_design_is_graded_or_has_a_reason(frame):
     design = attempts(results())
     assert len(frame) == len(design)
@@ -116,19 +99,6 @@ def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
     frame.loc[[1, 3, 5], "left_out"] = "diverged"
     left = at_best(frame, crossed=True)["left_out"]
     assert left.tolist() == [UNCHOSEN, "diverged", UNCHOSEN, OTHER, UNCHOSEN, OTHER]
-
-
-def test_luck_is_not_counted_where_the_choice_is_made_on_other_replicates():
-    rng = np.random.default_rng(0)
-    means = {False: [], True: []}
-    for _ in range(60):
-        frame = attempts_of(*rng.normal(0.5, 0.1, 30), width=np.repeat(np.arange(10), 3).tolist())
-        frame["replicate"] = [0, 1, 2] * 10
-        for crossed, found in means.items():
-            found.append(entered(at_best(frame, crossed=crossed))["accuracy"].mean())
-    # All configurations are equally good: the best of ten means of three lies 1.54 standard errors above the truth.
-    assert np.mean(means[False]) == pytest.approx(0.5 + 1.54 * 0.1 / np.sqrt(3), abs=0.01)
-    assert np.mean(means[True]) == pytest.approx(0.5, abs=0.015)
 
 
 def test_the_account_adds_up(frame):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import xarray as xr
+from scipy.integrate import solve_ivp
 
 from lib.results.schema import ResultsError
 from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
@@ -20,7 +21,7 @@ from lib.tasks.prepared import (
     validate_prepared,
 )
 from lib.tasks.sources.texts import stream
-from lib.tasks.variations import ORDERS, SPREADS, noise_places, vary
+from lib.tasks.variations import SPREADS, noise_places, vary
 from lib.training.model import cross_entropy, likeliest
 
 
@@ -40,30 +41,6 @@ def _tokens(length=20, noise_inputs=500, n=4):
     part = Part(np.full((n, length), 7), np.zeros(n, int))
     about = {"kind": "tokens", "target": "class", "outputs": 1, "vocabulary_size": 12}
     return Task(name="words", **about, noise_inputs=noise_inputs, train=part, test=part)
-
-
-# ------------------------------------------------------------------------------- Table 1.3
-
-
-@pytest.mark.parametrize(
-    ("noise", "expected"),
-    [
-        ("none", [f"u{i}" for i in range(1, 501)]),
-        ("post", [f"u{i}" for i in range(1, 501)] + [f"n{i}" for i in range(1, 1001)]),
-        ("uniform", [t for i in range(1, 501) for t in (f"u{i}", f"n{2 * i - 1}", f"n{2 * i}")]),
-    ],
-)
-def test_sequences_are_the_printed_ones_and_only_their_inputs_are_permuted(noise, expected):
-    data, own = _counting(500, 1000), {}
-    for order in ORDERS:
-        written, count = [], 0
-        for value in vary(data, _rng(), order=order, noise=noise).train.inputs[0, :, 0]:
-            count += value < 10
-            written.append(f"n{count}" if value < 10 else f"u{int(value) - 9}")
-        own[order] = written
-    assert own["sequential"] == expected
-    assert own["permuted"] != expected and sorted(own["permuted"]) == sorted(expected)
-    assert [t[0] for t in own["permuted"]] == [t[0] for t in expected]
 
 
 def test_one_permutation_for_all_attempts_is_the_authors():
@@ -134,9 +111,6 @@ def test_a_generator_decides_everything_and_the_data_stay(data, spread, monkeypa
     assert np.array_equal(data.train.inputs, before)
 
 
-# ------------------------------------------------------------------------------- settings of tasks
-
-
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
@@ -175,9 +149,6 @@ def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     made = make_task(spec, None, _rng())
     assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     assert made.draw(7, _rng()).inputs.shape == (7, 5, 1)
-
-
-# ------------------------------------------------------------------------------- prepared files
 
 
 def _pixels(counts=(30, 10), **changes):
@@ -278,9 +249,6 @@ def test_values_that_are_not_finite_or_too_few_are_refused(inputs, targets, outp
         prepared_dataset("made_up", part, part, **about)
 
 
-# ------------------------------------------------------------------------------- drawn tasks
-
-
 @pytest.mark.parametrize("place", [1, 23, 40])
 def test_the_label_is_the_sign_at_the_place_and_signs_are_fair(place):
     part = draw_signs(place, 40, 4000, _rng())
@@ -299,22 +267,14 @@ def test_trajectories_solve_the_equations():
     v = np.concatenate([part.inputs, part.targets[:, -1:]], axis=1)[..., 0].astype(float)
     assert np.array_equal(part.inputs[:, 1:], part.targets[:, :-1])
     assert v[:, 0] == pytest.approx(_rng().uniform(-1, 1, 3), abs=1e-6)
-    state = np.array([v[:, 0], np.zeros(3)])
-    for n in range(1, 51):  # the classical Runge-Kutta method, in small steps
-        for _ in range(40):
-            state = _runge_kutta(state, 0.01)
-        assert state[0] == pytest.approx(v[:, n], abs=2e-6)
+    how = {"t_eval": 0.4 * np.arange(1, 51), "rtol": 1e-10, "atol": 1e-10}
+    for trajectory in v:
+        state = solve_ivp(slope, (0, 20.1), [trajectory[0], 0], **how).y
+        assert state[0] == pytest.approx(trajectory[1:], abs=2e-6)
 
 
-def _runge_kutta(state, h):
-    def slope(s):
-        return np.array([s[0] - s[0] ** 3 / 3 - s[1] + 0.5, 0.02 * (s[0] + 0.7 - 0.8 * s[1])])
-
-    a = slope(state)
-    b = slope(state + h / 2 * a)
-    c = slope(state + h / 2 * b)
-    d = slope(state + h * c)
-    return state + h / 6 * (a + 2 * b + 2 * c + d)
+def slope(_, s):
+    return s[0] - s[0] ** 3 / 3 - s[1] + 0.5, 0.02 * (s[0] + 0.7 - 0.8 * s[1])
 
 
 def test_the_authors_solver_leaves_the_exact_trajectory_as_measured():
@@ -359,9 +319,6 @@ def test_permutations_are_those_of_torch_with_the_programs_seeds(length, seed):
     assert torch_permutation(length, seed).tolist() == drawn.tolist()
     for name, own in (("lem", 5544), ("cornn", 12008)):
         assert np.array_equal(PERMUTATIONS[name](length), torch_permutation(length, own))
-
-
-# ------------------------------------------------------------------------------- tasks of prepared data
 
 
 @pytest.fixture(scope="module")
@@ -528,26 +485,11 @@ def test_one_output_is_the_log_odds_of_two(made):
         ("padded_rows", "colour", {"padding": 1}, "colour: expected images of one channel, got 3"),
         ("rows_then_noise", "colour", {"time_steps": 3}, "colour: expected at least 4 time steps"),
         ("series", "waves", {"validation_size": 1}, "waves has a validation part of its own; lea"),
-        (
-            "series",
-            "reviews",
-            {},
-            "reviews: expected series with the target class or value, got tokens",
-        ),
-        (
-            "texts",
-            "letters",
-            {},
-            "letters: expected tokens with the target class or value, got tokens",
-        ),
+        ("series", "reviews", {}, "reviews: expected series .* class or value, got tokens"),
+        ("texts", "letters", {}, "letters: expected tokens .* class or value, got tokens"),
         ("texts", "reviews", {"vectors": "elmo"}, "reviews has no vectors 'elmo'; it has glove"),
         ("vary", "grey", {"words": 3}, "grey: expected tokens with the target class, got pixels"),
-        (
-            "language",
-            "reviews",
-            {"time_steps": 2},
-            "reviews: expected tokens with the target steps",
-        ),
+        ("language", "reviews", {"time_steps": 2}, "reviews: expected tokens .* target steps"),
         ("language", "letters", {"time_steps": 100}, "test: 1 pieces of 100 tokens .* are 0"),
         ("language", "letters", {"time_steps": 10, "train_size": 99}, "99 pieces .* there are 4"),
     ],

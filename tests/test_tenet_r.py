@@ -1,17 +1,24 @@
 """The twelve models against R: lme4 for random intercepts, stats for least squares.
 
-The values of R are stored beside the small dataset and the script that made them (tests/data/r).
+The values of R are stored beside the small dataset and the script that made them (tests/data/r): attempts of four architectures and two
+data sets, drawn from the published models, each with one to six of its epochs, so that groups differ in size. ``unrelated`` is noise of
+equal mean in every attempt: its random intercept has a variance of zero.
 """
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from r_dataset import FOLDER, read
 
-from lib.analysis.design import INTERCEPT
+from lib.analysis.design import INTERCEPT, with_covariates
 from lib.analysis.reml import fit_random_intercept, moments
 from lib.analysis.tenet.fits import fit
-from lib.analysis.tenet.models import MODELS
+from lib.analysis.tenet.models import MODELS, REFERENCE
+from lib.analysis.tenet.rows import Rows
+from lib.results.factorial import ATTEMPT
+
+FOLDER = Path(__file__).parent / "data" / "r"
 
 TOLERANCE = {
     "estimate": 1e-6,
@@ -27,6 +34,21 @@ TOLERANCE = {
     "condition_number": 1e-6,
 }
 """Relative, by quantity."""
+
+
+def read(kind: str) -> tuple[Rows, pd.DataFrame]:
+    """Return the stored observations of `kind`, as `Rows` and as the table they come from."""
+    factors = [name for name in ATTEMPT if name != "replicate"]
+    table = pd.read_csv(FOLDER / f"{kind}.csv")
+    attempts = with_covariates(table.drop_duplicates("attempt")[factors], REFERENCE)
+    made = Rows(
+        kind=kind,
+        attempts=attempts,
+        attempt=pd.factorize(table["attempt"])[0],
+        measured={name: table[name].to_numpy(float) for name in ("epoch", "accuracy", "metric")},
+        account=pd.DataFrame(),
+    )
+    return made, table
 
 
 def read_values(text) -> pd.DataFrame:
