@@ -3,6 +3,7 @@
 import functools
 import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -13,6 +14,7 @@ import xarray as xr
 from fabricated_report import counts, error_rates, write_notebook
 from pages import Page
 
+from lib.analysis.verbs import Networks
 from lib.paths import DATA, ROOT
 from lib.report import verdicts
 from lib.report.__main__ import main
@@ -26,6 +28,7 @@ from lib.results.artefacts import Artefacts
 from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.learned import data_and_length
 from lib.results.published import artefacts
+from lib.results.schema import load
 
 pytestmark = pytest.mark.xdist_group("site")
 
@@ -359,6 +362,16 @@ def test_words_fit_their_numbers():
     assert null_text(claim.replace(0.0, np.nan)) == ""
     scale = {"sequences": 1, "time_steps": 784, "epochs": 20, "width": 8, "replicates": 1}
     assert scale_text(pd.Series(scale)) == "1 sequence, T = 784, 20 epochs, d = 8, 1 replicate"
+
+
+def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
+    stored = load(ROOT / "data/reference/real/language.nc")  # words, too
+    scale = Networks(stored, "PTB characters").scale("LEM", "LSTM")
+    said = scale_text(pd.Series(asdict(scale)))
+    assert said.startswith("5,000 sequences, T = 100") and said.endswith(
+        "Penn Treebank, characters"
+    )
+    assert "words" not in said
 
 
 def test_tables_set_ours_beside_theirs_where_it_helps():

@@ -29,7 +29,7 @@ from scipy.stats import chi2
 from lib.analysis import networks, scales
 from lib.results import claims
 from lib.results.claims import ClaimError, Finding, Region, Scale, unable
-from lib.results.learned import LEAST, above_chance, stand_in
+from lib.results.learned import LEAST, above_chance, data_of, stand_in
 
 SOLVED = 0.01
 """Mean squared error below which LEM's authors' log calls the adding problem solved; iRNN's text says no border."""
@@ -115,7 +115,8 @@ class Networks:
         largest_of = np.array([rows[sizes].max() for rows in there])
         sequences, width, tested, time_steps = largest_of.max(axis=0).astype(int).tolist()
         least = min(int(rows["run"].value_counts().min()) for rows in there)
-        return Scale(sequences or None, None, width, least, tested, time_steps)
+        data = data_of(pd.concat(there)["task_settings"])
+        return Scale(sequences or None, None, width, least, tested, time_steps, data)
 
     def refusal(self, names: Sequence[str], learned: Iterable[str]) -> Finding | None:
         """Return why nothing can be said: one of `names` was not trained, not on the text's data, or one has not `learned`."""

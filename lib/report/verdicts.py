@@ -123,5 +123,6 @@ def scale_text(row: pd.Series) -> str:
     """Return the scale of the experiment that judged a claim and the data of its networks, in words."""
     known = [(write, row.get(name)) for name, write in _SCALE.items()]
     scale = ", ".join(write(value) for write, value in known if pd.notna(value))
-    data = getattr(row.get("judged_by"), "trained_on", "")
+    read = row.get("data")
+    data = read if isinstance(read, str) else getattr(row.get("judged_by"), "trained_on", "")
     return "; ".join(filter(None, (scale, data)))

@@ -99,6 +99,8 @@ class Scale:
     test_size: int | None = None
     time_steps: int | None = None
     """Of the longest sequences."""
+    data: str | None = None
+    """What was read, in words."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Whether the networks behind a set of results learned at all, and from the text's data: a result at chance is no evidence."""
 
 import json
+from collections.abc import Iterable
 
 import numpy as np
 import xarray as xr
@@ -122,11 +123,19 @@ def longest(ds: xr.Dataset) -> int | None:
 def data_and_length(ds: xr.Dataset) -> str:
     """Return which data the networks of `ds` read and how long their sequences are, such as ``MNIST, 196 time steps``."""
     if "dataset" in ds.dims:
-        names = ds["dataset"].values.tolist()
+        data = _words(ds["dataset"].values)
     else:
-        tasks = map(json.loads, ds["task_settings"].values if "task_settings" in ds else ())
-        names = [task.get("dataset") or task["task"] for task in tasks]
+        data = data_of(ds["task_settings"].values if "task_settings" in ds else ())
     ends = dict.fromkeys(lengths(ds))
     length = " to ".join(f"{n:,}" for n in ends) + " time steps" if ends else ""
-    words = [label(name).replace("_", " ") for name in dict.fromkeys(names)]
-    return ", ".join(filter(None, ["; ".join(words), length]))
+    return ", ".join(filter(None, [data, length]))
+
+
+def data_of(task_settings: Iterable[str]) -> str:
+    """Return which data tasks with these settings, in JSON, read, or how they are drawn, in words."""
+    tasks = map(json.loads, task_settings)
+    return _words(task.get("dataset") or task["task"] for task in tasks)
+
+
+def _words(names: Iterable[str]) -> str:
+    return "; ".join(label(name).replace("_", " ") for name in dict.fromkeys(names))
