@@ -18,7 +18,14 @@ from ruamel.yaml import YAML
 from lib.paths import NOTEBOOKS, ROOT
 
 # Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest) and Beautiful Soup (furo).
-_BROUGHT_ALONG = {"beautifulsoup4", "cuda-pathfinder", "dask", "jupyter-client", "packaging"}
+_BROUGHT_ALONG = {
+    "beautifulsoup4",
+    "cloudpickle",
+    "cuda-pathfinder",
+    "dask",
+    "jupyter-client",
+    "packaging",
+}
 
 
 def _lines(name):
