@@ -166,6 +166,14 @@ def test_local_workers_that_never_come_back_are_told(trials, tmp_path, monkeypat
     trials.accept("again", lambda: _struck(tmp_path, signal.SIGTERM, 0), _right)
 
 
+def test_no_stranger_reaches_the_scheduler_of_local_workers(trials):
+    with cluster.connect("local", 1) as client:
+        address = client.scheduler.address
+        for asked in (address, address.replace("tls", "tcp")):
+            call = lambda asked=asked: cluster.connect(asked, 0).__enter__()
+            trials.refuse(asked, call, ConnectionError)
+
+
 _WORKER = "from distributed.cli.dask_worker import main; main()"
 _STRANGER = f"import sys; sys.modules['lib'] = None; {_WORKER}"
 

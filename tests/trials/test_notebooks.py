@@ -150,13 +150,13 @@ def test_no_path_leads_to_a_source(trials, draw, tmp_path, monkeypatch):
         if draw.random() < 0.6:
             output += draw.choice(("/out.ipynb", ".ipynb", "/../out.ipynb"))
         label = draw.choice(LABELS)
-        sets = [[label, "1.nc"]] if label else []
+        sets = [[label, "1.nc"]] if draw.random() < 0.9 else []
         asked = argparse.Namespace(notebook=notebook, output=Path(output), sets=sets, parameters=[])
 
         def right(runs):
             [run] = runs.values()
             real = Path(os.path.realpath(str(run.output)))
-            named = not label or label.replace("-", "_").isidentifier()
+            named = not sets or label.replace("-", "_").isidentifier()
             apart = real != notebook and NOTEBOOKS not in real.parents
             return named and apart and real.suffix == ".ipynb"
 

@@ -239,3 +239,25 @@ def test_what_cannot_train_is_refused_when_the_file_is_read(trials, draw, sectio
     wrong = list(_wrong_rows(sections))
     for what, base in draw.sample(wrong, len(trials.some(len(wrong)))):
         trials.refuse(what, lambda: load(base), ParameterError, lines=LINES)
+
+
+def test_trainings_that_differ_anywhere_stay_apart(trials, draw, sections):
+    """Levels that print alike, and names that are parts of others: each its own run, or refused."""
+    told = lambda count: lambda jobs: len({job.run for job in jobs}) == len(jobs) == count
+    for _ in trials.some(60):
+        rate = draw.uniform(1e-4, 1e-2)
+        near = rate * (1 + draw.choice((1e-6, 1e-9, 2**-50)))
+        base = _table(sections, reading={"learning_rate": [rate, near]})
+        call = lambda base=base: load(base).trainings("table")
+        trials.refuse((rate, near), call, ParameterError, lines=LINES, right=told(2))
+        a, b, c = (draw.choice(("a", "b", "a b", "N", "1", "dt=0.1")) for _ in range(3))
+        joint = draw.choice((", ", " ", ",", "; "))
+        networks = {a: {"cell": "lem"}, f"{a}{joint}{b}": {"cell": "gru"}}
+        tasks = {c: DRAWN, f"{b}{joint}{c}": DRAWN | {"time_steps": 11}}
+        base = _table(sections, networks=networks, tasks=tasks)
+        base["trainings"]["table"] |= {
+            "tasks": [*tasks],
+            "networks": {name: {} for name in networks},
+        }
+        call = lambda base=base: load(base).trainings("table")
+        trials.refuse((a, b, c, joint), call, ParameterError, lines=LINES, right=told(4))
