@@ -16,7 +16,7 @@ repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what 
 	@python -m lib.run repro
 	@echo "The report is $(REPORT)"
 
-look: $(VENV)/project ## analyse the stored results alone, in a minute without training, and say where to read of them
+look: $(VENV)/project ## analyse the stored results alone, without training, and say where to read of them
 	@python -m lib.report.look
 
 test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" chooses among them
