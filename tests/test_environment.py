@@ -24,6 +24,8 @@ _BROUGHT_ALONG = {
     "cuda-pathfinder",
     "dask",
     "jupyter-client",
+    "markdown-it-py",
+    "myst-parser",
     "packaging",
 }
 
