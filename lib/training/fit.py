@@ -168,6 +168,8 @@ def _fit(
     trainings: Sequence[Training], losses: Callable[..., Sequence[Tensor]], finite: str
 ) -> list[Fit | Exception]:
     """Train with `losses`, which maps models and a batch for each to their losses."""
+    if finite not in ("loss", "gradients", "nothing"):
+        raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
     found: list[Fit | Exception] = [Fit(COMPLETED, 0, []) for _ in trainings]
     runs = {i: _steps(one, found[i], finite) for i, one in enumerate(trainings)}
 
