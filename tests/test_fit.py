@@ -132,6 +132,11 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     assert torch.isfinite(weights(model)).all()
 
 
+def test_what_must_stay_finite_is_one_of_three():
+    with pytest.raises(ValueError, match="finite to be loss, gradients or nothing, got 'gradient'"):
+        _fit(_model(), Recipe(learning_rate=0.1, steps=1), finite="gradient")
+
+
 def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_none():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
