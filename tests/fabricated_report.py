@@ -37,7 +37,7 @@ def fabricate(data: Path) -> Path:
         made = Artefacts(data, notebook="22_errors", **said)
         made.learned = result_set == "reference"
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
-        made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.", explore=True)
+        made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.")
         caption = f"A line, and a < b & c. {HOSTILE}"
         made.save_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
         made.save_claims(judged(min(runs, 120)))

@@ -107,7 +107,8 @@ def test_every_stored_reference_is_analysed(runs):
         if "rebuilt" in sets:
             reference = sets["rebuilt"].replace(RESULTS, REFERENCE)
             assert (reference in stored) == ("reference" in sets), f"{name} and {reference}"
-    assert {run.parameters["results"] for run in looked_at()} == stored
+    elsewhere = {f"{REFERENCE}/short_factorial.nc"}  # a second run of one experiment
+    assert {run.parameters["results"] for run in looked_at()} == stored - elsewhere
 
 
 @pytest.fixture

@@ -262,7 +262,7 @@ def test_missing_inputs_are_named(tmp_path, capsys):
     ("old", "new", "message"),
     [
         (r'"quick"', '"<b>quick"', "profile is '<b>quick'"),
-        (r"^{", '{"explore": "yes",', "explore is 'yes' .*boolean"),
+        (r"^{", '{"learned": "yes",', "learned is 'yes' .*boolean"),
         (r"(?s).+", "{", "not readable as JSON"),
         (r"(?s).+", "[]", "holds a list"),
         (r"(?s).+", '{"artefact": "diss-tab-1.7"}', "kind is missing"),

@@ -1,10 +1,12 @@
 """Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`python -m lib.report.look`).
 
-Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC says which these are.
+Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC says which these are. Of two
+stored runs of one experiment the weightier is shown, which the stage calls `SHOWN`; `make repro` shows both.
 """
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -18,7 +20,8 @@ from lib.run import guard, warm
 from lib.run.execute import Run, execute_all, parse, planned
 
 LOOK = Path("data/look")
-KEPT = REFERENCE.relative_to(ROOT).as_posix()
+SHOWN = "reference"
+KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
 
 
 def stored() -> Iterator[Run]:
@@ -28,7 +31,7 @@ def stored() -> Iterator[Run]:
     for command in commands:
         if KEPT in command:
             options = parse(shlex.split(command)[3:])  # python -m lib.run
-            options.sets = [pair for pair in options.sets if KEPT in pair[1]]
+            options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
             named = dict(options.parameters) | {"out": str(LOOK)}
             options.parameters = list(named.items())
             options.output = LOOK / options.output.relative_to("data")
@@ -46,6 +49,7 @@ def main() -> int:
     coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
     coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
     guard.start([])
+    shutil.rmtree(LOOK / "made", ignore_errors=True)  # of notebooks that may be gone
     with warm.serving():
         status = execute_all(
             runs, at_once=os.cpu_count() or 1, quiet=True, after=tell

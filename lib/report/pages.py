@@ -11,7 +11,7 @@ from sphinx.util.images import get_image_size
 
 from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, grouped, read_table
+from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, grouped
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
 from lib.results import published
@@ -122,8 +122,9 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     sources = published.sources().assign(id=lambda found: found["file"].str.removesuffix(".csv"))
     printed = {row.id: row for row in sources.itertuples()}
     for group in table_groups:
-        write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))
-    write("explore", explorers=list(_explorers(table_groups)))
+        others = [other for other in table_groups if other is not group and _named(other, group)]
+        more = {"printed": printed.get(group.id), "others": others}
+        write("table", f"tables/{group.id}", group=group, **more)
     total = summary.sum().rename("all texts").to_frame().T
     counts = pd.concat([summary.rename(index=text_name), total])
     write("coverage", counts=counts.rename_axis("text").reset_index())
@@ -177,18 +178,12 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
     return found
 
 
-def _explorers(groups: Iterable[Group]) -> Iterable[tuple[str, list[Artefact], Markup]]:
-    """Yield title, artefacts and HTML of the tables that readers sort and filter.
-
-    Their manifests say ``explore``; the rows of all sets of results stand below each other.
-    """
-    for group in groups:
-        for part in dict.fromkeys(item.part for item in group.items if item.explore):
-            items = [item for item in group.items if item.explore and item.part == part]
-            title = f"{group.title}, {part.replace('-', ' ')}" if part else group.title
-            frames = {item.whose: read_table(item.path(".csv")) for item in items}
-            whole = pd.concat(frames, names=["results", None]).reset_index("results")
-            yield title, items, tables.to_html(whole, explore=title)
+def _named(table: Group, group: Group) -> bool:
+    """Return whether a caption of `group` names a table of the same text, as in ``Tables A11, A12``."""
+    number = re.escape(table.name.rpartition(" ")[2])
+    named = re.compile(rf"\bTables? ([\w.]+, )*{number}\b(?!\.\d)")
+    same = bool(table.text) and table.text == group.text
+    return same and any(named.search(item.caption) for item in group.items)
 
 
 def text_name(text: str) -> str:

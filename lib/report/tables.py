@@ -1,10 +1,11 @@
-"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs; and those that a reader sorts and filters.
+"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs.
 
 Not pandas' Styler, great_tables (looked at in 0.18) or itables (2.9): each brings its own style with every table or a bundle of
 scripts, and none knows pairs of ours and theirs, which is most of this file. `templates/grid.html.jinja` is the one form of all
-tables; `static/explore.js` adds the controls to those with a title, and without a script they show all rows.
+tables.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
@@ -30,27 +31,18 @@ _VERDICTS = ("verdict", "agree", "agrees", "holds_ours", "answer")
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
-def to_html(table: pd.DataFrame, *, explore: str = "") -> Markup:
+def to_html(table: pd.DataFrame) -> Markup:
     """Return all columns of `table` as an HTML table, verdicts after the first.
 
-    Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out,
-    but not where readers `explore` the table under this title: there cells carry the values behind their numbers.
+    Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out.
     """
     first, *rest = table
     table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
-    numbers = table.select_dtypes(["number", "bool"]).astype(float)
-    css = ["number" * (name in numbers) for name in table]
-    if explore:
-        values = numbers.astype(object).where(numbers.notna(), "").reindex(columns=table.columns)
-        return _grid(table.apply(_written), css, values=values.to_numpy(), title=explore)
-    css = [
-        f"{kind} {name}" if name in _PAIRS[-1] else kind
-        for name, kind in zip(table, css, strict=True)
-    ]
+    numbers = list(table.select_dtypes(["number", "bool"]))
+    css = ["number" * (name in numbers) + f" {name}" * (name in _PAIRS[-1]) for name in table]
     chance = table["at_chance"].eq(True) if "at_chance" in table else ()
-    return _grid(
-        table.apply(_written), css, groups=[*css, "number"].index("number"), chance=list(chance)
-    )
+    words = [*css, "number"].index("number")
+    return _grid(table.apply(_written), css, groups=words, chance=list(chance))
 
 
 def show(path: Path) -> dict:
@@ -129,11 +121,11 @@ def _written(column: pd.Series) -> pd.Series:
     return column.map(formatter(column)).astype(object)
 
 
-def _grid(shown: pd.DataFrame, css: list[str], groups: int = 0, **more: object) -> Markup:
+def _grid(shown: pd.DataFrame, css: list[str], groups: int, chance: Sequence[bool] = ()) -> Markup:
     """Return texts as a table; of the first `groups` columns those that repeat the row above are dimmed."""
     again = shown.eq(shown.shift()).cummin(axis=1)
     again.iloc[:, groups:] = False
     columns = list(zip(shown, css, strict=True))
     rows = list(zip(shown.to_numpy(), again.to_numpy(), strict=True))
     grid = PAGES.get_template("grid.html.jinja")
-    return Markup(grid.render({"columns": columns, "rows": rows, "title": "", "chance": ()} | more))
+    return Markup(grid.render(columns=columns, rows=rows, chance=chance))

@@ -116,19 +116,12 @@ class Artefacts:
         return self._save(judged, self.tables / f"{CLAIMS}.csv", CLAIMS, "", "claims", caption)
 
     def save_table(
-        self,
-        frame: pd.DataFrame,
-        artefact: str,
-        *,
-        caption: str,
-        part: str = "",
-        explore: bool = False,
+        self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""
     ) -> Path:
         """Write `frame` as CSV and return its path.
 
         A named index becomes columns, a mere numbering is left out. With `part` the table is a
-        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file. With `explore` the
-        report also shows it on the page on which readers sort and filter.
+        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file.
 
         Raises
         ------
@@ -136,7 +129,7 @@ class Artefacts:
             The artefact is unknown, or `frame` has nested columns, which CSV cannot hold.
         """
         path = self.tables / f"{_stem(artefact, part)}.csv"
-        return self._save(frame, path, artefact, part, "table", caption, explore=explore)
+        return self._save(frame, path, artefact, part, "table", caption)
 
     def save_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
@@ -162,7 +155,6 @@ class Artefacts:
         kind: str,
         caption: str,
         figure: Figure | None = None,
-        explore: bool = False,
     ) -> Path:
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
@@ -181,7 +173,6 @@ class Artefacts:
             published_scale=self.published_scale,
             file=_from_root(path),
             caption=caption,
-            explore=explore,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))

@@ -39,8 +39,6 @@ class Manifest(BaseModel):
     file: str
     """The one to show, from the repository root."""
     caption: str
-    explore: bool = False
-    """Whether readers may sort and filter the table."""
 
 
 def check_name(what: str, name: str) -> None:
