@@ -8,13 +8,13 @@ from torch.nn import functional as F
 from toys import autograd_norms, toy_task
 
 from lib.cells import make_cell
+from lib.probes.measures import measure
 from lib.results.factorial import ATTEMPT, MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part
 from lib.training.factorial import AUTHOR, network, train
 from lib.training.job import seeds_of
 from lib.training.model import Model, build, pick_device
-from lib.training.probe import measure
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn")
 LEVELS = {"architecture": "rnn", "learning_rate": 0.01, "order": "permuted", "noise": "post"}

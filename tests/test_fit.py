@@ -15,6 +15,8 @@ from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
 from lib.cells import make_cell
+from lib.probes.measures import penalised
+from lib.probes.scores import evaluate, task_loss, tensors
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task, make_task
@@ -23,8 +25,8 @@ from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, every_epoch, fit
 from lib.training.job import seeds, torch_seed
 from lib.training.limits import ARRAYS, check_memory, memory_needed
-from lib.training.model import Dropout, Model, Network, build, evaluate, freeze, task_loss, tensors
-from lib.training.objectives import last_states, objective, penalised
+from lib.training.model import Dropout, Model, Network, build, freeze
+from lib.training.objectives import last_states, objective
 from lib.training.resume import Resume
 
 

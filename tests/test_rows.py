@@ -8,12 +8,13 @@ import pytest
 import torch
 from designs import fail_after, loaded, one_job, rows_of, train
 
+from lib.probes.scores import evaluate, sequence_scores
 from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
 from lib.training.__main__ import hours, main
 from lib.training.job import torch_seed
-from lib.training.model import Network, build, evaluate, sequence_scores
+from lib.training.model import Network, build
 
 FOUR = {
     "LEM": {"dt": 0.3},

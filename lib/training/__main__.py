@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from torch.utils.benchmark import Timer
 
+from lib.probes.scores import task_loss
 from lib.run.params import read_params
-from lib.training.model import build, pick_device, task_loss
+from lib.training.model import build, pick_device
 from lib.training.profile import load_profile
 from lib.training.rows import Row, row_task, source
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from lib.probes.measures import measure
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
@@ -27,7 +28,6 @@ from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.limits import check_copies
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.objectives import objective
-from lib.training.probe import measure
 from lib.training.resume import Fit, Resume
 from lib.training.together import check_width
 

@@ -12,6 +12,8 @@ from pydantic import model_validator
 from torch import nn
 
 from lib.cells import cell_class
+from lib.probes.measures import WITH_RECORDS, Probe
+from lib.probes.scores import evaluate, sequence_scores, tensors
 from lib.probes.time_steps import DECADES, SCALES
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
@@ -25,13 +27,9 @@ from lib.training.model import (
     Model,
     Network,
     build,
-    evaluate,
     pick_device,
-    sequence_scores,
-    tensors,
 )
 from lib.training.objectives import WEIGHTS, last_states, objective
-from lib.training.probe import WITH_RECORDS, Probe
 from lib.training.resume import Resume
 
 _NAMES = ("run", "network", "label", "task_label")
