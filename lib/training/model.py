@@ -13,9 +13,6 @@ from lib.cells import Cell, cell_class, make_cell
 from lib.run.params import Positive, Section, Size
 from lib.tasks import Task
 
-READS = ("last", "every", "all")
-"""What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
-
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "library": lambda weight: weight,  # as PyTorch drew it
     "glorot": nn.init.xavier_uniform_,
@@ -49,8 +46,8 @@ class Network(Dropout):
 
     The cell has its recurrent dimension d, `width`, and `hyper_parameters`, keywords of its constructor. `start` is the name of its initial
     weights, with settings of their own, see `lib.cells.Cell.start`; with `train_initial_state` the state before the first input is trained,
-    from zero. `head` and `read` are names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task
-    asks at every step.
+    from zero. `head` is a name in `HEADS`. The head reads the last state, with `read` ``all`` every tensor of it, and every state where the
+    task asks at every step.
 
     A token becomes `embedding_width` numbers; an embedding starts from the task's vectors where it has some, with ``author`` uniform within
     0.05 of zero, Keras's. Parameters whose names match a pattern of `frozen` stay as they begin, such as ``cell.*`` (a reservoir) or
@@ -63,7 +60,7 @@ class Network(Dropout):
     start: str = "text"
     start_settings: dict[str, Any] = Field(default_factory=dict)
     head: Literal[tuple(HEADS)] = "library"
-    read: Literal[("", *READS)] = ""
+    read: Literal["", "all"] = ""
     embedding_width: Size = 0
     train_initial_state: bool = False
     frozen: tuple[str, ...] = ()
@@ -73,7 +70,7 @@ class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
     The input size of the cell is the number of features, or with a `vocabulary_size` the width of the embedding; `outputs` are the classes
-    K, or values, `read` and `head` one of `READS` and of `HEADS`.
+    K, or values, `head` is one of `HEADS`. The head reads the ``last`` state that is read out, ``every`` one, or ``all`` tensors of the last.
     """
 
     def __init__(
@@ -133,12 +130,9 @@ def build(task: Task, network: Network) -> Model:
     fits no parameter, or as the cell says of its hyper-parameters.
     """
     every = task.target == "steps"
+    if every and network.read:
+        raise ValueError(f"{task.name} asks at every step; a head that reads 'all' does not fit it")
     read = network.read or ("every" if every else "last")
-    if (read == "every") != every:
-        raise ValueError(
-            f"a head that reads {read!r} does not fit {task.name}, which asks for a {task.target}; "
-            f"use {'every' if every else 'last or all'}"
-        )
     tokens, size = task.kind == "tokens", network.embedding_width
     if tokens and size < 1:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")

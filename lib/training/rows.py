@@ -19,7 +19,7 @@ from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
-from lib.training.batches import Batches, Epochs, Fresh
+from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
@@ -156,7 +156,11 @@ class Row(Job, Network, Recipe):
             check_memory(task, test.time_steps, self.batch_size, self.width * layers, device)
             model = model.to(device)
             trained, seen = _frozen_states(self, model, task, parts)
-            batches = source(self, task, seen["train"], np.random.default_rng(order), device)
+            rng, size = np.random.default_rng(order), self.batch_size
+            if task.train is None:
+                batches = Fresh(lambda: tensors(task.draw(size, rng), device), rng)
+            else:
+                batches = Epochs(seen["train"], size, rng, device)
             total = self.recipe.total(batches.epoch)
             weight = getattr(self, WEIGHTS[self.objective] or "kappa") or 0.0
             probe = Probe(self, task, model, parts["train"], test, device)
@@ -267,15 +271,6 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     return task, {name: part for name, part in parts.items() if part is not None}
 
 
-def source(
-    row: Row, task: Task, train: Part, rng: np.random.Generator, device: torch.device
-) -> Batches:
-    """Return where a row's batches come from."""
-    if task.train is None:
-        return Fresh(lambda: tensors(task.draw(row.batch_size, rng), device), rng)
-    return Epochs(train, row.batch_size, rng, device)
-
-
 def _frozen_states(
     row: Row, model: Model, task: Task, parts: Mapping[str, Part]
 ) -> tuple[nn.Module, dict[str, Part]]:
@@ -322,15 +317,15 @@ def check_network(row: Row) -> None:
     if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
-        tokens, every = row.embedding_width > 0, row.read == "every"
+        tokens = row.embedding_width > 0
         inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width), np.float32)
         task = Task(
             name=row.task["task"],
             kind="tokens" if tokens else "series",
-            target="steps" if every else "class",
+            target="class",
             outputs=2,
             vocabulary_size=1,
-            train=Part(inputs, np.zeros((1, 1) if every else 1, int)),
+            train=Part(inputs, np.zeros(1, int)),
         )
     try:
         with torch.device("meta"):
