@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from lib.results.joined import coordinates
 from lib.run.params import Jobs, ParameterError, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
 from lib.training import grammar
@@ -17,7 +18,7 @@ from lib.training.jobs import Trained, run_jobs
 from lib.training.latching import Latching
 from lib.training.linear_gaps import LinearGaps
 from lib.training.model import Network
-from lib.training.rows import Row, check_network, coordinates
+from lib.training.rows import Row, check_network
 
 DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
 """What is no row, by its section in `params.yaml`."""

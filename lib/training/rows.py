@@ -15,6 +15,7 @@ from lib.cells import cell_class
 from lib.probes.measures import WITH_RECORDS, Probe
 from lib.probes.scores import evaluate, sequence_scores, tensors
 from lib.probes.time_steps import DECADES, SCALES
+from lib.results.joined import coordinates
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
@@ -40,15 +41,6 @@ LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
 NAMED = ("options",)
 """Fields whose value has keys; in all others they name levels or tasks."""
-_WHERE_SAID = (
-    *("objective", "kappa", "orthogonality", "start"),
-    *("input_dropout", "embedding_dropout", "output_dropout"),
-)
-"""Fields that are coordinates of a dataset in which any row says something of them."""
-_IF_VARIED = (
-    *("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser"),
-)
-"""Fields that are coordinates of a dataset in which they vary."""
 
 
 class Row(Job, Network, Recipe):
@@ -234,23 +226,6 @@ class Row(Job, Network, Recipe):
             ds[name].values[:] = [getattr(row, names.get(name, name)) for row in designs]
         ds["task_settings"].values[:] = [json.dumps(row.task, sort_keys=True) for row in designs]
         return ds.assign_coords(factors(coordinates(designs)))
-
-
-def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return for each row of a dataset what it says of every factor that is a coordinate there: keywords, settings, and fields that tell rows apart."""
-    of = {name: [getattr(row, name) for row in rows] for name in (*_WHERE_SAID, *_IF_VARIED)}
-    fields = [
-        *(f for f in _WHERE_SAID if any(v != Row.model_fields[f].default for v in of[f])),
-        *(f for f in _IF_VARIED if len(set(of[f])) > 1),
-    ]
-    found = []
-    for row in rows:
-        said = {name: getattr(row, name) for name in fields} | row.settings
-        said.pop("time_steps", None)  # a variable of every dataset
-        if "start" in said:  # one that belongs to the task goes without its name
-            said["start"] = said["start"].removeprefix(f"{row.task['task']}_")
-        found.append(said)
-    return found
 
 
 def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
