@@ -8,6 +8,7 @@ from designs import loaded, profile_of, rows_of, sections
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, read_params
 from lib.tasks import find_task
+from lib.training.__main__ import main
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
@@ -220,3 +221,8 @@ def test_a_job_has_one_level_of_every_factor():
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]
     with pytest.raises(ValueError, match="frozen"):
         design.replicates = 5
+
+
+def test_the_command_says_what_a_profile_asks_for_or_what_is_wrong(capsys):
+    assert main(["smoke"]) == 0 and "factorial " in capsys.readouterr().out
+    assert main(["fast"]) == 2 and "unknown profile 'fast'" in capsys.readouterr().err

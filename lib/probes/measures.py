@@ -27,7 +27,7 @@ _COUNTING = ("lu_rnn", "inverse_rnn")
 
 
 class Probe:
-    """Measures of a model on a task, each a method; a row asks for them by name (`lib.training.rows.Row.measures`)."""
+    """Measures of a model (`lib.training.model.Model`) on a task, each a method; a row asks for them by name (`lib.training.rows.Row.measures`)."""
 
     def __init__(
         self, row: Any, task: Task, model: nn.Module, train: Part, test: Part, device: torch.device

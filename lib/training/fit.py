@@ -21,8 +21,6 @@ from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, inputs and targets of a batch to the number that is minimised."""
-Recorded = Mapping[str, float]
-"""What is measured at one time, by name."""
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -90,10 +88,10 @@ class Record:
     `keep` is the figure of merit of a row: the model with the largest, the last of equals, is kept.
     """
 
-    measure: Callable[[nn.Module], Recorded]
+    measure: Callable[[nn.Module], Mapping[str, float]]
     steps: Iterable[int]
-    keep: Callable[[Recorded], float] | None = None
-    stop: Callable[[Recorded], bool] | None = None
+    keep: Callable[[Mapping[str, float]], Any] | None = None
+    stop: Callable[[Mapping[str, float]], bool] | None = None
 
 
 NOTHING = Record(lambda model: {}, ())
