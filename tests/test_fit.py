@@ -26,7 +26,7 @@ from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, every_epoch, fit
 from lib.training.job import seeds, torch_seed
 from lib.training.limits import ARRAYS, check_memory, memory_needed
-from lib.training.model import Dropout, Model, Network, build, freeze
+from lib.training.model import Dropout, Model, Network, build
 from lib.training.objectives import last_states, objective
 from lib.training.resume import Resume
 
@@ -266,8 +266,7 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
 
 def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
     task = toy_task("series", 6, 5)
-    model = build(task, RNN)
-    freeze(model, ["cell.*"])
+    model = build(task, RNN.model_copy(update={"frozen": ("cell.*",)}))
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
     states = torch.from_numpy(last_states(model, task.train, batch_size=4).inputs)

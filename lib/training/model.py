@@ -1,6 +1,6 @@
 """A model: a cell, an embedding where it reads tokens, and a linear head on what the states hold."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
@@ -150,7 +150,9 @@ def build(task: Task, network: Network) -> Model:
         nn.init.uniform_(model.embedding.weight, -0.05, 0.05)
     if task.vectors is not None:
         _start_from(task, model.embedding.weight)
-    freeze(model, network.frozen)
+    for pattern in network.frozen:
+        for name in matched(model, pattern):
+            model.get_parameter(name).requires_grad_(False)
     return model
 
 
@@ -168,13 +170,6 @@ def _start_from(task: Task, embedding: Tensor) -> None:
             f"{task.name} has vectors of {size} numbers, got embedding_width {embedding.shape[1]}; make them equal"
         )
     embedding.copy_(torch.from_numpy(task.vectors[: task.vocabulary_size]))
-
-
-def freeze(model: nn.Module, patterns: Iterable[str]) -> None:
-    """Keep parameters as they are by patterns of their names; raises `ValueError` where one fits no parameter."""
-    for pattern in patterns:
-        for name in matched(model, pattern):
-            model.get_parameter(name).requires_grad_(False)
 
 
 def matched(model: nn.Module, pattern: str) -> list[str]:
