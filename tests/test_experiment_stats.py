@@ -11,9 +11,9 @@ from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
 from lib.analysis.latching import adjoint_ratios, others_above, trajectories
 from lib.analysis.padding import METHODS, attempts, of_table, summarise
 from lib.analysis.scales import decays, histograms, plot_histograms, reach
+from lib.results.latching import LATCHING
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
-from lib.training.latching import SCHEMA
 
 RUNS = {  # method, padding, input scale, kappa -> test accuracies of three replicates
     ("adjoint", 0, "1/T", np.nan): (0.5, 0.6, 0.8),
@@ -134,7 +134,7 @@ def latching():
     """Three trainings: the first latches, the second learns the short task alone, the third diverged."""
     levels = {"training": [0, 1, 2], "horizon": [4, 8], "sequence": [0, 1], "time": range(1, 9)}
     settings = {"place": 2, "tolerance": 0.01, "horizon": 4, "longer": [8], "width": 4}
-    ds = SCHEMA.empty(levels, profile="smoke", settings=settings)
+    ds = LATCHING.empty(levels, profile="smoke", settings=settings)
     ds["status"][:] = [COMPLETED, COMPLETED, DIVERGED]
     ds["error"][:2] = [[0.0, 0.005], [0.009, 0.4]]
     ds["exponent"][:2] = -0.1
@@ -144,7 +144,7 @@ def latching():
             ds["adjoint_median"][training, row, :T] = rate * back / math.log(10) - 3
         ds["adjoint"][row, :, :T] = -2.0 * back - 400
         ds["state_norm"][row, :, :T] = 1.5
-    return SCHEMA.validate(ds)
+    return LATCHING.validate(ds)
 
 
 def test_the_rate_of_the_adjoint_state_is_found(latching):

@@ -111,7 +111,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
         return next(factorial(**SMALL | changes).jobs()).name(folder)
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
-    assert name(batch_size=16) != name() and name(start="author") != name()
+    assert name(batch_size=16) != name() and name(sigmoid=True) != name()
     assert name()["versions"].keys() == {"torch", "numba"} and "code" in name()
     assert name()["engines"].keys() == {"rnn"}
     shutil.copy(prepared / "digits.nc", tmp_path)

@@ -8,10 +8,11 @@ from toys import autograd_norms
 
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
+from lib.results.latching import LATCHING
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.run.params import ParameterError, checked
 from lib.training import latching as module
-from lib.training.latching import SCHEMA, Latching
+from lib.training.latching import Latching
 
 JOB = one_job("latching")
 """Four neurons on sequences of 6, 9 and 12 steps, of which 4 are followed."""
@@ -102,10 +103,10 @@ def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
     kept = ds["adjoint_median"].sel(first).sel(training=int(ds["example"]))
     followed = ds["adjoint"].sel(first).median("sequence")
     np.testing.assert_allclose(followed, kept, rtol=1e-6)
-    assert load(SCHEMA.save(ds, tmp_path / "latching.nc")).identical(ds)
+    assert load(LATCHING.save(ds, tmp_path / "latching.nc")).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):
-        SCHEMA.validate(ds)
+        LATCHING.validate(ds)
 
 
 def test_diverged_trainings_stay_in_the_dataset(monkeypatch):

@@ -8,6 +8,7 @@ from designs import loaded, profile_of, rows_of, sections
 from lib.cells import cell_class, cell_names
 from lib.run.params import ParameterError, checked, read_params
 from lib.tasks import find_task
+from lib.training.__main__ import main
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
@@ -75,7 +76,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
         ({"RNN": {}}, {"measures": ["everything"]}, "measures.0 is 'everything'"),
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
-        ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'alpha', 'betas'"),
+        ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
         ({}, {}, "trainings.table has no rows"),
         ({"LEM": {"learning_rate": [k / 1e7 for k in range(1, 2000)], "width": list(range(1, 2000))}},
@@ -155,7 +156,7 @@ UNFIT = "of width 32 on .* cannot .*"
         (_of("pixels", "GRU", {"frozen": ["cell.Q"]}), f"GRU {UNFIT}no parameter is called 'cell.Q'; the model has cell.W"),
         (_of("pixels", "GRU", {"frozen": ["*"]}), f"GRU {UNFIT}all parameters are frozen"),
         (_of("pixels", "GRU", {"groups": [{"names": "sell.*"}]}), f"GRU {UNFIT}no parameter is called 'sell.*'"),
-        (_of("long_memory", "LSTM", {"read": "every"}), f"LSTM {UNFIT}a head that reads 'every' does not fit adding"),
+        (_of("long_memory", "LSTM", {"read": "every"}), "read is 'every'; .*'' or 'all'"),
         (_of("long_memory", "LSTM", {"objective": "orthogonal", "orthogonality": 1.0}), f"LSTM {UNFIT}lstm has no recurrent matrix W"),
         (lambda c: c["base"].update(studdy={}), "no experiment is called 'studdy'; expected one of"),
         (lambda c: c["base"].pop("latching"), "profile quick has no section latching; add it"),
@@ -220,3 +221,8 @@ def test_a_job_has_one_level_of_every_factor():
     assert [job.replicate for job in design.at(replicates=2).jobs()][:2] == [0, 1]
     with pytest.raises(ValueError, match="frozen"):
         design.replicates = 5
+
+
+def test_the_command_says_what_a_profile_asks_for_or_what_is_wrong(capsys):
+    assert main(["smoke"]) == 0 and "factorial " in capsys.readouterr().out
+    assert main(["fast"]) == 2 and "unknown profile 'fast'" in capsys.readouterr().err

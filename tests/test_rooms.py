@@ -18,7 +18,7 @@ ROOMS = {
     "kernels": _BASE,
     "cells": (*_BASE, "kernels"),  # a cell asks for an engine
     "tasks": _BASE,
-    "probes": (*_BASE, "kernels", "cells"),
+    "probes": (*_BASE, "kernels", "cells", "tasks"),
     "training": (*_BASE, "kernels", "cells", "tasks", "probes"),
     "plotting": ("paths", "run", "results"),
     "analysis": ("paths", "run", "results", "plotting"),

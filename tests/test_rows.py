@@ -1,19 +1,18 @@
 """A row of params.yaml is all that a further network takes; what varies comes back as coordinates."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from designs import fail_after, loaded, one_job, rows_of, train
 
+from lib.probes.scores import evaluate, sequence_scores
 from lib.results.rows import schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
-from lib.training.__main__ import hours, main
 from lib.training.job import torch_seed
-from lib.training.model import Network, build, evaluate, sequence_scores
+from lib.training.model import Network, build
 
 FOUR = {
     "LEM": {"dt": 0.3},
@@ -205,24 +204,3 @@ def test_a_dataset_with_a_hole_is_refused(padded):
     ds["test_loss"][0, 0, 0] = np.nan
     with pytest.raises(ResultsError, match="test_loss: expected values for exactly what was"):
         schema().validate(ds)
-
-
-def test_hours_are_counted_and_nothing_is_trained(prepared):
-    rows = [r for r in loaded("smoke").designs["fast_slow"] if r.task_label != "exact solver"]
-    jobs = [job for row in rows[:2] for job in row.jobs()]
-    (line,) = hours(rows[:2], prepared).itertuples()
-    task = jobs[0].task
-    assert (line.Index, line.jobs) == ("author's solver", len(jobs))
-    steps = len(jobs) * jobs[0].epochs * task["train_size"] * task["time_steps"]
-    assert line.sequence_steps == steps and line.hours > 0
-
-
-def test_a_missing_data_set_hides_no_other_groups_hours(monkeypatch, capsys, tmp_path):
-    profile = loaded("smoke")
-    few = {name: profile.designs[name][:1] for name in ("vitals", "long_memory")}
-    small = replace(profile, designs=few)
-    monkeypatch.setattr("lib.training.__main__.load_profile", lambda name: small)
-    assert main(["smoke", "--hours", "--prepared", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert "no prepared data at" in told.err and "`make repro`" in told.err
-    assert " 1 jobs" in told.out and "sequence steps" in told.out

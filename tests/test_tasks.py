@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 from scipy.integrate import solve_ivp
 
+from lib.probes.scores import cross_entropy, likeliest
 from lib.results.schema import ResultsError
 from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
 from lib.tasks import variations as variations_module
@@ -22,7 +23,6 @@ from lib.tasks.prepared import (
 )
 from lib.tasks.sources.texts import stream
 from lib.tasks.variations import SPREADS, noise_places, vary
-from lib.training.model import cross_entropy, likeliest
 
 
 def _rng(seed=0):

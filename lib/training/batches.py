@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.probes.scores import tensors
 from lib.tasks import Part
-from lib.training.model import tensors
 
 Batch = tuple[Tensor, Tensor]
 

@@ -4,8 +4,7 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 one treatment and a replicate. Its random numbers, for the permutation, the noise, the initial weights and the order of the
 batches, follow from its own levels alone, so it comes out the same whatever ran beside it.
 
-How networks start is a choice: ``author`` is what the author's public program does (see `AUTHOR`), ``text`` what the papers of the
-cells say.
+Networks start, and epochs leave out a last, smaller batch, as in the author's public program (see `AUTHOR`).
 """
 
 import json
@@ -17,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from lib.probes.measures import measure
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
@@ -27,7 +27,6 @@ from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.limits import check_copies
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.objectives import objective
-from lib.training.probe import measure
 from lib.training.resume import Fit, Resume
 from lib.training.together import check_width
 
@@ -59,8 +58,7 @@ class Factorial(Job):
 
     Sizes of 0 mean "all of the data set"; `probe_size` sequences of either split are measured after an epoch. `pool`, `words`
     and `noise_inputs` make the tasks shorter than the text's; `permutation`, `spread` and `sigmoid` make them as the author's program does
-    where it differs from the text, see `lib.tasks.variations.vary`. With `drop_last` the last, smaller batch of an epoch is left out, as
-    that program does.
+    where it differs from the text, see `lib.tasks.variations.vary`.
 
     Attempts that differ in learning rate, length, order, kind of noise and replicate alone are trained `together` in one pass, at most so
     many. This changes their last digits, by rounding, and is part of no result but of the engine's name. 0 is `PLACES` on a
@@ -77,7 +75,6 @@ class Factorial(Job):
     dataset: Factor[str]
     order: Factor[Literal[ORDERS]]
     noise: Factor[Literal[NOISES]]
-    start: Literal["text", "author"] = "text"
     train_size: Size
     test_size: Size
     probe_size: Size
@@ -88,7 +85,6 @@ class Factorial(Job):
     spread: Literal[SPREADS] = "floor"
     sigmoid: bool = False
     batch_size: Positive
-    drop_last: bool = False
     probe_batch_size: Positive
     embedding_width: Positive
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -189,13 +185,12 @@ def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
     with torch_seed(initial):
         model = build(task, network(job)).to(device)
     rng = np.random.default_rng(order)
-    batches = Epochs(task.train, job.batch_size, rng, device, drop_last=job.drop_last)
-    author = job.start == "author"
+    batches = Epochs(task.train, job.batch_size, rng, device, drop_last=True)
     recipe = Recipe(
         learning_rate=job.learning_rate,
         epochs=job.training_length,
-        groups=AUTHORS_GROUPS.get(job.architecture, ()) if author else (),
-        options={"eps": 1e-7} if author else {},  # Keras's
+        groups=AUTHORS_GROUPS.get(job.architecture, ()),
+        options={"eps": 1e-7},  # Keras's
     )
     record = Record(partial(_measure_splits, task, job), every_epoch(recipe, batches))
     return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
@@ -203,14 +198,13 @@ def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
 
 def network(job: Factorial) -> Network:
     """Return what an attempt trains."""
-    author = job.start == "author"
     return Network(
         cell=job.architecture,
         width=job.width,
-        start=job.start,
-        head="glorot" if author else "library",
+        start="author",
+        head="glorot",
         embedding_width=job.embedding_width,
-        **(AUTHOR.get(job.architecture, {}) if author else {}),
+        **AUTHOR.get(job.architecture, {}),
     )
 
 

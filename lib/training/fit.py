@@ -21,17 +21,12 @@ from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 """Maps a model, inputs and targets of a batch to the number that is minimised."""
-Recorded = Mapping[str, float]
-"""What is measured at one time, by name."""
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "rmsprop": torch.optim.RMSprop,
     "sgd": torch.optim.SGD,
 }
-_FLAGS = ("amsgrad", "centered", "fused", "nesterov")
-_Option = Literal["alpha", "betas", "dampening", "eps", "momentum", "weight_decay", *_FLAGS]
-_Numbers = Annotated[tuple[float, ...], Field(strict=False)]  # or a list of them
 Optimiser = Literal[tuple(OPTIMISERS)]
 
 
@@ -47,18 +42,19 @@ class Group(Section):
 class Recipe(Section):
     """How a model is trained: by one of the `OPTIMISERS`, of which `options` are further keywords, for so many `epochs` or `steps`.
 
-    After each of the `drops`, epochs or steps as those count, the learning rate is multiplied by `drop_factor`; with `cosine` it falls to
-    zero along a cosine. `gradient_clip` is the largest norm of the gradient, 0 for any. Parameters of `groups` have another step; one
+    After each of the `drops`, epochs or steps as those count, the learning rate falls to a tenth; with `cosine` it falls to zero along a
+    cosine. `gradient_clip` is the largest norm of the gradient, 0 for any. Parameters of `groups` have another step; one
     belongs to the first group whose pattern it matches.
     """
 
     learning_rate: LearningRate
     optimiser: Optimiser = "adam"
-    options: dict[_Option, bool | float | _Numbers] = Field(default_factory=dict)
+    options: dict[Literal["eps", "fused", "weight_decay"], bool | float] = Field(
+        default_factory=dict
+    )
     epochs: Size = 0
     steps: Size = 0
     drops: tuple[Positive, ...] = ()
-    drop_factor: Annotated[float, Field(gt=0, lt=1)] = 0.1
     cosine: bool = False
     gradient_clip: Weight = 0.0
     groups: tuple[Group, ...] = ()
@@ -68,8 +64,8 @@ class Recipe(Section):
         if (self.epochs > 0) == (self.steps > 0):
             raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
         for name, value in self.options.items():
-            if isinstance(value, bool) != (name in _FLAGS):
-                kind = "true or false" if name in _FLAGS else "a number, betas two"
+            if isinstance(value, bool) != (name == "fused"):
+                kind = "true or false" if name == "fused" else "a number"
                 raise ValueError(f"the option {name} is {value}; expected {kind}")
         try:
             OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
@@ -92,10 +88,10 @@ class Record:
     `keep` is the figure of merit of a row: the model with the largest, the last of equals, is kept.
     """
 
-    measure: Callable[[nn.Module], Recorded]
+    measure: Callable[[nn.Module], Mapping[str, float]]
     steps: Iterable[int]
-    keep: Callable[[Recorded], float] | None = None
-    stop: Callable[[Recorded], bool] | None = None
+    keep: Callable[[Mapping[str, float]], Any] | None = None
+    stop: Callable[[Mapping[str, float]], bool] | None = None
 
 
 NOTHING = Record(lambda model: {}, ())
@@ -302,7 +298,5 @@ def _optimisers(
             schedules.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, total))
         if recipe.drops:
             steps = [drop * (epoch if recipe.epochs else 1) for drop in recipe.drops]
-            schedules.append(
-                torch.optim.lr_scheduler.MultiStepLR(optimiser, steps, recipe.drop_factor)
-            )
+            schedules.append(torch.optim.lr_scheduler.MultiStepLR(optimiser, steps))
     return optimisers, schedules

@@ -15,7 +15,8 @@ import xarray as xr
 
 from lib import kernels
 from lib.cells import cell_class
-from lib.results.schema import ResultsError, Schema
+from lib.results.joined import joined
+from lib.results.schema import Schema
 from lib.run.fingerprint import fingerprint
 from lib.run.params import Design
 from lib.training.model import pick_device
@@ -149,27 +150,9 @@ class Job(Design):
     def joined(cls, profile: str, designs: Sequence["Job"], results: Results) -> xr.Dataset:
         """Return the results of all jobs of some designs, in their order, as one dataset, each job's variables at its levels."""
         jobs = [job for design in designs for job in design.jobs()]
-        schema, inner = cls.schema(designs), cls.dimensions(designs, results)
-        of_jobs = {
-            dim: list(dict.fromkeys(getattr(job, dim) for job in jobs))
-            for dim in schema.coordinates
-            if dim not in inner
-        }
-        ds = schema.empty({**of_jobs, **inner}, profile=profile, settings=_settings(designs, jobs))
-        place = {dim: {level: i for i, level in enumerate(found)} for dim, found in of_jobs.items()}
-        taken: set[tuple] = set()
-        for job, arrays in zip(jobs, results, strict=True):
-            levels = {dim: getattr(job, dim) for dim in place}
-            if tuple(levels.values()) in taken:
-                raise ResultsError(f"two results at {levels}; expected one")
-            taken.add(tuple(levels.values()))
-            for name, (dims, *_) in schema.variables.items():
-                if name in arrays:
-                    at = tuple(place[dim][levels[dim]] for dim in dims if dim in place)
-                    values = np.asarray(arrays[name])
-                    at = (*at, *(slice(size) for size in values.shape))
-                    # A text that stays an array would be cut to the length of the first one when it is written.
-                    ds[name].values[at] = values if values.ndim else values.item()
+        about = {"profile": profile, "settings": _settings(designs, jobs)}
+        inner = cls.dimensions(designs, results)
+        ds = joined(cls.schema(designs), jobs, results, inner, **about)
         return cls.finish(ds, designs, results)
 
 

@@ -26,64 +26,20 @@ from torch import Tensor, nn
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import largest_exponent
-from lib.results.schema import COMPLETED, ResultsError, Schema
+from lib.probes.measures import summed_loss
+from lib.probes.scores import cross_entropy, likeliest, tensors
+from lib.results.latching import LATCHING
+from lib.results.schema import COMPLETED
 from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Record, fit
 from lib.training.job import Job, Results, seeds_of, torch_seed
-from lib.training.model import Model, cross_entropy, likeliest, tensors
-from lib.training.probe import summed_loss
+from lib.training.model import Model
 from lib.training.resume import Resume
 
 _PENALTY = 1e-4
 """Weight of the squared output weights: states that can be separated would let them grow without end."""
-
-
-def _check(ds: xr.Dataset) -> None:
-    trained = ds["status"] == COMPLETED
-    reached = ds["time"] <= ds["horizon"]
-    for name, expected in (("error", True), ("exponent", True), ("adjoint_median", reached)):
-        if bool((ds[name].isnull() & expected & trained).any()):
-            raise ResultsError(f"{name}: expected values wherever a training was completed")
-    if bool(((ds["error"] < 0) | (ds["error"] > 1)).any()):
-        raise ResultsError("error: expected shares between 0 and 1")
-    if int(ds["example"]) not in ds["training"]:
-        raise ResultsError(f"example: expected one of the trainings, got {int(ds['example'])}")
-
-
-_ALL = ("horizon", "sequence", "time")
-
-SCHEMA = Schema(
-    name="latching/1",
-    coordinates={
-        "training": ("independent training", "1"),
-        "horizon": ("length of the sequences", "step"),
-        "sequence": ("test sequence that is followed step by step", "1"),
-        "time": ("time", "step"),
-    },
-    variables={
-        "status": (("training",), "int8", "how the training ended", "1"),
-        "steps_completed": (("training",), "int64", "batches trained on", "step"),
-        "error": (("training", "horizon"), "float64", "share of test sequences misclassified", "1"),
-        "exponent": (
-            ("training", "sequence"),
-            "float64",
-            "largest Lyapunov exponent from the deciding input to the end of the longest sequence",
-            "nat / step",
-        ),
-        "adjoint_median": (
-            ("training", "horizon", "time"),
-            "float32",
-            "median over sequences of log10 of the norm of the adjoint state",
-            "1",
-        ),
-        "example": ((), "int64", "the training whose trajectories are kept", "1"),
-        "state_norm": (_ALL, "float32", "norm of the state in the example", "1"),
-        "adjoint": (_ALL, "float32", "log10 of the norm of the adjoint state in the example", "1"),
-    },
-    check=_check,
-)
 
 
 class Latching(Job):
@@ -97,7 +53,7 @@ class Latching(Job):
     """
 
     section: ClassVar = "latching"
-    held: ClassVar = SCHEMA
+    held: ClassVar = LATCHING
     cells: ClassVar = ("rnn",)
     modules: ClassVar = ("lib.tasks.long_time_gap",)
     width: Positive

@@ -29,16 +29,13 @@ def check_memory(
     batch_size: int,
     width: int,
     device: torch.device,
-    available: int | None = None,
 ) -> None:
-    """Refuse a training that does not fit the `available` bytes, those that the device has free now by default.
+    """Refuse a training that does not fit the bytes that the device has free now.
 
     The `ValueError` says how much is needed (see `memory_needed`), how much there is, and a batch that would fit.
     """
-    free = available
-    if free is None:
-        on_gpu = device.type == "cuda"
-        free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
+    on_gpu = device.type == "cuda"
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
     needed, empty = (memory_needed(task, time_steps, size, width) for size in (batch_size, 0))
     fitting = int((free - empty) // ((needed - empty) / batch_size))
     advice = f"batch_size to {fitting}" if fitting > 0 else "the length or the number of sequences"

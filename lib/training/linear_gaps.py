@@ -22,33 +22,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lib.probes.coadjoint import soft_orthogonality
-from lib.results.schema import COMPLETED, DIVERGED, Schema
+from lib.probes.scores import tensors
+from lib.results.linear_gaps import LINEAR_GAPS
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, fit
 from lib.training.job import Job, Results, seeds_of, torch_seed
-from lib.training.model import tensors
 from lib.training.resume import Resume
-
-_RUN = ("place", "orthogonality", "replicate")
-
-SCHEMA = Schema(
-    "linear_gaps/1",
-    coordinates={
-        "place": ("deciding input t* of the task", "1"),
-        "orthogonality": ("weight of the soft orthogonal penalty", "1"),
-        "replicate": ("replicate: initial weights and sequences of its own", "1"),
-        "time": ("time t of an input, from 1", "1"),
-    },
-    variables={
-        "emphasis": ((*_RUN, "time"), "float64", "V W^(T-t) R of (2.17)", "1"),
-        "accuracy": (_RUN, "float64", "share of test sequences classified correctly", "1"),
-        "loss": (_RUN, "float64", "mean logistic loss on the test sequences", "nat"),
-        "departure": (_RUN, "float64", "Frobenius norm of W'W - I", "1"),
-        "status": (_RUN, "int64", "how training ended", "1"),
-    },
-)
 
 
 class LinearGaps(Job):
@@ -59,7 +41,7 @@ class LinearGaps(Job):
     """
 
     section: ClassVar = "linear_gaps"
-    held: ClassVar = SCHEMA
+    held: ClassVar = LINEAR_GAPS
     place: Factor[Positive]
     orthogonality: Factor[Weight]
     width: Positive

@@ -1,11 +1,9 @@
 """A model: a cell, an embedding where it reads tokens, and a linear head on what the states hold."""
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
@@ -13,13 +11,7 @@ from torch.nn import functional as F
 
 from lib.cells import Cell, cell_class, make_cell
 from lib.run.params import Positive, Section, Size
-from lib.tasks import Part, Task
-
-READS = ("last", "every", "all")
-"""What a head sees: the state read out after the last input, after every input, or all state tensors after the last."""
-
-MOST = 2**25
-"""Predictions that a batch of `evaluate` may have, where there is one for every step."""
+from lib.tasks import Task
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
     "library": lambda weight: weight,  # as PyTorch drew it
@@ -54,8 +46,8 @@ class Network(Dropout):
 
     The cell has its recurrent dimension d, `width`, and `hyper_parameters`, keywords of its constructor. `start` is the name of its initial
     weights, with settings of their own, see `lib.cells.Cell.start`; with `train_initial_state` the state before the first input is trained,
-    from zero. `head` and `read` are names in `HEADS` and `READS`; by default the head reads the last state, or every state where the task
-    asks at every step.
+    from zero. `head` is a name in `HEADS`. The head reads the last state, with `read` ``all`` every tensor of it, and every state where the
+    task asks at every step.
 
     A token becomes `embedding_width` numbers; an embedding starts from the task's vectors where it has some, with ``author`` uniform within
     0.05 of zero, Keras's. Parameters whose names match a pattern of `frozen` stay as they begin, such as ``cell.*`` (a reservoir) or
@@ -68,7 +60,7 @@ class Network(Dropout):
     start: str = "text"
     start_settings: dict[str, Any] = Field(default_factory=dict)
     head: Literal[tuple(HEADS)] = "library"
-    read: Literal[("", *READS)] = ""
+    read: Literal["", "all"] = ""
     embedding_width: Size = 0
     train_initial_state: bool = False
     frozen: tuple[str, ...] = ()
@@ -78,7 +70,7 @@ class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
     The input size of the cell is the number of features, or with a `vocabulary_size` the width of the embedding; `outputs` are the classes
-    K, or values, `read` and `head` one of `READS` and of `HEADS`.
+    K, or values, `head` is one of `HEADS`. The head reads the ``last`` state that is read out, ``every`` one, or ``all`` tensors of the last.
     """
 
     def __init__(
@@ -138,12 +130,9 @@ def build(task: Task, network: Network) -> Model:
     fits no parameter, or as the cell says of its hyper-parameters.
     """
     every = task.target == "steps"
+    if every and network.read:
+        raise ValueError(f"{task.name} asks at every step; a head that reads 'all' does not fit it")
     read = network.read or ("every" if every else "last")
-    if (read == "every") != every:
-        raise ValueError(
-            f"a head that reads {read!r} does not fit {task.name}, which asks for a {task.target}; "
-            f"use {'every' if every else 'last or all'}"
-        )
     tokens, size = task.kind == "tokens", network.embedding_width
     if tokens and size < 1:
         raise ValueError(f"{task.name}: tokens need an embedding; give embedding_width, 1 or more")
@@ -161,7 +150,9 @@ def build(task: Task, network: Network) -> Model:
         nn.init.uniform_(model.embedding.weight, -0.05, 0.05)
     if task.vectors is not None:
         _start_from(task, model.embedding.weight)
-    freeze(model, network.frozen)
+    for pattern in network.frozen:
+        for name in matched(model, pattern):
+            model.get_parameter(name).requires_grad_(False)
     return model
 
 
@@ -181,95 +172,12 @@ def _start_from(task: Task, embedding: Tensor) -> None:
     embedding.copy_(torch.from_numpy(task.vectors[: task.vocabulary_size]))
 
 
-def freeze(model: nn.Module, patterns: Iterable[str]) -> None:
-    """Keep parameters as they are by patterns of their names; raises `ValueError` where one fits no parameter."""
-    for pattern in patterns:
-        for name in matched(model, pattern):
-            model.get_parameter(name).requires_grad_(False)
-
-
 def matched(model: nn.Module, pattern: str) -> list[str]:
     """Return the names of the parameters that a pattern fits; raises `ValueError` where there are none."""
     names = [name for name, _ in model.named_parameters()]
     if not (found := [name for name in names if fnmatchcase(name, pattern)]):
         raise ValueError(f"no parameter is called {pattern!r}; the model has {', '.join(names)}")
     return found
-
-
-def task_loss(task: Task) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return the mean loss of predictions and targets: cross entropy of classes, squared error of values."""
-    return cross_entropy if task.classifies else F.mse_loss
-
-
-def cross_entropy(logits: Tensor, classes: Tensor, reduction: str = "mean") -> Tensor:
-    """Return the cross entropy of logits (.., outputs) and classes (..); one output is the log odds of class 1 of two."""
-    if logits.shape[-1] == 1:
-        odds, classes = logits.squeeze(-1), classes.to(logits.dtype)
-        return F.binary_cross_entropy_with_logits(odds, classes, reduction=reduction)
-    return F.cross_entropy(logits.flatten(0, -2), classes.flatten(), reduction=reduction)
-
-
-def likeliest(logits: Tensor) -> Tensor:
-    """Return the classes (..) that logits (.., outputs) make likeliest, as `cross_entropy` reads them."""
-    return (logits[..., 0] > 0).long() if logits.shape[-1] == 1 else logits.argmax(-1)
-
-
-def evaluate(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 500
-) -> tuple[float, float]:
-    """Return loss and metric of a model, or of a head alone, on a part: means over sequences, and steps, in float64.
-
-    The metric is the share of classes found, or the root of the mean squared error. Where every step has its predictions,
-    batches are so much smaller that these stay below 256 MiB.
-    """
-    if task.target == "steps":
-        batch_size = max(1, min(batch_size, MOST // (task.outputs * part.time_steps)))
-    loss, right = 0.0, 0
-    for predicted, targets in predictions(model, part, batch_size):
-        mean = task_loss(task)(predicted.double(), wide(targets))
-        loss += mean.item() * len(targets)
-        if task.classifies:
-            right += (likeliest(predicted) == targets).sum().item()
-    loss /= len(part)
-    return loss, right / part.targets.size if task.classifies else math.sqrt(loss)
-
-
-def sequence_scores(
-    model: nn.Module, task: Task, part: Part, *, batch_size: int = 100
-) -> np.ndarray:
-    """Return for each sequence the share of its targets found, or its mean squared error, float16."""
-    scores = []
-    for predicted, targets in predictions(model, part, batch_size):
-        if task.classifies:
-            each = (likeliest(predicted) == targets).double()
-        else:
-            each = (predicted - targets).double().square()
-        scores.append(each.reshape(len(each), -1).mean(1))
-    found = torch.cat(scores).cpu().numpy()
-    return np.clip(found, 0, np.finfo(np.float16).max).astype(np.float16)
-
-
-@torch.no_grad()
-def predictions(model: nn.Module, part: Part, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield what a model predicts of a part, without dropout, and the targets, batch by batch."""
-    device = next(model.parameters()).device
-    was_training = model.training
-    model.eval()
-    for start in range(0, len(part), batch_size):
-        inputs, targets = tensors(part.take(slice(start, start + batch_size)), device)
-        yield model(inputs), targets
-    model.train(was_training)
-
-
-def wide(targets: Tensor) -> Tensor:
-    """Return targets in float64, classes as they are."""
-    return targets.double() if targets.is_floating_point() else targets
-
-
-def tensors(part: Part, device: torch.device | str = "cpu") -> tuple[Tensor, Tensor]:
-    """Return inputs and targets of a part as tensors on a device."""
-    inputs, targets = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
-    return inputs.to(device), targets.to(device)
 
 
 def pick_device(setting: str) -> torch.device:

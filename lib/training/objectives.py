@@ -9,16 +9,15 @@ r"""What a step of training minimises.
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, chapter 2.
 """
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from lib.probes.coadjoint import Penalised, coadjoint_loss, soft_orthogonality
+from lib.probes.coadjoint import soft_orthogonality
+from lib.probes.measures import penalised
+from lib.probes.scores import task_loss
 from lib.tasks import Part, Task
 from lib.training.fit import Objective
-from lib.training.model import Model, task_loss
+from lib.training.model import Model
 
 WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
 """The weight that each objective needs, by the objective's name."""
@@ -38,17 +37,6 @@ def objective(name: str, task: Task, weight: float = 0.0) -> Objective:
         return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)
 
     return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[name]
-
-
-def penalised(model: Model, inputs: Tensor, classes: Tensor, kappa: float) -> Penalised:
-    """Return loss, penalty G and last states of a classifier that reads its last state."""
-    losses = partial(class_losses, model, classes)
-    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
-
-
-def class_losses(model: Model, classes: Tensor, x: Tensor) -> Tensor:
-    """Return the cross entropy of each sequence, (batch,), from what the head sees of it."""
-    return F.cross_entropy(model.output(x), classes, reduction="none")
 
 
 @torch.no_grad()

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from lib.run.params import Jobs, ParameterError, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
 from lib.training import grammar
@@ -17,7 +15,7 @@ from lib.training.jobs import Trained, run_jobs
 from lib.training.latching import Latching
 from lib.training.linear_gaps import LinearGaps
 from lib.training.model import Network
-from lib.training.rows import Row, check_network, coordinates
+from lib.training.rows import Row, check_network
 
 DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
 """What is no row, by its section in `params.yaml`."""
@@ -67,25 +65,6 @@ class Profile:
             ds = kind.joined(self.name, designs, found[name].results)
             kind.schema(designs).save(ds, Path(out) / f"{name}.nc")
         return found
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Return what is trained for the dataset `name`, a line for each row or design, the levels of every factor in columns."""
-        designs = self.designs[name]
-        if isinstance(designs[0], Row):
-            names = ("label", "task_label", "cell", "width", "learning_rate", "replicates")
-            lines = [
-                {key: getattr(row, key) for key in names} | said
-                for row, said in zip(designs, coordinates(designs), strict=True)
-            ]
-        else:
-            lines = [design.values() | {"replicates": design.replicates} for design in designs]
-        return pd.DataFrame(
-            [{key: _text(value) for key, value in line.items()} for line in lines]
-        ).fillna("")
-
-
-def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else grammar.text(value)
 
 
 def load_profile(name: str) -> Profile:

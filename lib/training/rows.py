@@ -12,12 +12,15 @@ from pydantic import model_validator
 from torch import nn
 
 from lib.cells import cell_class
+from lib.probes.measures import WITH_RECORDS, Probe
+from lib.probes.scores import evaluate, sequence_scores, tensors
 from lib.probes.time_steps import DECADES, SCALES
+from lib.results.joined import coordinates
 from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
-from lib.training.batches import Batches, Epochs, Fresh
+from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
@@ -25,13 +28,9 @@ from lib.training.model import (
     Model,
     Network,
     build,
-    evaluate,
     pick_device,
-    sequence_scores,
-    tensors,
 )
 from lib.training.objectives import WEIGHTS, last_states, objective
-from lib.training.probe import WITH_RECORDS, Probe
 from lib.training.resume import Resume
 
 _NAMES = ("run", "network", "label", "task_label")
@@ -42,15 +41,6 @@ LISTS = ("drops", "groups", "frozen", "measures")
 """Fields whose value is a list; in all others a list are levels."""
 NAMED = ("options",)
 """Fields whose value has keys; in all others they name levels or tasks."""
-_WHERE_SAID = (
-    *("objective", "kappa", "orthogonality", "start"),
-    *("input_dropout", "embedding_dropout", "output_dropout"),
-)
-"""Fields that are coordinates of a dataset in which any row says something of them."""
-_IF_VARIED = (
-    *("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser"),
-)
-"""Fields that are coordinates of a dataset in which they vary."""
 
 
 class Row(Job, Network, Recipe):
@@ -158,7 +148,11 @@ class Row(Job, Network, Recipe):
             check_memory(task, test.time_steps, self.batch_size, self.width * layers, device)
             model = model.to(device)
             trained, seen = _frozen_states(self, model, task, parts)
-            batches = source(self, task, seen["train"], np.random.default_rng(order), device)
+            rng, size = np.random.default_rng(order), self.batch_size
+            if task.train is None:
+                batches = Fresh(lambda: tensors(task.draw(size, rng), device), rng)
+            else:
+                batches = Epochs(seen["train"], size, rng, device)
             total = self.recipe.total(batches.epoch)
             weight = getattr(self, WEIGHTS[self.objective] or "kappa") or 0.0
             probe = Probe(self, task, model, parts["train"], test, device)
@@ -234,23 +228,6 @@ class Row(Job, Network, Recipe):
         return ds.assign_coords(factors(coordinates(designs)))
 
 
-def coordinates(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return for each row of a dataset what it says of every factor that is a coordinate there: keywords, settings, and fields that tell rows apart."""
-    of = {name: [getattr(row, name) for row in rows] for name in (*_WHERE_SAID, *_IF_VARIED)}
-    fields = [
-        *(f for f in _WHERE_SAID if any(v != Row.model_fields[f].default for v in of[f])),
-        *(f for f in _IF_VARIED if len(set(of[f])) > 1),
-    ]
-    found = []
-    for row in rows:
-        said = {name: getattr(row, name) for name in fields} | row.settings
-        said.pop("time_steps", None)  # a variable of every dataset
-        if "start" in said:  # one that belongs to the task goes without its name
-            said["start"] = said["start"].removeprefix(f"{row.task['task']}_")
-        found.append(said)
-    return found
-
-
 def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     """Return a row's task and what its networks are recorded on; both depend on the task alone.
 
@@ -267,15 +244,6 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
         train = task.train.take(slice(row.probe_size or None))
         parts = {"test": task.test, "validation": task.validation, "train": train}
     return task, {name: part for name, part in parts.items() if part is not None}
-
-
-def source(
-    row: Row, task: Task, train: Part, rng: np.random.Generator, device: torch.device
-) -> Batches:
-    """Return where a row's batches come from."""
-    if task.train is None:
-        return Fresh(lambda: tensors(task.draw(row.batch_size, rng), device), rng)
-    return Epochs(train, row.batch_size, rng, device)
 
 
 def _frozen_states(
@@ -324,15 +292,15 @@ def check_network(row: Row) -> None:
     if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
-        tokens, every = row.embedding_width > 0, row.read == "every"
+        tokens = row.embedding_width > 0
         inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width), np.float32)
         task = Task(
             name=row.task["task"],
             kind="tokens" if tokens else "series",
-            target="steps" if every else "class",
+            target="class",
             outputs=2,
             vocabulary_size=1,
-            train=Part(inputs, np.zeros((1, 1) if every else 1, int)),
+            train=Part(inputs, np.zeros(1, int)),
         )
     try:
         with torch.device("meta"):

@@ -28,9 +28,6 @@ ALIGNED = 16
 RECORDED = ("cuda",)
 """Devices on which a pass is recorded and replayed."""
 
-Pass = Callable[..., Tensor]
-"""Maps stacked weights, inputs and targets to the losses, (run,)."""
-
 
 def check_width(width: int, device: str) -> None:
     """Refuse a recurrent dimension whose networks a CPU would round by their place among others: no multiple of `ALIGNED`."""
@@ -94,7 +91,8 @@ class Together:
         ]
         self.recorded = record and device in RECORDED
         """Whether passes are replayed."""
-        self._passes: dict[tuple, Pass] = {}
+        self._passes: dict[tuple, Callable[..., Tensor]] = {}
+        """What maps stacked weights, inputs and targets to the losses, (run,), by the shapes of a batch."""
 
     def losses(
         self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
@@ -127,7 +125,7 @@ class Together:
         *weights, inputs, targets = tensors
         return torch.vmap(self._loss)(dict(zip(self._names, weights, strict=True)), inputs, targets)
 
-    def _recorded(self, tensors: tuple[Tensor, ...]) -> Pass:
+    def _recorded(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Return the pass as a graph that reads from where these tensors lie."""
         static = tuple(part.detach().requires_grad_(part.requires_grad) for part in tensors)
         try:

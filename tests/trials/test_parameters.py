@@ -209,7 +209,7 @@ def _wrong_rows(sections):
     """Yield (what, sections) of rows that nothing can train, or that would train what nobody meant."""
     for shared in (
         {"options": {"lr": 5}}, {"options": {"bogus": 1}}, {"options": {"eps": True}}, {"options": {"amsgrad": 1}},
-        {"options": {"betas": 0.9}}, {"options": {"betas": [2, 3]}}, {"options": {LONG: 1}}, {"optimiser": LONG},
+        {"options": {"fused": 1}}, {"options": {"eps": [2, 3]}}, {"options": {LONG: 1}}, {"optimiser": LONG},
         {"groups": [{"names": "nothing.*"}]}, {"groups": [{"names": "cell.*", "factor": True}]}, {"frozen": ["cell.Wx"]},
         {"test_draws": 0}, {"test_draws": True}, {"test_size": 0}, {"steps": 0}, {"steps": 0, "epochs": 3}, {"epochs": 3}, {LONG: 1},
     ):  # fmt: skip

@@ -57,8 +57,10 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
 
     Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or TLS has no certificates.
     """
-    if scheduler == "local":
-        with dask.config.set(_LOCAL):
+    ended = threading.Event()
+    with contextlib.ExitStack() as stack:
+        if scheduler == "local":
+            stack.enter_context(dask.config.set(_LOCAL))
             cluster = LocalCluster(
                 n_workers=workers or None,  # the cores that this process may use
                 threads_per_worker=1,
@@ -70,12 +72,27 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 protocol="tls://",
                 security=Security.temporary(),
             )
+            stack.callback(_close, cluster)
+            client, what = stack.enter_context(Client(cluster)), ("", cluster)
+        else:
+            client = stack.enter_context(_client(scheduler))
             try:
-                with Client(cluster) as client, _watched(client, "", cluster):
-                    yield client
-            finally:
-                _close(cluster)
-        return
+                client.wait_for_workers(1, timeout=WORKERS)
+            except TimeoutError:
+                raise ConnectionError(
+                    f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
+                    f"commit and environment with `dask worker {scheduler}`"
+                ) from None
+            what = (f"dask worker {scheduler}",)
+        watch = threading.Thread(target=_watch, args=(ended, client, *what), daemon=True)
+        watch.start()
+        stack.callback(watch.join)
+        stack.callback(ended.set)
+        yield client
+
+
+def _client(scheduler: str) -> Client:
+    """Return a client of the scheduler at an address; raises `ConnectionError` where none answers or TLS has no certificates."""
     # A client that fails stays Dask's default scheduler, and the next file could not be written: `scheduler=None` keeps it from
     # that where nobody answers. Without certificates it would stay all the same, so they are looked for before there is one.
     if (
@@ -88,35 +105,12 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
         )
     try:
         with dask.config.set(scheduler=None):
-            client = Client(scheduler, timeout=TIMEOUT)
+            return Client(scheduler, timeout=TIMEOUT)
     except OSError as error:
         raise ConnectionError(
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
         ) from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=WORKERS)
-        except TimeoutError:
-            raise ConnectionError(
-                f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
-                f"commit and environment with `dask worker {scheduler}`"
-            ) from None
-        with _watched(client, f"dask worker {scheduler}"):
-            yield client
-
-
-@contextlib.contextmanager
-def _watched(*what: object) -> Iterator[None]:
-    """Let `_watch` look at a client's workers inside the block."""
-    ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=(ended, *what), daemon=True)
-    watch.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watch.join()
 
 
 def _watch(

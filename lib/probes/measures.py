@@ -3,21 +3,22 @@
 import copy
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lib.probes.adjoint import adjoint_norms, log10_sum
+from lib.probes.coadjoint import Penalised, coadjoint_loss
 from lib.probes.lyapunov import singular_values
+from lib.probes.scores import cross_entropy, likeliest, task_loss, tensors, wide
 from lib.probes.state_gains import state_gains
 from lib.probes.time_steps import counted
 from lib.results.factorial import MEASUREMENTS
 from lib.results.rows import POSITIONS
 from lib.tasks import Part, Task
-from lib.training.job import Job
-from lib.training.model import Model, cross_entropy, likeliest, task_loss, tensors, wide
-from lib.training.objectives import class_losses, penalised
 
 WITH_RECORDS = ("gains", "penalty")
 AT_ENDS = ("time_steps", "adjoint_norms", "adjoint_curve", "singular_values")
@@ -26,10 +27,10 @@ _COUNTING = ("lu_rnn", "inverse_rnn")
 
 
 class Probe:
-    """Measures of a model on a task, each a method; a row asks for them by name (`lib.training.rows.Row.measures`)."""
+    """Measures of a model (`lib.training.model.Model`) on a task, each a method; a row asks for them by name (`lib.training.rows.Row.measures`)."""
 
     def __init__(
-        self, row: Job, task: Task, model: Model, train: Part, test: Part, device: torch.device
+        self, row: Any, task: Task, model: nn.Module, train: Part, test: Part, device: torch.device
     ) -> None:
         self._row, self._task, self._model, self._test = row, task, model, test
         measured = slice(row.measure_size or None)
@@ -108,7 +109,7 @@ class Probe:
 
 
 @torch.no_grad()
-def driven(model: Model, inputs: Tensor) -> Tensor:
+def driven(model: nn.Module, inputs: Tensor) -> Tensor:
     """Return what the cell reads, without dropout: measuring draws nothing that training would have drawn."""
     was_training = model.training
     found = model.eval().drive(inputs)
@@ -116,7 +117,7 @@ def driven(model: Model, inputs: Tensor) -> Tensor:
     return found
 
 
-def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
+def measure(model: nn.Module, part: Part, *, batch_size: int, size: int = 0) -> dict[str, float]:
     """Measure a classifier on sequences: one value for each of `lib.results.factorial.MEASUREMENTS`.
 
     The model reads the last state, or all tensors of it. Of `size` sequences the first are measured; 0, or more than there are,
@@ -154,3 +155,14 @@ def measure(model: Model, part: Part, *, batch_size: int, size: int = 0) -> dict
 def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
     """Return the sum over sequences of the cross entropy of what the head sees, (batch, ..)."""
     return cross_entropy(output(x), labels, reduction="sum")
+
+
+def penalised(model: nn.Module, inputs: Tensor, classes: Tensor, kappa: float) -> Penalised:
+    """Return loss, penalty G and last states of a classifier that reads its last state."""
+    losses = partial(class_losses, model, classes)
+    return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
+
+
+def class_losses(model: nn.Module, classes: Tensor, x: Tensor) -> Tensor:
+    """Return the cross entropy of each sequence, (batch,), from what the head sees of it."""
+    return F.cross_entropy(model.output(x), classes, reduction="none")
