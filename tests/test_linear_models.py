@@ -1,7 +1,6 @@
 """The linear models of chapter 1: that what cannot be told stays empty with its cause; their numbers are held to R's in `test_chapter1_r`."""
 
 import chapter1_data
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ from synthetic_results import make_results
 from lib.analysis import comparisons, task_models
 from lib.analysis.accuracy import at_best, entered, grade
 from lib.analysis.attempts import TASK
-from lib.plotting.task_models import plot_residuals
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +49,6 @@ def test_another_reference_changes_the_effects_and_not_the_fit(frame):
     effect = one.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
     reverse = other.coefficients.query("architecture == 'antisymmetric'")["estimate"].to_numpy()
     assert_allclose(effect, -reverse)
-
-
-def test_residuals_are_those_of_the_attempts_that_entered_and_are_drawn(frame):
-    fits = fit_second_order(frame)
-    assert len(fits.residuals) == len(entered(frame))
-    assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
-    assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)
-    figure, table = plot_residuals(fits.residuals)
-    assert table["attempts"].sum() == len(fits.residuals)
-    own = fits.residuals.query("architecture == 'gru'")
-    row = table.set_index("architecture").loc["gru"]
-    assert row["spread"] == pytest.approx(own["residual"].std())
-    assert row["outliers"] == pytest.approx((own["standardised"].abs() > 3).mean())
-    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(fits.residuals)
-    alone = fit_first_order(frame[frame["replicate"] == 0]).residuals
-    figure, table = plot_residuals(alone)
-    assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
-    assert table["outliers"].isna().all()
-    plt.close("all")
 
 
 def test_a_reference_without_attempts_is_no_reference(frame):

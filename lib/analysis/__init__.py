@@ -4,7 +4,7 @@
     the factorial results as tables: error rates, the adjoint metric and its regimes, learning quality, and which attempts a figure shows.
 ``design``, ``linear``, ``reml``, ``resample``, ``unequal``
     linear models: what can be told from their columns; least squares and random intercepts with robust errors; what varies with the attempts.
-``accuracy``, ``task_models``, ``comparisons``, ``equality``, ``omnibus``
+``accuracy``, ``task_models``, ``comparisons``, ``equality``
     chapter 1: task accuracy, a model of each task, and whether behaviours are the same at all tasks.
 ``tenet``, ``simulated``
     the twelve linear models of chapter 3, and a dataset drawn from their published tables.

@@ -49,9 +49,6 @@ class Fit:
     fitted: np.ndarray
     """With the random intercepts, where there are any; shape (N,), as `residuals`."""
     residuals: np.ndarray
-    standardised: np.ndarray
-    """Residuals of least squares in units of their own standard deviations, shape (N,); nan for a row that is alone with its
-    coefficient, and everywhere with random intercepts."""
     intercepts: np.ndarray | None
     """Predicted random intercept of each attempt, shape (G,); None without."""
     engine: str
@@ -91,13 +88,10 @@ def _least_squares(made: Design) -> Fit:
     leverage = np.einsum("np,pn->n", matrix, inverse)
     # An attempt alone with its coefficient is fitted exactly: its residual is rounding, not evidence.
     free = leverage < 1 - 1e-9
-    spare = 1 - leverage[free]
-    standardised = np.full(len(residuals), np.nan)
     errors = robust = np.full(len(made.names), np.nan)
     if not unmeasured:
-        standardised[free] = residuals[free] / np.sqrt(result.scale * spare)
         errors = np.asarray(result.bse)
-        robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / spare) ** 2)
+        robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / (1 - leverage[free])) ** 2)
         robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
     explained = {
         "r2": float(result.rsquared),
@@ -112,7 +106,6 @@ def _least_squares(made: Design) -> Fit:
         summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
-        standardised=standardised,
         intercepts=None,
         engine="statsmodels OLS",
         unmeasured=unmeasured,
@@ -153,7 +146,6 @@ def _mixed(made: Design) -> Fit:
         summary=_summary(made, residuals, shares),
         fitted=fitted,
         residuals=residuals,
-        standardised=np.full(rows, np.nan),
         intercepts=intercepts,
         engine="profiled",
         boundary=group_variance == 0.0,

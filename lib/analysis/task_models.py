@@ -24,8 +24,7 @@ as factors the balanced design's condition number would be far below those of it
 Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them (`lib.analysis.design`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ import pandas as pd
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
-from lib.analysis.design import COVARIATES, Design, NothingToFit, absences, design, with_covariates
+from lib.analysis.design import COVARIATES, NothingToFit, absences, design, with_covariates
 from lib.analysis.linear import Fit, fit, numbers, with_known_variance
 
 REFERENCE = "antisymmetric"
@@ -59,9 +58,8 @@ _MAIN = ("architecture", "log_rate", "log_rate_squared", "width", "training_leng
 SECOND = Model("(1.11)", (*_MAIN, "architecture:log_rate", "architecture:log_rate_squared"))
 
 
-@dataclass(frozen=True)
-class TaskFits:
-    """One model fitted to every task, as three tables; each begins with the columns of a task."""
+class TaskFits(NamedTuple):
+    """One model fitted to every task, as two tables; each begins with the columns of a task."""
 
     model: Model
     summary: pd.DataFrame
@@ -73,10 +71,6 @@ class TaskFits:
     """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
     ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), ``weighted`` and ``weighted_se``
     (estimate and error with the binomial variance of every accuracy as known, `lib.analysis.linear.with_known_variance`), and ``cause``: why a number is empty."""
-    residuals: pd.DataFrame
-    """One row per attempt that was fitted: ``architecture``, ``fitted``, ``residual``, ``standardised``."""
-    designs: Mapping[tuple, Design]
-    """The columns of each task that was fitted."""
 
 
 def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> str:
@@ -108,7 +102,7 @@ def fit_tasks(
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
     absent = absences(model.terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
-    summaries, coefficients, residuals, designs = [], {}, [], {}
+    summaries, coefficients = [], {}
     tasks = list(frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None))
     for task in tasks:
         about = dict(zip(TASK, task, strict=True))
@@ -118,10 +112,9 @@ def fit_tasks(
             summaries.append({**about, **none})
             continue
         response = part["task_accuracy"].to_numpy(float)
-        designs[task] = design(model.terms, part.reset_index(drop=True), response, absent=absent)
-        found = fit(designs[task])
-        variance = part["sampling_error"].to_numpy(float) ** 2
-        weighted, error, luck = with_known_variance(designs[task], variance)
+        made = design(model.terms, part.reset_index(drop=True), response, absent=absent)
+        found, variance = fit(made), part["sampling_error"].to_numpy(float) ** 2
+        weighted, error, luck = with_known_variance(made, variance)
         coefficients[task] = _coefficients(found, weighted, error).assign(**about)
         counted = {
             "counting": np.sqrt(variance.mean()),
@@ -129,10 +122,7 @@ def fit_tasks(
             "luck": np.sqrt(luck),
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
-        each = {"architecture": part["architecture"].astype(str).to_numpy()}
-        each |= {"fitted": found.fitted, "residual": found.residuals}
-        residuals.append(pd.DataFrame({**about, **each, "standardised": found.standardised}))
-    if not designs:
+    if not coefficients:
         raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
     terms = next(iter(coefficients.values()))[["term", "architecture"]]
@@ -145,8 +135,6 @@ def fit_tasks(
         model=model,
         summary=pd.DataFrame(summaries).reindex(columns=columns),
         coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
-        residuals=pd.concat(residuals, ignore_index=True),
-        designs=designs,
     )
 
 
