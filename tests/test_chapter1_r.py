@@ -103,17 +103,6 @@ def test_r_drops_one_term_where_three_have_lost_their_meaning(second, stored):
     assert set(rows["cause"]) == {"", needs}
 
 
-def test_deviations_from_the_mean_of_architectures(frame, first, stored):
-    found = by_task(task_models.deviations(accuracy.at_best(frame), first))
-    assert len(stored["deviations"]) == 3
-    for task, theirs in stored["deviations"].items():
-        for row in found[task].itertuples():
-            for name in ("estimate", "se"):
-                expected = theirs[name][f"architecture{row.architecture}"]
-                np.testing.assert_allclose(getattr(row, name), expected, **CLOSE)
-    assert found["imdb permuted"]["estimate"].isna().all()
-
-
 @pytest.mark.parametrize(("name", "architecture"), [("intercept", ""), ("gru", "gru")])
 def test_pairwise_tests(name, architecture, first, stored):
     rows = first.coefficients

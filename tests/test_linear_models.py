@@ -117,8 +117,6 @@ def test_one_architecture_has_an_intercept_alone(frame):
     fits = fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
     assert fits.coefficients["term"].tolist() == ["intercept"] * 4
     assert (fits.coefficients["cause"] == "").all()
-    with pytest.raises(ValueError, match="needs two; there is rnn alone"):
-        task_models.deviations(at_best(frame[frame["architecture"] == "rnn"]), fits)
 
 
 @pytest.mark.parametrize(
@@ -164,11 +162,3 @@ def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(st
             assert_allclose(fits.summary["luck"], fits.summary["sigma"], rtol=1e-3)
             assert (fits.summary["ceiling"] > 0.999).all()
     assert rejected[10] < rejected[10**8] == rejected[0]
-
-
-def test_a_deviation_from_the_mean_of_architectures_knows_it_too(stored):
-    frame = grade(stored.assign(examples=stored["examples"] * 0 + 1000))
-    fits = fit_first_order(frame)
-    table = task_models.deviations(at_best(frame), fits).dropna(subset=["se"])
-    ratio = table["weighted_se"] / table["se"]
-    assert ratio.between(0.5, 2).all() and not np.allclose(ratio, 1)

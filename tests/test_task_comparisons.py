@@ -41,12 +41,6 @@ def test_a_task_without_an_error_enters_no_pair_and_is_counted(estimates, errors
     np.testing.assert_equal(found["share"], share)
 
 
-def test_families_have_their_own_pairs_and_corrections():
-    table = coefficients([1.0, 0.0, 2.0, 1.5], [0.1] * 4)
-    found = comparisons.rejections_by_family(table).set_index("family")
-    assert found["tests"].to_dict() == {"T_f": 6, "T_o": 1, "T_d": 3}
-
-
 def test_the_effects_of_table_1_4():
     terms = ["intercept", "architecture", "training length", "architecture × log(learning rate)"]
     found = task_models.effect_of(pd.DataFrame({"term": terms})).tolist()

@@ -15,7 +15,6 @@ ORACLES = {
     "lib.analysis.claims_tasks": "data in which the claims are false",
     "lib.analysis.equality.compare_error_rates": "R",
     "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
-    "lib.analysis.task_models.deviations": "R",
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.engine_names": "the engines themselves",

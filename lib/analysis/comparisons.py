@@ -101,27 +101,6 @@ def count_rejections(coefficients: pd.DataFrame, pairs: pd.DataFrame) -> pd.Data
     return table.drop(columns="planned").reset_index()
 
 
-def rejections_by_family(coefficients: pd.DataFrame) -> pd.DataFrame:
-    """Count rejections within each of the text's task families (Section 1.4), each with its own correction.
-
-    ``family`` is ``T_f`` (all tasks), ``T_o`` (without noise) or ``T_d``: each data set is a family of its own, and their counts are added. Then the counts of `count_rejections`.
-    """
-    families = {
-        "T_f": [coefficients],
-        "T_o": [coefficients[coefficients["noise"] == "none"]],
-        "T_d": [part for _, part in coefficients.groupby("dataset", sort=False)],
-    }
-    parts = []
-    for name, members in families.items():
-        counts = pd.concat(count_rejections(part, compare_tasks(part)) for part in members)
-        counts = counts.drop(columns=["share", "detectable"])
-        counts = counts.groupby(TERM, sort=False).sum().reset_index()
-        counts["share"] = counts["rejected"] / counts["tests"].where(counts["tests"] > 0)
-        counts.insert(0, "family", name)
-        parts.append(counts)
-    return pd.concat(parts, ignore_index=True)
-
-
 def window(ds: xr.Dataset) -> int:
     """Return how many epochs of each attempt are looked at: the design's shortest training length."""
     return int(ds["training_length"].min())
