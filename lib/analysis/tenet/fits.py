@@ -1,7 +1,6 @@
 """Fit the twelve models to their observations: each once for every view of the metric."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -13,7 +12,7 @@ from lib.analysis.design import NothingToFit, design
 from lib.analysis.linear import Fit
 from lib.analysis.reml import ConvergenceError
 from lib.analysis.tenet.models import MODELS, Model
-from lib.analysis.tenet.rows import SPLINE, SPLINES, TRUE, Rows, measurements, rows
+from lib.analysis.tenet.rows import TRUE, Rows, measurements, rows
 from lib.analysis.unequal import Unequal, with_own_variances
 
 OWN = "a variance per architecture"
@@ -63,12 +62,14 @@ class Fits:
         self.rows = cache(
             lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
         )
-        self._fit, self.own = cache(self._estimate), cache(self._refit)
+        self._fit = cache(
+            lambda number, view: fit(MODELS[number], self.rows(MODELS[number].rows, view))
+        )
+        self.own = cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:
         """Return a model on a view of the metric; raises as `fit`."""
-        model = MODELS[number]
-        return self._fit(number, TRUE if view == SPLINE and not model.predictor else view)
+        return self._fit(number, view)
 
     def try_fit(self, number: int, view: str) -> tuple[Fit | None, str]:
         """Return the same, or None and why there is none."""
@@ -76,16 +77,6 @@ class Fits:
             return self.fit(number, view), ""
         except NothingToFit as refusal:
             return None, str(refusal)
-
-    def _estimate(self, number: int, view: str) -> Fit:
-        model = MODELS[number]
-        observations = self.rows(model.rows, TRUE if view == SPLINE else view)
-        if view == SPLINE:
-            bent = observations.splines(model.predictor)
-            observations = replace(observations, measured={**observations.measured, **bent})
-            others = (term for term in model.terms if term != model.predictor)
-            model = replace(model, terms=(*SPLINES, *others))
-        return fit(model, observations)
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
         """Return a model with variances of its own for each architecture, or None and why there is none."""

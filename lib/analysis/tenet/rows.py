@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
-from patsy import dmatrix
 from scipy.stats import rankdata
 
 from lib.analysis.attempts import attempts, count_status, epochs, terminal
@@ -19,7 +18,7 @@ from lib.analysis.tenet.models import REFERENCE, TERMINAL, TRAINING
 from lib.results.factorial import ATTEMPT
 
 TRUE, SINGLE, RANKS, CENTRED = "true", "single", "ranks", "centred"
-CLIPPED, MILD, SPLINE = "clipped", "mild", "spline"
+CLIPPED, MILD = "clipped", "mild"
 FLOOR, EXTREME = -5.0, -10.0
 """Orders of magnitude at which the metric is clipped, and below which a row is extreme."""
 VIEWS = {
@@ -29,10 +28,8 @@ VIEWS = {
     CENTRED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
-    SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
 }
 """What is taken as the adjoint metric. The text's program computed in single precision (`lib.analysis.regimes.float32_metric`)."""
-SPLINES = tuple(f"spline {number}" for number in (1, 2, 3, 4))
 
 
 @dataclass(frozen=True)
@@ -59,11 +56,6 @@ class Rows:
         if name in self.measured:
             return self.measured[name]
         return self.attempts[name].to_numpy()[self.attempt]
-
-    def splines(self, name: str) -> dict[str, np.ndarray]:
-        """Return a natural cubic spline basis of a measurement, by `SPLINES`."""
-        basis = dmatrix("cr(x, df=4, constraints='center') - 1", {"x": self.column(name)})
-        return dict(zip(SPLINES, np.asarray(basis).T, strict=True))
 
 
 def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None) -> Rows:
