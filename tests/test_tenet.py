@@ -9,8 +9,7 @@ import xarray as xr
 from scipy import stats
 from synthetic_results import make_results
 
-from lib.analysis.claims_factorial import share_by_task
-from lib.analysis.claims_tenet import JUDGES, QUANTITIES, Evidence
+from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, share_by_task
 from lib.analysis.design import NothingToFit
 from lib.analysis.linear import fit as fit_design
 from lib.analysis.regimes import SMALLEST
