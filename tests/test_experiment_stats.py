@@ -7,8 +7,14 @@ import pytest
 import xarray as xr
 from drawn import drawn
 
-from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
-from lib.analysis.latching import adjoint_ratios, others_above, trajectories
+from lib.analysis.gaps import (
+    adjoint_ratios,
+    emphasis_table,
+    kept_accuracy,
+    normalised_adjoints,
+    others_above,
+    trajectories,
+)
 from lib.analysis.padding import METHODS, attempts, of_table, summarise
 from lib.analysis.scales import decays, histograms, plot_histograms, reach
 from lib.results.published import load_published

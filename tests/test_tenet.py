@@ -15,7 +15,7 @@ from lib.analysis.linear import fit as fit_design
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
 from lib.analysis.simulated import PROFILE, caution, law
-from lib.analysis.simulated.draw import SCHEMA, simulate
+from lib.analysis.simulated.law import SCHEMA, simulate
 from lib.analysis.tenet.fits import OWN, Fits, fit
 from lib.analysis.tenet.models import FAMILIES, MODELS
 from lib.analysis.tenet.rows import CENTRED, CLIPPED, MILD, RANKS, SINGLE, TRUE, rows
