@@ -8,7 +8,7 @@
     chapter 1: task accuracy, a model of each task, and whether behaviours are the same at all tasks.
 ``tenet``, ``simulated``
     the twelve linear models of chapter 3, and a dataset drawn from their published tables.
-``networks``, ``incremental``, ``scales``, ``padding``, ``gaps``
+``incremental``, ``scales``, ``padding``, ``gaps``
     the experiments on rows, of chapter 2 and of section 3.6.
 ``verbs``, ``claims_*``
     what results say of the texts' claims (`lib.results.claims`).

@@ -9,8 +9,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.analysis.networks import about, beside_published, curves, outcomes
 from lib.plotting import colour
+from lib.results.networks import about, beside_published, curves, outcomes
 from lib.results.published import load_published
 
 READINGS = {

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from lib.analysis.attempts import STATUS
-from lib.analysis.networks import about, by_training
+from lib.results.networks import about, by_training
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
 

@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lib.plotting import colour, marker
+from lib.results.names import colour, marker
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
 IDENTITY = ["label", "task", "width"]
