@@ -16,9 +16,20 @@ from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
 from lib.analysis.simulated import PROFILE, caution, law
 from lib.analysis.simulated.law import SCHEMA, simulate
-from lib.analysis.tenet.fits import OWN, Fits, fit
-from lib.analysis.tenet.models import FAMILIES, MODELS
-from lib.analysis.tenet.rows import CENTRED, CLIPPED, MILD, RANKS, SINGLE, TRUE, rows
+from lib.analysis.tenet import (
+    CENTRED,
+    CLIPPED,
+    FAMILIES,
+    MILD,
+    MODELS,
+    OWN,
+    RANKS,
+    SINGLE,
+    TRUE,
+    Fits,
+    fit,
+    rows,
+)
 from lib.paths import ROOT
 from lib.results import claims
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS

@@ -13,9 +13,7 @@ import pytest
 
 from lib.analysis.design import INTERCEPT, with_covariates
 from lib.analysis.reml import fit_random_intercept, moments
-from lib.analysis.tenet.fits import fit
-from lib.analysis.tenet.models import MODELS, REFERENCE
-from lib.analysis.tenet.rows import Rows
+from lib.analysis.tenet import MODELS, REFERENCE, Rows, fit
 from lib.results.factorial import ATTEMPT
 
 FOLDER = Path(__file__).parent / "data" / "r"

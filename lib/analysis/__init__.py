@@ -2,7 +2,7 @@
 
 ``attempts``, ``regimes``, ``quartiles``
     the factorial results as tables: error rates, the adjoint metric and its regimes, learning quality.
-``design``, ``linear``, ``reml``, ``resample``, ``unequal``
+``design``, ``linear``, ``reml``, ``resample``
     linear models: what can be told from their columns; least squares and random intercepts with robust errors; what varies with the attempts.
 ``accuracy``, ``task_models``, ``comparisons``, ``equality``
     chapter 1: task accuracy, a model of each task, and whether behaviours are the same at all tasks.

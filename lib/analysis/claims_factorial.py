@@ -24,9 +24,7 @@ from lib.analysis.linear import CONFIDENCE
 from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.resample import interval, resample
-from lib.analysis.tenet.fits import Fits
-from lib.analysis.tenet.models import MODELS, TRAINING
-from lib.analysis.tenet.rows import SINGLE
+from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
 from lib.results.claims import (
     Finding,
     Judges,

@@ -28,7 +28,7 @@ from scipy.special import logit
 from lib.analysis.attempts import TREATMENT
 from lib.analysis.design import design, with_covariates
 from lib.analysis.simulated import PROFILE
-from lib.analysis.tenet.models import ACCURACY, METRIC, MODELS, REFERENCE
+from lib.analysis.tenet import ACCURACY, METRIC, MODELS, REFERENCE
 from lib.results.factorial import ATTEMPT, FACTORIAL, SPLITS, check_measurements
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
