@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 from synthetic_results import empty
 
-from lib.analysis import claims_factorial, claims_gaps
+from lib.analysis import claims_factorial, gaps
 from lib.analysis.claims_factorial import FRAGILE, ROBUST, Evidence
-from lib.analysis.padding import SWEEP
+from lib.analysis.gaps import SWEEP
 from lib.results.claims import mean, share
 from lib.results.factorial import ATTEMPT
 from lib.results.schema import COMPLETED, DIVERGED
@@ -202,7 +202,7 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
             **dict.fromkeys(("width", "sequences", "test_sequences"), once),
         },
         {"run": range(2 * networks), "stage": ["trained"], "padding": ("run", [0, 3] * networks)}
-        | {"dataset": ("run", [claims_gaps.TEXT[1]] * 2 * networks)},
+        | {"dataset": ("run", [gaps.TEXT[1]] * 2 * networks)},
     )
 
 
@@ -210,10 +210,10 @@ JUDGES = {
     "factorial": claims_factorial.judges,
     "factorial, by task": claims_factorial.over_tasks,
     **{f"factorial, models {f}": judges for f, judges in claims_factorial.JUDGES.items()},
-    "linear_gaps": claims_gaps.linear,
-    "coadjoint_gaps": claims_gaps.coadjoint,
-    "latching": claims_gaps.latching,
-    "padding": claims_gaps.padding,
+    "linear_gaps": gaps.linear,
+    "coadjoint_gaps": gaps.coadjoint,
+    "latching": gaps.latching,
+    "padding": gaps.padding,
 }
 """By the results that they judge."""
 

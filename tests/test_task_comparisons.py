@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.analysis import comparisons, equality, task_models
+from lib.analysis import comparisons, task_models
 from lib.analysis.attempts import TASK
 from lib.results.published import load_published
 
@@ -58,18 +58,18 @@ def made_up(replicates):
 
 
 def test_variances_that_can_and_cannot_be_compared():
-    table = equality.compare_variances(made_up(4))
+    table = comparisons.compare_variances(made_up(4))
     np.testing.assert_allclose(table["p_bonferroni"], (2 * table["p_value"]).clip(upper=1))
     # Two attempts deviate equally from their median.
-    two = equality.compare_variances(made_up(2)).set_index(["architecture", "test"])
+    two = comparisons.compare_variances(made_up(2)).set_index(["architecture", "test"])
     assert two.loc[("rnn", "f_star"), "cause"] == ""
     assert two.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
     assert np.isnan(two.loc[("rnn", "levene"), "p_value"])
-    flat = equality.compare_variances(made_up(4).assign(task_accuracy=0.5))
+    flat = comparisons.compare_variances(made_up(4).assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
     gone = made_up(4)
     gone["left_out"] = np.where(gone["architecture"] == "rnn", "diverged", "")
-    table = equality.compare_variances(gone).set_index(["architecture", "test"])
+    table = comparisons.compare_variances(gone).set_index(["architecture", "test"])
     assert table.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
     assert table.loc[("gru", "f_star"), "p_bonferroni"] == table.loc[("gru", "f_star"), "p_value"]
 
@@ -93,7 +93,7 @@ def times(epochs):
     ],
 )
 def test_times_that_can_and_cannot_be_compared(epochs, cause):
-    found = equality.compare_times(times(([1], [1])), times(epochs)).iloc[0]
+    found = comparisons.compare_times(times(([1], [1])), times(epochs)).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
 
@@ -105,9 +105,9 @@ def test_error_rates_over_tasks():
             status = ["diverged"] * count + ["completed"] * (20 - count)
             rows += [(architecture, "d", order, "none", one) for one in status]
     design = pd.DataFrame(rows, columns=["architecture", *TASK, "status"])
-    table, again = (equality.compare_error_rates(design) for _ in range(2))
+    table, again = (comparisons.compare_error_rates(design) for _ in range(2))
     pd.testing.assert_frame_equal(table, again)  # its p values are drawn, from a seed
     table = table.set_index("architecture")
     assert table["rejected"].tolist()[:2] == [True, False]
-    assert table.loc["lstm", "cause"] == equality.NEVER
+    assert table.loc["lstm", "cause"] == comparisons.NEVER
     assert table.loc["gru", "p_bonferroni"] == min(1, 2 * table.loc["gru", "p_value"])

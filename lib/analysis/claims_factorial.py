@@ -16,7 +16,7 @@ import xarray as xr
 from scipy import stats
 from scipy.optimize import brentq
 
-from lib.analysis import comparisons, equality, task_models
+from lib.analysis import comparisons, task_models
 from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
 from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
 from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
@@ -352,13 +352,13 @@ def _share_of_tests(table: pd.DataFrame) -> Finding:
 
 
 def _variances(e: Evidence) -> Finding:
-    table = equality.compare_variances(e.best)
+    table = comparisons.compare_variances(e.best)
     return _share_of_tests(table[table["test"] == "levene"])
 
 
 def _times(e: Evidence) -> Finding:
     times = comparisons.convergence_times(e.ds, e.best)
-    return _share_of_tests(equality.compare_times(e.frame, times, by=("dataset",)))
+    return _share_of_tests(comparisons.compare_times(e.frame, times, by=("dataset",)))
 
 
 def _share_explained(fits: task_models.TaskFits) -> Finding:

@@ -69,7 +69,6 @@ class Fit:
     residuals: np.ndarray
     intercepts: np.ndarray | None
     """Predicted random intercept of each attempt, shape (G,); None without."""
-    engine: str
     boundary: bool = False
     """Whether the variance of the intercept is estimated as zero."""
     unmeasured: str = ""
@@ -125,7 +124,6 @@ def _least_squares(made: Design) -> Fit:
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
         intercepts=None,
-        engine="statsmodels OLS",
         unmeasured=unmeasured,
     )
 
@@ -165,7 +163,6 @@ def _mixed(made: Design) -> Fit:
         fitted=fitted,
         residuals=residuals,
         intercepts=intercepts,
-        engine="profiled",
         boundary=group_variance == 0.0,
     )
 
@@ -206,7 +203,7 @@ class Unequal(NamedTuple):
     """A model with variances of its own for each group."""
 
     coefficients: pd.DataFrame
-    """``term``, ``estimate``, ``standard_error``, ``p_value`` (normal, not corrected)."""
+    """As `Fit.coefficients`, normal and without robust errors."""
     variances: pd.DataFrame
     """``group``, ``attempts``, ``rows``, ``residual_sd``, ``group_sd`` (of the intercepts; empty without)."""
 
@@ -251,8 +248,6 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     else:
         raise ConvergenceError(f"the variances of the groups do not settle in {ROUNDS} rounds")
     beta[made.names.index(INTERCEPT)] += made.response.mean()
-    p_value = 2 * stats.norm.sf(np.abs(beta / errors))
-    coefficients = {"term": made.names, "estimate": beta, "standard_error": errors}
     variances = {
         "group": names,
         "attempts": np.bincount(of_attempt),
@@ -260,7 +255,8 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
         "residual_sd": np.sqrt(variance),
         "group_sd": np.sqrt(variance * ratio) if random else np.nan,
     }
-    return Unequal(pd.DataFrame({**coefficients, "p_value": p_value}), pd.DataFrame(variances))
+    coefficients = numbers(made.names, beta, errors, np.inf, np.nan, np.nan)
+    return Unequal(coefficients, pd.DataFrame(variances))
 
 
 def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
