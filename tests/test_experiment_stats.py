@@ -19,7 +19,8 @@ from lib.analysis.gaps import (
     summarise,
     trajectories,
 )
-from lib.analysis.scales import decays, histograms, plot_histograms, reach
+from lib.analysis.scales import decays, histograms, reach
+from lib.results.networks import plot_histograms
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 from lib.training.latching import SCHEMA
