@@ -6,7 +6,8 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
-from lib.analysis import attempts, claims_factorial, quartiles, regimes
+from lib.analysis import attempts, claims_factorial, regimes
+from lib.results import quartiles
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}

@@ -1,7 +1,7 @@
 """Statistics of results; nothing here knows how a network is trained.
 
-``attempts``, ``regimes``, ``quartiles``
-    the factorial results as tables: error rates, the adjoint metric and its regimes, learning quality.
+``attempts``, ``regimes``
+    the factorial results as tables: error rates, the adjoint metric and its regimes.
 ``design``, ``linear``, ``reml``, ``resample``
     linear models: what can be told from their columns; least squares and random intercepts with robust errors; what varies with the attempts.
 ``accuracy``, ``task_models``, ``comparisons``

@@ -21,7 +21,6 @@ from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
 from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
 from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
 from lib.analysis.linear import CONFIDENCE
-from lib.analysis.quartiles import QUARTILES, TOP, quartiles
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.resample import interval, resample
 from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
@@ -37,6 +36,7 @@ from lib.results.claims import (
     unable,
 )
 from lib.results.learned import STAND_INS, above_chance, longest
+from lib.results.quartiles import QUARTILES, TOP, quartiles
 from lib.results.schema import settings_of
 
 
