@@ -119,12 +119,12 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
     ratio = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
-    residual = quadratic / (data.rows - (k - 1)) * scale[-1] ** 2
+    residual, unit = quadratic / (data.rows - (k - 1)), scale[-1] ** 2
     return RandomIntercept(
         coefficients=beta * scale[-1] / scale[:-1],
-        covariance=cho_solve(factor, np.eye(k - 1)) * residual / outer[:-1, :-1],
-        group_variance=ratio * residual,
-        residual_variance=residual,
+        covariance=cho_solve(factor, np.eye(k - 1)) * residual * unit / outer[:-1, :-1],
+        group_variance=ratio * residual * unit,
+        residual_variance=residual * unit,
     )
 
 
