@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from lib.analysis.scales import CLASS
 from lib.results.claims import Region
+from lib.results.networks import CLASS
 from lib.results.schema import COMPLETED
 
 KEPT = {  # loss and metric, as they are recorded

@@ -7,10 +7,9 @@ import numpy as np
 import xarray as xr
 from synthetic_results import empty
 
-from lib.analysis import claims_factorial, claims_gaps, claims_tasks, claims_tenet
-from lib.analysis.claims_factorial import FRAGILE, ROBUST
-from lib.analysis.claims_tenet import Evidence
-from lib.analysis.padding import SWEEP
+from lib.analysis import claims_factorial, gaps
+from lib.analysis.claims_factorial import FRAGILE, ROBUST, Evidence
+from lib.analysis.gaps import SWEEP
 from lib.results.claims import mean, share
 from lib.results.factorial import ATTEMPT
 from lib.results.schema import COMPLETED, DIVERGED
@@ -203,18 +202,18 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
             **dict.fromkeys(("width", "sequences", "test_sequences"), once),
         },
         {"run": range(2 * networks), "stage": ["trained"], "padding": ("run", [0, 3] * networks)}
-        | {"dataset": ("run", [claims_gaps.TEXT[1]] * 2 * networks)},
+        | {"dataset": ("run", [gaps.TEXT[1]] * 2 * networks)},
     )
 
 
 JUDGES = {
     "factorial": claims_factorial.judges,
-    "factorial, by task": claims_tasks.judges,
-    **{f"factorial, models {f}": judges for f, judges in claims_tenet.JUDGES.items()},
-    "linear_gaps": claims_gaps.linear,
-    "coadjoint_gaps": claims_gaps.coadjoint,
-    "latching": claims_gaps.latching,
-    "padding": claims_gaps.padding,
+    "factorial, by task": claims_factorial.over_tasks,
+    **{f"factorial, models {f}": judges for f, judges in claims_factorial.JUDGES.items()},
+    "linear_gaps": gaps.linear,
+    "coadjoint_gaps": gaps.coadjoint,
+    "latching": gaps.latching,
+    "padding": gaps.padding,
 }
 """By the results that they judge."""
 
@@ -226,10 +225,10 @@ FALSE = {
     **dict.fromkeys(claims_factorial.COUNTEREXAMPLES, with_metric(poor_vanish)),
     "diss-3.4-basic-rnn": with_metric(others_nearer),
     "diss-3.4-inverse": with_metric(nearer_is_better),
-    **dict.fromkeys(claims_tasks.judges, alike),
+    **dict.fromkeys(claims_factorial.over_tasks, alike),
     **{
         claim: deciding(claim.removeprefix("diss-3.5-") not in _AGAINST_NO_EFFECT)
-        for judges in claims_tenet.JUDGES.values()
+        for judges in claims_factorial.JUDGES.values()
         for claim in judges
     },
     "diss-2.5-emphasis": lambda rng: linear(rng, emphasised=rng.uniform(0, 0.5)),

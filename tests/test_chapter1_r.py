@@ -6,7 +6,7 @@ import chapter1_data
 import numpy as np
 import pytest
 
-from lib.analysis import accuracy, comparisons, equality, task_models
+from lib.analysis import accuracy, comparisons, task_models
 from lib.analysis.attempts import attempts
 
 STORED = chapter1_data.FOLDER / "chapter1.json"
@@ -103,17 +103,6 @@ def test_r_drops_one_term_where_three_have_lost_their_meaning(second, stored):
     assert set(rows["cause"]) == {"", needs}
 
 
-def test_deviations_from_the_mean_of_architectures(frame, first, stored):
-    found = by_task(task_models.deviations(accuracy.at_best(frame), first))
-    assert len(stored["deviations"]) == 3
-    for task, theirs in stored["deviations"].items():
-        for row in found[task].itertuples():
-            for name in ("estimate", "se"):
-                expected = theirs[name][f"architecture{row.architecture}"]
-                np.testing.assert_allclose(getattr(row, name), expected, **CLOSE)
-    assert found["imdb permuted"]["estimate"].isna().all()
-
-
 @pytest.mark.parametrize(("name", "architecture"), [("intercept", ""), ("gru", "gru")])
 def test_pairwise_tests(name, architecture, first, stored):
     rows = first.coefficients
@@ -128,7 +117,9 @@ def test_pairwise_tests(name, architecture, first, stored):
 
 
 def test_variance_tests(frame, stored):
-    table = equality.compare_variances(accuracy.at_best(frame)).set_index(["architecture", "test"])
+    table = comparisons.compare_variances(accuracy.at_best(frame)).set_index(
+        ["architecture", "test"]
+    )
     assert len(table) == 4 * 3
     for (architecture, test), row in table.iterrows():
         theirs = stored["variances"][architecture][test]
@@ -142,7 +133,7 @@ def test_variance_tests(frame, stored):
 def test_convergence_times(ds, frame, stored):
     at_best = accuracy.at_best(frame)
     times = comparisons.convergence_times(ds, at_best)
-    tests = equality.compare_times(at_best, times).set_index("architecture")
+    tests = comparisons.compare_times(at_best, times).set_index("architecture")
     for row in comparisons.summarise_times(at_best, times).itertuples():
         theirs = stored["times"][row.architecture]
         task = f"{row.dataset} {row.order}"
@@ -154,7 +145,7 @@ def test_convergence_times(ds, frame, stored):
 
 
 def test_error_rates(ds, stored):
-    table = equality.compare_error_rates(attempts(ds))
+    table = comparisons.compare_error_rates(attempts(ds))
     for row in table.itertuples():
         np.testing.assert_allclose(row.statistic, stored["errors"][row.architecture], **CLOSE)
 

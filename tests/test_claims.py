@@ -11,7 +11,7 @@ from false_evidence import FALSE, IN_NOTEBOOKS, JUDGES, deciding, failing
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lib.analysis.claims_tenet import Evidence
+from lib.analysis.claims_factorial import Evidence
 from lib.analysis.verbs import VERBS, Networks, find, judged
 from lib.paths import DATA, NOTEBOOKS
 from lib.results import claims

@@ -7,11 +7,21 @@ import pytest
 import xarray as xr
 from drawn import drawn
 
-from lib.analysis.gaps import emphasis_table, kept_accuracy, normalised_adjoints
-from lib.analysis.latching import adjoint_ratios, others_above, trajectories
-from lib.analysis.padding import METHODS, attempts, of_table, summarise
-from lib.analysis.scales import decays, histograms, plot_histograms, reach
+from lib.analysis.gaps import (
+    METHODS,
+    adjoint_ratios,
+    attempts,
+    emphasis_table,
+    kept_accuracy,
+    normalised_adjoints,
+    of_table,
+    others_above,
+    summarise,
+    trajectories,
+)
+from lib.analysis.scales import decays, histograms, reach
 from lib.results.latching import LATCHING
+from lib.results.networks import plot_histograms
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 

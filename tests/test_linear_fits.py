@@ -7,9 +7,8 @@ from statsmodels.regression.linear_model import GLS, OLS, WLS
 from statsmodels.stats.meta_analysis import combine_effects
 
 from lib.analysis.design import NothingToFit, design, estimable, independent, with_covariates
-from lib.analysis.linear import detectable, fit, with_known_variance
+from lib.analysis.linear import detectable, fit, with_known_variance, with_own_variances
 from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
-from lib.analysis.unequal import with_own_variances
 
 TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
 NAMES = np.array(["rnn", "gru", "lstm"])

@@ -1,7 +1,6 @@
 """The linear models of chapter 1: that what cannot be told stays empty with its cause; their numbers are held to R's in `test_chapter1_r`."""
 
 import chapter1_data
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ from synthetic_results import make_results
 from lib.analysis import comparisons, task_models
 from lib.analysis.accuracy import at_best, entered, grade
 from lib.analysis.attempts import TASK
-from lib.plotting.task_models import plot_residuals
 
 
 @pytest.fixture(scope="module")
@@ -51,25 +49,6 @@ def test_another_reference_changes_the_effects_and_not_the_fit(frame):
     effect = one.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
     reverse = other.coefficients.query("architecture == 'antisymmetric'")["estimate"].to_numpy()
     assert_allclose(effect, -reverse)
-
-
-def test_residuals_are_those_of_the_attempts_that_entered_and_are_drawn(frame):
-    fits = fit_second_order(frame)
-    assert len(fits.residuals) == len(entered(frame))
-    assert fits.residuals.groupby(list(TASK))["residual"].sum().abs().max() < 1e-9
-    assert fits.residuals["standardised"].std() == pytest.approx(1, abs=0.05)
-    figure, table = plot_residuals(fits.residuals)
-    assert table["attempts"].sum() == len(fits.residuals)
-    own = fits.residuals.query("architecture == 'gru'")
-    row = table.set_index("architecture").loc["gru"]
-    assert row["spread"] == pytest.approx(own["residual"].std())
-    assert row["outliers"] == pytest.approx((own["standardised"].abs() > 3).mean())
-    assert sum(len(line.get_xdata()) for line in figure.axes[0].lines[1:]) == len(fits.residuals)
-    alone = fit_first_order(frame[frame["replicate"] == 0]).residuals
-    figure, table = plot_residuals(alone)
-    assert [text.get_text() for text in figure.axes[1].texts] == ["no degree of freedom left"]
-    assert table["outliers"].isna().all()
-    plt.close("all")
 
 
 def test_a_reference_without_attempts_is_no_reference(frame):
@@ -138,8 +117,6 @@ def test_one_architecture_has_an_intercept_alone(frame):
     fits = fit_first_order(frame[frame["architecture"] == "rnn"], reference="rnn")
     assert fits.coefficients["term"].tolist() == ["intercept"] * 4
     assert (fits.coefficients["cause"] == "").all()
-    with pytest.raises(ValueError, match="needs two; there is rnn alone"):
-        task_models.deviations(at_best(frame[frame["architecture"] == "rnn"]), fits)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +162,3 @@ def test_counting_on_few_sequences_explains_scatter_and_takes_rejections_away(st
             assert_allclose(fits.summary["luck"], fits.summary["sigma"], rtol=1e-3)
             assert (fits.summary["ceiling"] > 0.999).all()
     assert rejected[10] < rejected[10**8] == rejected[0]
-
-
-def test_a_deviation_from_the_mean_of_architectures_knows_it_too(stored):
-    frame = grade(stored.assign(examples=stored["examples"] * 0 + 1000))
-    fits = fit_first_order(frame)
-    table = task_models.deviations(at_best(frame), fits).dropna(subset=["se"])
-    ratio = table["weighted_se"] / table["se"]
-    assert ratio.between(0.5, 2).all() and not np.allclose(ratio, 1)

@@ -7,9 +7,9 @@ import pytest
 import xarray as xr
 from drawn import RECORD, drawn, evidence
 
-from lib.analysis.networks import in_measure, tuned
 from lib.analysis.verbs import UNSETTLED, Networks, find
 from lib.results.claims import claims, judged_row
+from lib.results.networks import in_measure, tuned
 
 SCORE = (*RECORD[:2], "test_sequence")
 DIGITS = '{"dataset": "digits"}'

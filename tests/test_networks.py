@@ -6,8 +6,8 @@ import pytest
 import xarray as xr
 from drawn import drawn
 
-from lib.analysis import networks
 from lib.analysis.opened import close_results, open_results
+from lib.results import networks
 from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from lib.results.schema import DIVERGED, ResultsError
 

@@ -6,7 +6,8 @@ import pytest
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
-from lib.analysis import attempts, quartiles, regimes, selection
+from lib.analysis import attempts, claims_factorial, regimes
+from lib.results import quartiles
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}
@@ -119,10 +120,10 @@ def test_one_row_per_architecture_by_the_stated_rule():
             "accuracy": [0.9, 0.5, 0.7, 0.8, 0.9, 0.2],
         }
     )
-    near = selection.nearest_zero(frame)
+    near = claims_factorial.nearest_zero(frame)
     assert near[["architecture", "metric"]].values.tolist() == [["lstm", -9.0], ["rnn", 2.0]]
     ranked = frame.assign(worse=-frame["accuracy"], distance=frame["metric"].abs())
-    best = selection.first_of_each(ranked, ["worse", "distance"])
+    best = claims_factorial.first_of_each(ranked, ["worse", "distance"])
     assert best["architecture"].tolist() == ["lstm", "rnn", "new"]
     assert best["accuracy"].tolist() == [0.9, 0.8, 0.2]
     assert best["metric"].iloc[0] == -9.0, "among equals the one nearest to zero"
@@ -161,6 +162,6 @@ WIDE = replicates([-1.0, -39.0], width=8)
 )
 def test_the_treatment_of_figure_3_5_and_the_reason_for_it(frames, widths, count, words):
     task = ("imdb", "sequential", "none")
-    rows, reason = selection.choose_treatment(pd.concat(frames), "rnn", task, 40.35)
+    rows, reason = claims_factorial.choose_treatment(pd.concat(frames), "rnn", task, 40.35)
     assert set(rows["width"]) == widths and len(rows) == count
     assert words in reason

@@ -1,10 +1,10 @@
-"""Tests between tasks: pairs, variances, times and error rates (their numbers are held to R's in `test_chapter1_r`), and one test for all tasks."""
+"""Tests between tasks: pairs, variances, times and error rates; their numbers are held to R's in `test_chapter1_r`."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib.analysis import comparisons, equality, omnibus, task_models
+from lib.analysis import comparisons, task_models
 from lib.analysis.attempts import TASK
 from lib.results.published import load_published
 
@@ -41,12 +41,6 @@ def test_a_task_without_an_error_enters_no_pair_and_is_counted(estimates, errors
     np.testing.assert_equal(found["share"], share)
 
 
-def test_families_have_their_own_pairs_and_corrections():
-    table = coefficients([1.0, 0.0, 2.0, 1.5], [0.1] * 4)
-    found = comparisons.rejections_by_family(table).set_index("family")
-    assert found["tests"].to_dict() == {"T_f": 6, "T_o": 1, "T_d": 3}
-
-
 def test_the_effects_of_table_1_4():
     terms = ["intercept", "architecture", "training length", "architecture × log(learning rate)"]
     found = task_models.effect_of(pd.DataFrame({"term": terms})).tolist()
@@ -64,18 +58,18 @@ def made_up(replicates):
 
 
 def test_variances_that_can_and_cannot_be_compared():
-    table = equality.compare_variances(made_up(4))
+    table = comparisons.compare_variances(made_up(4))
     np.testing.assert_allclose(table["p_bonferroni"], (2 * table["p_value"]).clip(upper=1))
     # Two attempts deviate equally from their median.
-    two = equality.compare_variances(made_up(2)).set_index(["architecture", "test"])
+    two = comparisons.compare_variances(made_up(2)).set_index(["architecture", "test"])
     assert two.loc[("rnn", "f_star"), "cause"] == ""
     assert two.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
     assert np.isnan(two.loc[("rnn", "levene"), "p_value"])
-    flat = equality.compare_variances(made_up(4).assign(task_accuracy=0.5))
+    flat = comparisons.compare_variances(made_up(4).assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
     gone = made_up(4)
     gone["left_out"] = np.where(gone["architecture"] == "rnn", "diverged", "")
-    table = equality.compare_variances(gone).set_index(["architecture", "test"])
+    table = comparisons.compare_variances(gone).set_index(["architecture", "test"])
     assert table.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
     assert table.loc[("gru", "f_star"), "p_bonferroni"] == table.loc[("gru", "f_star"), "p_value"]
 
@@ -99,7 +93,7 @@ def times(epochs):
     ],
 )
 def test_times_that_can_and_cannot_be_compared(epochs, cause):
-    found = equality.compare_times(times(([1], [1])), times(epochs)).iloc[0]
+    found = comparisons.compare_times(times(([1], [1])), times(epochs)).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
 
@@ -111,49 +105,9 @@ def test_error_rates_over_tasks():
             status = ["diverged"] * count + ["completed"] * (20 - count)
             rows += [(architecture, "d", order, "none", one) for one in status]
     design = pd.DataFrame(rows, columns=["architecture", *TASK, "status"])
-    table, again = (equality.compare_error_rates(design) for _ in range(2))
+    table, again = (comparisons.compare_error_rates(design) for _ in range(2))
     pd.testing.assert_frame_equal(table, again)  # its p values are drawn, from a seed
     table = table.set_index("architecture")
     assert table["rejected"].tolist()[:2] == [True, False]
-    assert table.loc["lstm", "cause"] == equality.NEVER
+    assert table.loc["lstm", "cause"] == comparisons.NEVER
     assert table.loc["gru", "p_bonferroni"] == min(1, 2 * table.loc["gru", "p_value"])
-
-
-def cells(seed, shift, tasks=5, replicates=4):
-    """Return attempts whose spread differs from cell to cell, and whose effect of the GRU differs between tasks by `shift`."""
-    rng = np.random.default_rng(seed)
-    levels = [range(tasks), ("antisymmetric", "gru", "rnn"), range(replicates)]
-    index = pd.MultiIndex.from_product(levels)
-    frame = index.to_frame(index=False, name=["task", "architecture", "replicate"])
-    cell = frame.groupby(["task", "architecture"], sort=False).ngroup()
-    spread = rng.choice([0.02, 0.1, 0.5], cell.max() + 1)[cell]
-    effect = shift * rng.standard_normal(tasks)[frame["task"]]
-    frame["task_accuracy"] = spread * rng.standard_normal(len(frame))
-    frame["task_accuracy"] += effect * (frame["architecture"] == "gru")
-    same = {"order": "o", "noise": "n", "left_out": "", "learning_rate": 0.1, "width": 1}
-    same |= {"training_length": 1, "sampling_error": 0.01}
-    return frame.assign(dataset="d" + frame["task"].astype(str), **same)
-
-
-def omnibus_of(*case, draws, **more):
-    fits = task_models.fit_tasks(cells(*case, **more), task_models.FIRST, "antisymmetric")
-    return omnibus.equal_over_tasks(fits, draws=draws)
-
-
-@pytest.mark.parametrize(
-    ("shift", "seeds", "low", "high"),
-    [(0.0, 40, 0, 0.13), (1.0, 12, 0.7, 1)],  # the level with two standard errors; the power
-)
-def test_the_omnibus_test_keeps_its_level_and_finds_what_there_is(shift, seeds, low, high):
-    tables = (omnibus_of(seed, shift, draws=99) for seed in range(seeds))
-    found = [table.set_index("architecture")["p_value"]["gru"] <= 0.05 for table in tables]
-    assert low <= np.mean(found) <= high
-
-
-def test_the_omnibus_test_lists_all_coefficients_and_needs_two_tasks():
-    one, two = (omnibus_of(1, 0.3, draws=49, tasks=8) for _ in range(2))
-    pd.testing.assert_frame_equal(one, two)
-    assert one["architecture"].tolist() == ["", "gru", "rnn"]
-    assert (one["tasks"] == 8).all() and one["p_value"].between(1 / 50, 1).all()
-    alone = omnibus_of(0, 0.0, draws=9, tasks=1)
-    assert alone[["statistic", "p_value"]].isna().all(axis=None) and not alone["rejected"].any()

@@ -9,17 +9,27 @@ import xarray as xr
 from scipy import stats
 from synthetic_results import make_results
 
-from lib.analysis.claims_factorial import share_by_task
-from lib.analysis.claims_tenet import JUDGES, QUANTITIES, Evidence
+from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, share_by_task
 from lib.analysis.design import NothingToFit
 from lib.analysis.linear import fit as fit_design
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
 from lib.analysis.simulated import PROFILE, caution, law
-from lib.analysis.simulated.draw import SCHEMA, simulate
-from lib.analysis.tenet.fits import OWN, Fits, fit
-from lib.analysis.tenet.models import FAMILIES, MODELS
-from lib.analysis.tenet.rows import CENTRED, CLIPPED, MILD, RANKS, SINGLE, SPLINE, TRUE, rows
+from lib.analysis.simulated.law import SCHEMA, simulate
+from lib.analysis.tenet import (
+    CENTRED,
+    CLIPPED,
+    FAMILIES,
+    MILD,
+    MODELS,
+    OWN,
+    RANKS,
+    SINGLE,
+    TRUE,
+    Fits,
+    fit,
+    rows,
+)
 from lib.paths import ROOT
 from lib.results import claims
 from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
@@ -192,14 +202,11 @@ def test_each_model_is_fitted_once_for_a_view(reference, monkeypatch):
 
 
 def test_one_frame_has_the_coefficients_of_every_view(fitted):
-    table = fitted.coefficients(FAMILIES[2], (TRUE, RANKS, SPLINE, OWN))
+    table = fitted.coefficients(FAMILIES[2], (TRUE, RANKS, OWN))
     table = table.set_index(["view", "model", "term"])
     assert table["estimate"][TRUE, 5, "metric"] == fitted.fit(5).estimate("metric")
-    assert (SPLINE, 5, "spline 4") in table.index and (SPLINE, 5, "metric") not in table.index
-    assert table["estimate"][SPLINE, 6, "intercept"] == table["estimate"][TRUE, 6, "intercept"]
     assert {OWN, RANKS} <= set(table.index.get_level_values("view"))
-    # A curve explains at least as much as a line of the same rows.
-    assert fitted.fit(5, SPLINE).r2 > fitted.fit(5).r2 > fitted.fit(6).r2
+    assert fitted.fit(5).r2 > fitted.fit(6).r2
     # Two regressions of a pair on each other explain the same share.
     assert fitted.fit(4).r2 == pytest.approx(fitted.fit(10).r2, rel=1e-10)
     product = fitted.fit(4).estimate("metric") * fitted.fit(10).estimate("accuracy")

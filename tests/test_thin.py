@@ -12,10 +12,8 @@ TRAINED = ("lib.cells.", "lib.kernels.", "lib.tasks.", "lib.training.")
 COMMANDS = ("lib.run", "lib.report", "lib.report.build", "lib.report.conf", "lib.report.look")
 COMMANDS += ("lib.results.reference",)
 ORACLES = {
-    "lib.analysis.claims_tasks": "data in which the claims are false",
-    "lib.analysis.equality.compare_error_rates": "R",
+    "lib.analysis.comparisons.compare_error_rates": "R",
     "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
-    "lib.analysis.task_models.deviations": "R",
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.engine_names": "the engines themselves",

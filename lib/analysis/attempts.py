@@ -13,10 +13,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.analysis.regimes import adjoint_metric, float32_metric
 from lib.results.factorial import ATTEMPT, MEASURED, SPLITS
+from lib.results.quartiles import TASK as TASK
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError
 
-TASK = ("dataset", "order", "noise")
-"""The factors that make a task; the text has thirty of them."""
 TREATMENT = tuple(factor for factor in ATTEMPT if factor != "replicate")
 """The factors that replicates share."""
 STATUS = {COMPLETED: "completed", DIVERGED: "diverged", MISSING: "missing"}

@@ -1,21 +1,184 @@
-"""What the factorial experiment says of the text's claims that need no model: numerical errors (1.5.2) and counterexamples (3.4)."""
+"""What the factorial experiment says of the dissertation's claims: error rates, single attempts, behaviours over tasks and the twelve models.
+
+That an effect differs between tasks (chapter 1) is measured by how much it does, and not by how many tests reject: a small experiment rejects nothing, and
+that refutes nothing. Which replicates Figure 3.5 shows, and which attempts Figure 3.4, are rules that can be stated in one sentence. Of the models
+(section 3.5) the metric is taken as single precision would have stored it, which is what the text's numbers are made of; intervals come from resampling
+attempts (`lib.analysis.resample`).
+"""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache, cached_property, partial
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import stats
+from scipy.optimize import brentq
 
-from lib.analysis.attempts import TASK, attempts, epochs, error_rates, terminal
-from lib.analysis.claims_tenet import judge_of
-from lib.analysis.quartiles import QUARTILES, TOP, quartiles
+from lib.analysis import comparisons, task_models
+from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
+from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
+from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
+from lib.analysis.linear import CONFIDENCE
 from lib.analysis.regimes import VANISHED, published_border, regimes
-from lib.analysis.selection import FIGURE_35, choose_treatment, nearest_zero
-from lib.results.claims import Finding, Judges, correlation, largest, mean, share, smallest, unable
-from lib.results.learned import above_chance
+from lib.analysis.resample import interval, resample
+from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
+from lib.results.claims import (
+    Finding,
+    Judges,
+    Scale,
+    correlation,
+    largest,
+    mean,
+    share,
+    smallest,
+    unable,
+)
+from lib.results.learned import STAND_INS, above_chance, longest
+from lib.results.quartiles import QUARTILES, TOP, quartiles
+from lib.results.schema import settings_of
+
+
+class Evidence(Fits):
+    """The tables and models of one set of results, each made when a claim asks for it, and once."""
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        super().__init__(ds)
+        self.drawn = cache(lambda number: resample(self.fit(number, SINGLE)))
+        self.reference = task_models.choose_reference(ds["architecture"].values.tolist())
+
+    @property
+    def scale(self) -> Scale:
+        """How large the experiment was."""
+        settings = settings_of(self.ds)
+        return Scale(
+            sequences=settings.get("train_size"),
+            epochs=int(self.ds["training_length"].max()),
+            width=int(self.ds["width"].max()),
+            replicates=self.ds.sizes["replicate"],
+            test_size=settings.get("test_size"),
+            time_steps=longest(self.ds),
+        )
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """Every attempt with its task accuracy."""
+        return grade(self.ds)
+
+    @cached_property
+    def best(self) -> pd.DataFrame:
+        """The same, those that are not at h* marked as left out; h* is chosen on other replicates, where there are any."""
+        return at_best(self.frame, crossed=can_cross(self.frame))
+
+    @cached_property
+    def first(self) -> task_models.TaskFits:
+        """Fits of (1.8) to `best`."""
+        return task_models.fit_tasks(self.best, task_models.FIRST, self.reference)
+
+    @cached_property
+    def second(self) -> task_models.TaskFits:
+        """Fits of (1.11), with differences of architectures where networks are trained."""
+        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=CENTRE)
+
+    def r2(self, number: int) -> np.ndarray:
+        """Return the explained variance of a model, and draws of it."""
+        return self.drawn(number).r2
+
+    def slope(self, number: int) -> np.ndarray:
+        """Return the coefficient of the metric or of the accuracy, and draws of it."""
+        names = self.fit(number, SINGLE).design.names
+        if MODELS[number].predictor not in names:
+            raise NothingToFit("these rows do not tell the coefficient")
+        return self.drawn(number).coefficients[:, names.index(MODELS[number].predictor)]
+
+    def range(self) -> float:
+        """Return the range of the metric during training."""
+        return float(np.ptp(self.rows(TRAINING, SINGLE).column("metric")))
+
+
+def judge_of(quantity: Callable[[Evidence], Finding]) -> Callable[[xr.Dataset | Evidence], Finding]:
+    """Return the judge of a quantity, on the text's data alone."""
+
+    def judge(evidence: xr.Dataset | Evidence) -> Finding:
+        e = evidence if isinstance(evidence, Evidence) else Evidence(evidence)
+        instead = ", ".join(sorted({*STAND_INS} & {*e.ds["dataset"].values.tolist()}))
+        if instead:
+            return unable(f"the data set {instead} stands in for the text's", e.scale)
+        try:
+            return replace(quantity(e), scale=e.scale)
+        except NothingToFit as refusal:
+            return unable(str(refusal), e.scale)
+
+    return judge
+
+
+# single attempts: errors (1.5.2) and counterexamples (3.4)
 
 ROBUST = ("exponential", "antisymmetric", "unicornn")
 FRAGILE = ("rnn", "lstm", "gru", "lipschitz")
+FIGURE_35 = {"rnn": ("imdb", "sequential", "none"), "exponential": ("mnist", "permuted", "uniform")}
+"""Architecture and task (data set, order, noise) of the treatments that Figure 3.5 shows."""
+
+
+def nearest_zero(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return, for each architecture, the row whose adjoint metric is nearest to zero; rows of undefined metric do not compete."""
+    return first_of_each(frame.assign(distance=frame["metric"].abs()), ["distance"])
+
+
+def first_of_each(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return for each architecture the row that comes first in the order of the columns `by`, which are dropped; rows without the first do not compete."""
+    ranked = frame[frame[by[0]].notna()].sort_values(by, kind="stable")
+    chosen = ranked.drop_duplicates("architecture").drop(columns=by)
+    order = {name: place for place, name in enumerate(frame["architecture"].drop_duplicates())}
+    return chosen.sort_values("architecture", key=lambda names: names.map(order), ignore_index=True)
+
+
+def choose_treatment(
+    frame: pd.DataFrame, architecture: str, task: tuple[str, str, str], border: float
+) -> tuple[pd.DataFrame, str]:
+    """Return the replicates of one treatment that spread most in the adjoint metric, and the reason for the choice.
+
+    Candidates are treatments with at least two completed replicates of finite metric whose accuracies are not
+    all equal: equal ones have no order to compare. Those with replicates both inside and outside the vanishing regime of `border` go first, as in the text; among them the
+    largest spread (maximum less minimum) of the metric wins. The candidates are sought in the text's
+    `architecture` and `task` (data set, order, noise), then in its architecture, order and noise, then in its architecture, then everywhere.
+
+    `frame` has terminal iterates; the result has all completed replicates of the treatment, those of infinite metric included, and is empty where none qualifies.
+    """
+    groups = frame.assign(
+        finite=frame["metric"].where(np.isfinite(frame["metric"])),
+        vanished=regimes(frame["metric"], border) == VANISHED,
+    ).groupby(list(TREATMENT), sort=True)
+    table = groups.agg(
+        replicates=("finite", "count"),
+        low=("finite", "min"),
+        high=("finite", "max"),
+        vanished=("vanished", "mean"),
+        accuracies=("accuracy", "nunique"),
+    ).reset_index()
+    table = table[(table["replicates"] >= 2) & (table["accuracies"] >= 2)]
+    table["spread"] = table["high"] - table["low"]
+    table["mixed"] = table["vanished"].between(0, 1, inclusive="neither")
+    dataset, order, noise = task
+    own = table["architecture"] == architecture
+    varied = own & (table["order"] == order) & (table["noise"] == noise)
+    scopes = {
+        "the architecture and task of the text": varied & (table["dataset"] == dataset),
+        f"{dataset} offers none: the same architecture, order and noise elsewhere": varied,
+        "its task offers none: the same architecture on any task": own,
+        "its architecture offers none: any treatment": np.full(len(table), True),
+    }
+    for scope, inside in scopes.items():
+        found = table[inside].sort_values(["mixed", "spread"], ascending=False, kind="stable")
+        if len(found):
+            best = found.iloc[0]
+            rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]
+            regime = (
+                "replicates in both regimes" if best["mixed"] else "all replicates in one regime"
+            )
+            return rows.reset_index(drop=True), f"{scope}; largest spread of the metric; {regime}"
+    return frame.iloc[:0], "no treatment has two replicates of finite metric and different accuracy"
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Finding]:
@@ -119,3 +282,145 @@ _ATTEMPTS = {
     "diss-3.4-inverse": nearer_is_worse,
 }
 judges = Judges({claim: judge_of(lambda e, of=of: of(e.ds)) for claim, of in _ATTEMPTS.items()})
+"""The judges of numerical errors and counterexamples."""
+
+
+# behaviours over tasks (chapter 1)
+
+LARGE = 0.7
+"""Explained variance that the text calls substantial."""
+DECADES = 4
+"""Powers of ten that the text's learning rates cover (Table 1.2): over much fewer, hyper-parameters have hardly an effect to differ."""
+
+
+def spread_over_tasks(e: Evidence, fits: task_models.TaskFits, effect: str) -> Finding:
+    """Return by how much coefficients differ between tasks beyond their errors, mean over coefficients.
+
+    It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the largest of the three
+    standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), in units of task accuracy: a slope is taken over half the range of its covariate.
+    """
+    table = fits.coefficients[task_models.effect_of(fits.coefficients) == effect]
+    reach = np.ptp(np.log(e.ds["learning_rate"].values)) / 2
+    units = {"log_rate": reach, "log_rate_squared": reach**2}
+    units |= {name: np.ptp(e.ds[name].values) / 2 for name in ("width", "training_length")}
+    found = []
+    for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
+        error = rows[["se", "robust_se", "weighted_se"]].max(axis=1)
+        known = (error > 0) & rows["robust_se"].notna()
+        unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
+        if known.sum() > 2:
+            estimates, errors = rows["estimate"][known].to_numpy(), error[known].to_numpy()
+            found.append(unit * _between(estimates, errors))
+    if not found:
+        return unable("no coefficient is known at three tasks")
+    low, value, high = np.mean(found, axis=0)
+    return Finding(float(value), float(low), float(high))
+
+
+def _between(estimate: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Return low end, value and high end of the standard deviation of what `estimate` measures with `error`."""
+
+    def q(variance: float) -> float:
+        weight = 1 / (error**2 + variance)
+        middle = np.average(estimate, weights=weight)
+        return float(weight @ (estimate - middle) ** 2)
+
+    free, tail, ends = len(estimate) - 1, (1 - CONFIDENCE) / 2, []
+    for target in (stats.chi2.isf(tail, free), free, stats.chi2.ppf(tail, free)):
+        top = np.var(estimate) + error.max() ** 2
+        while q(top) > target:
+            top *= 4
+        ends.append(
+            np.sqrt(brentq(lambda v, t=target: q(v) - t, 0.0, top)) if q(0.0) > target else 0.0
+        )
+    return np.array(ends)
+
+
+def _second_order(e: Evidence, effect: str) -> Finding:
+    decades = np.ptp(np.log10(e.ds["learning_rate"].values))
+    if decades < DECADES / 2:
+        return unable(f"learning rates over {decades:.1f} decades; the text's cover {DECADES}")
+    return spread_over_tasks(e, e.second, effect)
+
+
+def _share_of_tests(table: pd.DataFrame) -> Finding:
+    made = table[table["p_value"].notna()]
+    if made.empty:
+        return unable(table["cause"].iloc[0])
+    # A test that does not reject refutes nothing.
+    return replace(share(int((made["p_bonferroni"] < LEVEL).sum()), len(made)), high=1.0)
+
+
+def _variances(e: Evidence) -> Finding:
+    table = comparisons.compare_variances(e.best)
+    return _share_of_tests(table[table["test"] == "levene"])
+
+
+def _times(e: Evidence) -> Finding:
+    times = comparisons.convergence_times(e.ds, e.best)
+    return _share_of_tests(comparisons.compare_times(e.frame, times, by=("dataset",)))
+
+
+def _share_explained(fits: task_models.TaskFits) -> Finding:
+    explained = fits.summary["adj_r2"].dropna()
+    return share(int((explained > LARGE).sum()), len(explained))
+
+
+_TASKS = {
+    "diss-1.4-first-order-accuracy": lambda e: spread_over_tasks(
+        e, e.first, task_models.EFFECTS[0]
+    ),
+    "diss-1.4-variance": _variances,
+    "diss-1.4-convergence": _times,
+    **{
+        f"diss-1.4-second-order-{name}": partial(_second_order, effect=effect)
+        for name, effect in zip(
+            ("architecture", "hyperparameters", "interactions"), task_models.EFFECTS, strict=True
+        )
+    },
+    "diss-1.5.1-variance-explained": lambda e: _share_explained(e.first),
+    "diss-1.5.2-variance-explained": lambda e: _share_explained(e.second),
+}
+over_tasks = Judges({claim: judge_of(quantity) for claim, quantity in _TASKS.items()})
+"""The judges of chapter 1."""
+
+
+# the twelve models (3.5)
+
+QUANTITIES: dict[int, dict[str, Callable[[Evidence], np.ndarray]]] = {
+    1: {
+        "diss-3.5-training-alone": lambda e: e.r2(1),
+        "diss-3.5-training-omission": lambda e: e.r2(2) - e.r2(3),
+        "diss-3.5-training-range": lambda e: np.abs(e.slope(2)) * e.range(),
+    },
+    2: {
+        "diss-3.5-terminal-stronger": lambda e: e.r2(4) - e.r2(1),
+        "diss-3.5-terminal-mild": lambda e: e.r2(4),
+        "diss-3.5-terminal-factors": lambda e: e.r2(5) - e.r2(6),
+        "diss-3.5-terminal-sign": lambda e: e.slope(5),
+    },
+    3: {
+        "diss-3.5-reverse-training-alone": lambda e: e.r2(7),
+        "diss-3.5-reverse-training-beside": lambda e: e.r2(8) - e.r2(9),
+        "diss-3.5-reverse-training-size": lambda e: np.maximum(
+            np.abs(e.slope(7)), np.abs(e.slope(8))
+        ),
+    },
+    4: {
+        "diss-3.5-reverse-terminal-stronger": lambda e: e.r2(10) - e.r2(7),
+        "diss-3.5-reverse-terminal-beside": lambda e: e.r2(11) - e.r2(12),
+        "diss-3.5-reverse-terminal-drop": lambda e: e.slope(11) / e.slope(10),
+    },
+}
+"""What decides the claims on each family of models: a number and draws of it."""
+
+
+def _of_draws(quantity: Callable[[Evidence], np.ndarray]) -> Callable[[Evidence], Finding]:
+    return lambda e: Finding(*interval(quantity(e)))
+
+
+JUDGES = {
+    family: Judges({claim: judge_of(_of_draws(one)) for claim, one in quantities.items()})
+    for family, quantities in QUANTITIES.items()
+}
+"""The judges of each family of models."""

@@ -13,7 +13,7 @@ S. R. Searle, *Linear Models*, Wiley, 1971, Section 5.4.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -72,14 +72,12 @@ def with_covariates(
 class Design:
     """The columns of a model over N rows of G attempts."""
 
-    names: tuple[str, ...]
-    """Names of the p coefficients in the order of the terms, such as ``architecture[lstm]:log_rate``."""
+    columns: Mapping[str, np.ndarray]
+    """By name, such as ``architecture[lstm]:log_rate``, in the order of the terms; of shape (N,) where it is one of `measured`, else (G,)."""
+    measured: Collection[str]
+    """Names of the columns that vary within an attempt."""
     planned: tuple[str, ...]
-    """The same with those that were dropped."""
-    of_attempts: Mapping[str, np.ndarray]
-    """Columns that do not vary within an attempt by name, each of shape (G,)."""
-    of_rows: Mapping[str, np.ndarray]
-    """Columns of the rows themselves by name, each of shape (N,)."""
+    """The names with those of columns that were dropped."""
     attempt: np.ndarray
     """Attempt of each row, shape (N,)."""
     response: np.ndarray
@@ -88,20 +86,26 @@ class Design:
     changed: Mapping[str, str]
     """Columns that stay and yet mean another thing than in a full design, because they overlap with a dropped one, with the cause: their coefficients are not estimable."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the p coefficients."""
+        return tuple(self.columns)
+
     @cached_property
     def constant(self) -> np.ndarray:
         """The columns over attempts side by side, (G, ...)."""
-        return np.column_stack([*self.of_attempts.values()])
+        return np.column_stack([x for name, x in self.columns.items() if name not in self.measured])
 
     @cached_property
     def varying(self) -> np.ndarray:
         """The columns over rows side by side, (N, ...)."""
-        return np.array([*self.of_rows.values()]).reshape(-1, len(self.response)).T
+        made = [self.columns[name] for name in self.names if name in self.measured]
+        return np.array(made).reshape(-1, len(self.response)).T
 
     @cached_property
     def order(self) -> np.ndarray:
         """Place of each of `names` in ``[constant, varying]``."""
-        made = [*self.of_attempts, *self.of_rows]
+        made = sorted(self.names, key=lambda name: name in self.measured)
         return np.array([made.index(name) for name in self.names])
 
     def matrix(self) -> np.ndarray:
@@ -154,16 +158,13 @@ def design(
                 f"{bad:,} of {len(values):,} values of the {what} are not finite; leave those rows out, and count them"
             )
     absent = absences(terms, table, measured) if absent is None else absent
-    columns = _columns([term for term in terms if term not in measured], table)
-    constant = {INTERCEPT: np.ones(len(table))}
-    for part in columns.values():
-        constant |= part
-    planned = (INTERCEPT, *(name for term in terms for name in columns.get(term, [term])))
+    columns = {INTERCEPT: np.ones(len(table))}
+    for term in terms:
+        columns |= {term: measured[term]} if term in measured else _coded(term, table)
     made = Design(
-        names=planned,
-        planned=planned,
-        of_attempts=constant,
-        of_rows=measured,
+        columns=columns,
+        measured=measured,
+        planned=tuple(columns),
         attempt=np.arange(len(table)) if attempt is None else attempt,
         response=response,
         dropped={},
@@ -201,37 +202,26 @@ def _too_few(covariate: Covariate, values: pd.Series, start: str) -> str:
     return f"{start} {len(levels)} levels of {factor}, {covariate.label} needs {covariate.levels}"
 
 
-def _columns(terms: Sequence[str], table: pd.DataFrame) -> dict[str, dict[str, np.ndarray]]:
-    """Return for each term its columns over attempts by name: a category's levels against its first, numbers as they are, products of both for an interaction."""
-
-    def coded(name: str) -> dict[str, np.ndarray]:
+def _coded(term: str, table: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Return the columns of a term over attempts by name: a category's levels against its first, numbers as they are, products of both for an interaction."""
+    parts = []
+    for name in term.split(":"):
         column = table[name]
         if pd.api.types.is_numeric_dtype(column):
-            return {name: column.to_numpy(float)}
-        column = column.astype("category")
-        return {
-            f"{name}[{level}]": (column == level).to_numpy(float)
-            for level in column.cat.categories[1:]
-        }
-
-    made = {}
-    for term in terms:
-        first, *others = (coded(part) for part in term.split(":"))
-        for other in others:
-            first = {f"{a}:{b}": x * y for b, y in other.items() for a, x in first.items()}
-        made[term] = first
-    return made
+            parts.append({name: column.to_numpy(float)})
+            continue
+        levels = column.astype("category").cat.categories[1:]
+        parts.append({f"{name}[{level}]": (column == level).to_numpy(float) for level in levels})
+    first, *others = parts
+    for other in others:
+        first = {f"{a}:{b}": x * y for b, y in other.items() for a, x in first.items()}
+    return first
 
 
 def _without(made: Design, causes: Mapping[str, str]) -> Design:
     """Drop columns, each with its cause."""
-    return replace(
-        made,
-        names=tuple(name for name in made.names if name not in causes),
-        of_attempts={n: column for n, column in made.of_attempts.items() if n not in causes},
-        of_rows={n: column for n, column in made.of_rows.items() if n not in causes},
-        dropped={**made.dropped, **causes},
-    )
+    kept = {name: column for name, column in made.columns.items() if name not in causes}
+    return replace(made, columns=kept, dropped={**made.dropped, **causes})
 
 
 def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covariate]) -> Design:
@@ -243,11 +233,9 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covaria
         return made
     matrix = made.matrix()
     kept, told = independent(matrix), estimable(matrix)
-    lacking = [name for name, known in zip(made.names, told, strict=True) if not known]
-    causes = {name: _cause(name, table, covariates) for name in lacking}
-    stay = {name for name, keep in zip(made.names, kept, strict=True) if keep}
-    lost = {name: causes[name] for name in made.names if name not in stay}
-    return replace(_without(made, lost), changed={n: why for n, why in causes.items() if n in stay})
+    causes = {name: _cause(name, table, covariates) for name in np.array(made.names)[~told]}
+    lost = {name: causes.pop(name) for name in np.array(made.names)[~kept]}
+    return replace(_without(made, lost), changed=causes)
 
 
 def _cause(name: str, table: pd.DataFrame, covariates: list[Covariate]) -> str:

@@ -1,28 +1,14 @@
-"""The incremental RNN's tables and figures: its readings side by side, and the sizes that its text prints."""
+"""The incremental RNN's tables: its readings side by side, and the sizes that its text prints."""
 
-from collections.abc import Callable
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from lib.analysis.networks import about, beside_published, curves, outcomes
-from lib.plotting import colour
+from lib.results.networks import READINGS, about, beside_published, curves, outcomes
 from lib.results.published import load_published
 
-READINGS = {
-    "others": "other networks",
-    "adopted": "adopted: from the last state",
-    "minus": "minus: the remark's sign",
-    "printed": "printed: from zero",
-}
-"""How iRNN's equations are read: where the inner steps start, and with which sign the last state enters them."""
 FLOAT = 4
 """Bytes of a number."""
-_INNER = {1: ":", 2: "-.", 3: "-.", 5: "--", 10: "-"}
 
 
 def with_readings(ds: xr.Dataset) -> xr.Dataset:
@@ -33,38 +19,6 @@ def with_readings(ds: xr.Dataset) -> xr.Dataset:
     kind = np.where(sign == -1, "minus", np.where(start == "previous", "adopted", "printed"))
     irnn = known["architecture"] == "irnn"
     return ds.assign_coords(reading=("run", np.where(irnn, kind, "others").astype(object)))
-
-
-def plot_readings(
-    frame: pd.DataFrame, draw: Callable[[Axes], object] = lambda ax: None, **axes: object
-) -> Figure:
-    """Draw curves, with columns ``reading`` and ``inner_steps``, in a panel for each reading that there is.
-
-    A line is the mean over trainings, its dashes say how many inner steps, or which of two networks of an architecture it is;
-    `draw` adds to each panel, and `axes` are its settings.
-    """
-    there = [name for name in READINGS if (frame["reading"] == name).any()]
-    rows = (len(there) + 1) // 2
-    fig, panels = plt.subplots(
-        rows, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 2.9 * rows)
-    )
-    for ax, name in zip(panels.flat, there, strict=False):
-        seen = set()
-        for label, rows_of in frame[frame["reading"] == name].groupby("label", sort=False):
-            first, line = rows_of.iloc[0], rows_of.groupby("step")["value"].mean()
-            dash = _INNER.get(first["inner_steps"], "--" if first["architecture"] in seen else "-")
-            seen.add(first["architecture"])
-            tint = colour(first["architecture"])
-            ax.plot(line.index, line, dash, color=tint, label=label)
-        draw(ax)
-        ax.set(title=READINGS[name], **axes)
-        ax.legend(fontsize=8)
-    for ax in panels.flat[len(there) :]:
-        ax.set_visible(False)
-    for ax in panels.flat[max(len(there) - 2, 0) : len(there)]:  # the lowest of each column
-        ax.set_xlabel("training step")
-        ax.tick_params(labelbottom=True)
-    return fig
 
 
 def gains(ds: xr.Dataset) -> pd.DataFrame:

@@ -18,10 +18,10 @@ because :math:`(I + \theta 1 1^\top)^{-1} = I - \frac{\theta}{1 + n\theta} 1 1^\
 and the search over :math:`\theta` costs nothing beside making them.
 
 Bates, Mächler, Bolker, Walker: *Fitting linear mixed-effects models using lme4*, J. Stat. Soft. 67, 2015, whose
-criterion (its equation 41) this is, so that values compare directly. The tests hold it to lme4 and to statsmodels.
+criterion (its equation 41) this is. The tests hold its estimates to lme4 and to statsmodels.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -37,8 +37,7 @@ class ConvergenceError(RuntimeError):
     """A model has no estimate that can be trusted; the message says why."""
 
 
-@dataclass(frozen=True)
-class Moments:
+class Moments(NamedTuple):
     """What the criterion needs to know about k columns in N rows of G groups."""
 
     within: np.ndarray
@@ -61,8 +60,7 @@ class Moments:
         return self.within + np.tensordot(weight, self.between, axes=1)
 
 
-@dataclass(frozen=True)
-class RandomIntercept:
+class RandomIntercept(NamedTuple):
     """An estimated model; standard errors take the variances as known, as lme4's do."""
 
     coefficients: np.ndarray
@@ -70,8 +68,6 @@ class RandomIntercept:
     covariance: np.ndarray
     group_variance: float
     residual_variance: float
-    criterion: float
-    """Minus twice the restricted log likelihood, lme4's ``REMLcrit``."""
 
 
 def moments(constant: np.ndarray, varying: np.ndarray, group: np.ndarray) -> Moments:
@@ -123,16 +119,12 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
     ratio = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
-    degrees = data.rows - (k - 1)
-    residual = quadratic / degrees
+    residual, unit = quadratic / (data.rows - (k - 1)), scale[-1] ** 2
     return RandomIntercept(
         coefficients=beta * scale[-1] / scale[:-1],
-        covariance=cho_solve(factor, np.eye(k - 1)) * residual * scale[-1] ** 2 / outer[:-1, :-1],
-        group_variance=ratio * residual * scale[-1] ** 2,
-        residual_variance=residual * scale[-1] ** 2,
-        criterion=float(_criteria(scaled, np.array([ratio]))[0])
-        + degrees * np.log(scale[-1] ** 2)
-        + 2 * np.log(scale[:-1]).sum(),
+        covariance=cho_solve(factor, np.eye(k - 1)) * residual * unit / outer[:-1, :-1],
+        group_variance=ratio * residual * unit,
+        residual_variance=residual * unit,
     )
 
 

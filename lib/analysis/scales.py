@@ -6,19 +6,13 @@ Steps are counted in classes of a tenth of a decade (`lib.probes.time_steps`), s
 import json
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 from scipy import stats
 
-from lib.plotting import colour
 from lib.results.claims import Finding, Scale, geometric_mean, mean, smallest, unable
-
-CLASS = 0.1
-"""Width of a class, in decades."""
+from lib.results.networks import CLASS
 
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
@@ -124,31 +118,3 @@ def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
 
 ESTIMATES = {"peak": _peak, "span": _span, "decades": _decades, "power_law": _power_law}
 """What verbs of claims ask of a network's time steps, by verb."""
-
-
-def plot_histograms(
-    rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
-) -> Figure:
-    """Draw a network's shares by class, a panel a kind of step: after training as bars, before as a line, means over trainings."""
-    size, alike = (2.4 + 2.4 * len(names), 3.4), {"sharex": True, "sharey": True}
-    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, **alike)
-    looks = {
-        "trained": {"fill": True, "color": colour(architecture), "alpha": 0.8},
-        "untrained": {"color": "black", "linestyle": ":"},
-    }
-    for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
-        for stage, look in looks.items():
-            of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
-            mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
-            classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
-            edges = np.round(np.arange(classes.min(), classes.max() + 1.5 * CLASS, CLASS), 1)
-            heights = dict(zip(classes, mean, strict=True))
-            values = [heights.get(edge, 0.0) for edge in edges[:-1]]
-            ax.stairs(values, 10**edges, label=stage, **look)
-        ax.set(xscale="log", xlabel="time step", title=name)
-        ax.xaxis.set_minor_formatter(NullFormatter())
-        if log:
-            ax.set(yscale="log")
-    axes[0, 0].set(ylabel="share of the steps")
-    axes[0, 0].legend()
-    return figure

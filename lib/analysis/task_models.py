@@ -24,8 +24,7 @@ as factors the balanced design's condition number would be far below those of it
 Coefficients that the attempts at hand cannot tell stay empty, with the cause beside them (`lib.analysis.design`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,18 +32,16 @@ import pandas as pd
 
 from lib.analysis.accuracy import entered
 from lib.analysis.attempts import TASK
-from lib.analysis.design import COVARIATES, Design, NothingToFit, absences, design, with_covariates
-from lib.analysis.linear import Fit, fit, numbers, with_known_variance
+from lib.analysis.design import COVARIATES, NothingToFit, absences, design, with_covariates
+from lib.analysis.linear import Fit, fit, with_known_variance
 
 REFERENCE = "antisymmetric"
 """The text's reference architecture (its footnote 3)."""
-DEVIATION = "deviation from the mean of architectures"
 EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
 """Groups of coefficients of (1.11), as Table 1.4 has them."""
 _NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
 _WEIGHTED = ["weighted", "weighted_se"]
 _DESCRIBED = ["term", "architecture"]
-_ERRORS = {"standard_error": "se", "robust_error": "robust_se"}
 
 
 class Model(NamedTuple):
@@ -59,9 +56,8 @@ _MAIN = ("architecture", "log_rate", "log_rate_squared", "width", "training_leng
 SECOND = Model("(1.11)", (*_MAIN, "architecture:log_rate", "architecture:log_rate_squared"))
 
 
-@dataclass(frozen=True)
-class TaskFits:
-    """One model fitted to every task, as three tables; each begins with the columns of a task."""
+class TaskFits(NamedTuple):
+    """One model fitted to every task, as two tables; each begins with the columns of a task."""
 
     model: Model
     summary: pd.DataFrame
@@ -73,10 +69,6 @@ class TaskFits:
     """One row per task and term: ``term``, ``architecture`` (empty where the term has none), ``estimate``, ``se``,
     ``df``, ``low``, ``high`` (ends of the 95% interval), ``p_value``, ``robust_se`` (HC3), ``weighted`` and ``weighted_se``
     (estimate and error with the binomial variance of every accuracy as known, `lib.analysis.linear.with_known_variance`), and ``cause``: why a number is empty."""
-    residuals: pd.DataFrame
-    """One row per attempt that was fitted: ``architecture``, ``fitted``, ``residual``, ``standardised``."""
-    designs: Mapping[tuple, Design]
-    """The columns of each task that was fitted."""
 
 
 def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> str:
@@ -108,7 +100,7 @@ def fit_tasks(
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
     absent = absences(model.terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
-    summaries, coefficients, residuals, designs = [], {}, [], {}
+    summaries, coefficients = [], {}
     tasks = list(frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None))
     for task in tasks:
         about = dict(zip(TASK, task, strict=True))
@@ -118,10 +110,9 @@ def fit_tasks(
             summaries.append({**about, **none})
             continue
         response = part["task_accuracy"].to_numpy(float)
-        designs[task] = design(model.terms, part.reset_index(drop=True), response, absent=absent)
-        found = fit(designs[task])
-        variance = part["sampling_error"].to_numpy(float) ** 2
-        weighted, error, luck = with_known_variance(designs[task], variance)
+        made = design(model.terms, part.reset_index(drop=True), response, absent=absent)
+        found, variance = fit(made), part["sampling_error"].to_numpy(float) ** 2
+        weighted, error, luck = with_known_variance(made, variance)
         coefficients[task] = _coefficients(found, weighted, error).assign(**about)
         counted = {
             "counting": np.sqrt(variance.mean()),
@@ -129,10 +120,7 @@ def fit_tasks(
             "luck": np.sqrt(luck),
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
-        each = {"architecture": part["architecture"].astype(str).to_numpy()}
-        each |= {"fitted": found.fitted, "residual": found.residuals}
-        residuals.append(pd.DataFrame({**about, **each, "standardised": found.standardised}))
-    if not designs:
+    if not coefficients:
         raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
     terms = next(iter(coefficients.values()))[["term", "architecture"]]
@@ -145,8 +133,6 @@ def fit_tasks(
         model=model,
         summary=pd.DataFrame(summaries).reindex(columns=columns),
         coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
-        residuals=pd.concat(residuals, ignore_index=True),
-        designs=designs,
     )
 
 
@@ -175,7 +161,9 @@ def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.Dat
     """Return the coefficients with a reader's names, and those that cannot be told without numbers."""
     lost = {**found.design.dropped, **found.design.changed}
     order = [*found.design.planned]
-    table = found.coefficients.set_index("term").rename(columns=_ERRORS)
+    table = found.coefficients.set_index("term").rename(
+        columns={"standard_error": "se", "robust_error": "robust_se"}
+    )
     table = table.assign(weighted=weighted, weighted_se=error)
     table = table.reindex(order)[[*_NUMBERS, *_WEIGHTED]]
     table["cause"] = [lost.get(name, found.unmeasured) for name in order]
@@ -207,51 +195,3 @@ def effect_of(coefficients: pd.DataFrame) -> pd.Series:
     main = term.isin(["intercept", "architecture"])
     names = np.select([crossed, main], [EFFECTS[2], EFFECTS[0]], default=EFFECTS[1])
     return pd.Series(names, index=coefficients.index)
-
-
-def deviations(frame: pd.DataFrame, fits: TaskFits) -> pd.DataFrame:
-    r"""Return each architecture's effect against the mean of all architectures, from fits of (1.8).
-
-    .. math:: \hat\delta_a = \bar Y_a - \frac1{|\mathcal A|} \sum_b \bar Y_b
-
-    It treats all architectures alike, the reference included: the text's Table 1.5 has a row for each of seven
-    architectures, where (1.8) has six effects and an intercept.
-
-    `fits` are fits of (1.8) to the attempts of `frame`, for the residual variance of each task. Columns as `TaskFits.coefficients`; ``robust_se`` has a variance for each mean. A task at
-    which an architecture has no attempt has no estimates, for its mean of architectures is another one.
-    Raises ValueError: there is one architecture.
-    """
-    known = frame["architecture"].unique()
-    if len(known) < 2:
-        raise ValueError(
-            f"a deviation from the mean of architectures needs two; there is {known[0]} alone"
-        )
-    contrast = np.eye(len(known)) - 1 / len(known)
-    rows = entered(frame)
-    rows = rows.assign(counted=rows["sampling_error"] ** 2)
-    groups = rows.groupby([*TASK, "architecture"], sort=False)
-    means = groups["task_accuracy"].agg(["mean", "count", "var"])
-    means = means.assign(counted=groups["counted"].mean())
-
-    def error(variance: pd.Series) -> np.ndarray:
-        return np.sqrt(contrast**2 @ variance.to_numpy())
-
-    parts = []
-    for task in fits.summary.itertuples():
-        about = {name: getattr(task, name) for name in TASK}
-        own = means.reindex([(*about.values(), name) for name in known])
-        # HC3 of a mean: squared deviations over (1 - 1/n)², summed and divided by n².
-        robust = error(own["var"] / (own["count"].where(own["count"] > 1) - 1))
-        estimate, se = contrast @ own["mean"].to_numpy(), task.sigma * error(1 / own["count"])
-        part = numbers(known, estimate, se, task.df_residual, robust, task.df_residual)
-        weighted = error((own["counted"].fillna(0) + task.luck**2) / own["count"])
-        parts.append(part.assign(**about, weighted_se=weighted))
-    names = {"term": "architecture", **_ERRORS}
-    table = pd.concat(parts, ignore_index=True).rename(columns=names)
-    table["cause"] = np.select(
-        [table["estimate"].isna(), table["se"].isna()],
-        ["an architecture has no attempt at the task", "the error cannot be measured"],
-        default="",
-    )
-    table = table.assign(term=DEVIATION, weighted=table["estimate"])
-    return table[[*TASK, "term", "architecture", *_NUMBERS, *_WEIGHTED, "cause"]]

@@ -7,7 +7,7 @@
 label of the dataset; ``LEM, best dt`` the level of a factor that validates best; ``LEM @ N=200`` a network of another task than
 `task`, ``LEM @ longest`` one of the longest of these; ``A & B`` the trainings of both; ``all others`` whatever else was
 trained. `task` names tasks, too, or is a condition on them, such as ``time_steps >= 2000``; of those that meet it, what was
-trained counts. `measure` is one of `lib.analysis.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
+trained counts. `measure` is one of `lib.results.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
 
 Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
 the draw of the test sequences: pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
@@ -26,8 +26,8 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import chi2
 
-from lib.analysis import networks, scales
-from lib.results import claims
+from lib.analysis import scales
+from lib.results import claims, networks
 from lib.results.claims import ClaimError, Finding, Region, Scale, unable
 from lib.results.learned import LEAST, above_chance, data_of, stand_in
 
@@ -41,7 +41,7 @@ _TAIL = (1 - claims.CONFIDENCE) / 2
 class Networks:
     """The networks of a group, each at its best learning rate.
 
-    ``rows`` are `lib.analysis.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
+    ``rows`` are `lib.results.networks.trainings` of `task` (of all tasks, where none is named) with ``score`` and ``guess``, the test metric
     and that of guessing, accuracies in per cent. One that diverged before its first record scores as the guess does.
     """
 

@@ -1,6 +1,6 @@
 """A factorial dataset drawn from the published tables, so that the text's analysis runs at full size on data of which the truth is known.
 
-Nothing is trained. ``law`` says what is drawn: the means of Models 3, 6, 9 and 12 of chapter 3 with normal deviations, and who completed. ``draw`` makes one dataset of
+Nothing is trained. ``law`` says what is drawn: the means of Models 3, 6, 9 and 12 of chapter 3 with normal deviations, and who completed; it makes one dataset of
 42,000 attempts and 1,072,475 training rows, with the variables of `lib.results.factorial`.
 
 What it is not: accuracies here are normal, as the published models assume, and so some lie below 0 or above 1.

@@ -39,18 +39,7 @@ describe <- function(fit) {
   )
 }
 
-# Effects against the mean of all architectures, from the means and their covariance
-deviations <- function(fit) {
-  architectures <- names(coef(fit))
-  contrast <- diag(length(architectures)) - 1 / length(architectures)
-  list(
-    estimate = setNames(as.list(contrast %*% coef(fit)), architectures),
-    se = setNames(as.list(sqrt(diag(contrast %*% vcov(fit) %*% t(contrast)))), architectures)
-  )
-}
-
 first <- lapply(tasks, function(task) lm(y ~ architecture, at_best[at_best$task == task, ]))
-means <- lapply(tasks, function(task) lm(y ~ 0 + architecture, at_best[at_best$task == task, ]))
 second <- lapply(tasks, function(task) lm(
   y ~ architecture + log(learning_rate) + I(log(learning_rate)^2) + width + training_length +
     architecture:log(learning_rate) + architecture:I(log(learning_rate)^2),
@@ -119,7 +108,6 @@ jsonlite::write_json(
       as.list(tapply(part$configuration, part$architecture, function(x) x[1]))
     }),
     first = lapply(first, describe), second = lapply(second, describe),
-    deviations = lapply(means[sapply(means, function(fit) length(coef(fit)) == length(known))], deviations),
     pairwise = pairwise, variances = variances, times = times, errors = errors
   ),
   arguments[2], auto_unbox = TRUE, digits = NA, pretty = TRUE, na = "null"

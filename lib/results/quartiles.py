@@ -8,8 +8,8 @@ their upper end: ``Q0.25`` is the lowest quartile, ``Q1.00`` the top.
 import numpy as np
 import pandas as pd
 
-from lib.analysis.attempts import TASK
-
+TASK = ("dataset", "order", "noise")
+"""The factors that make a task; the text has thirty of them."""
 QUARTILES = ("Q0.25", "Q0.50", "Q0.75", "Q1.00")
 TOP = QUARTILES[-1]
 

@@ -5,7 +5,7 @@ deviation. So does `outcomes`; what was measured last is beside it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,10 +13,21 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
-from lib.plotting import colour, marker
+from lib.results.names import colour, marker
 from lib.results.schema import COMPLETED, NOT_PLANNED
 
+READINGS = {
+    "others": "other networks",
+    "adopted": "adopted: from the last state",
+    "minus": "minus: the remark's sign",
+    "printed": "printed: from zero",
+}
+"""How iRNN's equations are read: where the inner steps start, and with which sign the last state enters them."""
+CLASS = 0.1
+"""Width of a class of time steps, in decades (`lib.probes.time_steps`)."""
+_INNER = {1: ":", 2: "-.", 3: "-.", 5: "--", 10: "-"}
 IDENTITY = ["label", "task", "width"]
 """What networks that differ in their learning rate alone have in common."""
 MEASURES = {
@@ -204,6 +215,66 @@ def plot_accuracies(
     axes[0, 0].set(ylabel="test accuracy (%)")
     axes[0, -1].legend(loc="upper left", bbox_to_anchor=(1, 1))
     return figure, drawn
+
+
+def plot_readings(
+    frame: pd.DataFrame, draw: Callable[[Axes], object] = lambda ax: None, **axes: object
+) -> Figure:
+    """Draw curves, with columns ``reading`` and ``inner_steps``, in a panel for each reading that there is.
+
+    A line is the mean over trainings, its dashes say how many inner steps, or which of two networks of an architecture it is;
+    `draw` adds to each panel, and `axes` are its settings.
+    """
+    there = [name for name in READINGS if (frame["reading"] == name).any()]
+    rows = (len(there) + 1) // 2
+    fig, panels = plt.subplots(
+        rows, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 2.9 * rows)
+    )
+    for ax, name in zip(panels.flat, there, strict=False):
+        seen = set()
+        for label, rows_of in frame[frame["reading"] == name].groupby("label", sort=False):
+            first, line = rows_of.iloc[0], rows_of.groupby("step")["value"].mean()
+            dash = _INNER.get(first["inner_steps"], "--" if first["architecture"] in seen else "-")
+            seen.add(first["architecture"])
+            tint = colour(first["architecture"])
+            ax.plot(line.index, line, dash, color=tint, label=label)
+        draw(ax)
+        ax.set(title=READINGS[name], **axes)
+        ax.legend(fontsize=8)
+    for ax in panels.flat[len(there) :]:
+        ax.set_visible(False)
+    for ax in panels.flat[max(len(there) - 2, 0) : len(there)]:  # the lowest of each column
+        ax.set_xlabel("training step")
+        ax.tick_params(labelbottom=True)
+    return fig
+
+
+def plot_histograms(
+    rows: pd.DataFrame, names: list[str], architecture: str, *, log: bool = False
+) -> Figure:
+    """Draw a network's shares by class, a panel a kind of step: after training as bars, before as a line, means over trainings."""
+    size, alike = (2.4 + 2.4 * len(names), 3.4), {"sharex": True, "sharey": True}
+    figure, axes = plt.subplots(1, len(names), figsize=size, squeeze=False, **alike)
+    looks = {
+        "trained": {"fill": True, "color": colour(architecture), "alpha": 0.8},
+        "untrained": {"color": "black", "linestyle": ":"},
+    }
+    for scale, (ax, name) in enumerate(zip(axes[0], names, strict=True)):
+        for stage, look in looks.items():
+            of_kind = rows[(rows["scale"] == scale) & (rows["stage"] == stage)]
+            mean = of_kind.groupby("dt")["share"].sum() / max(1, of_kind["replicate"].nunique())
+            classes = np.round(np.log10(mean.index.to_numpy()) - CLASS / 2, 1)
+            edges = np.round(np.arange(classes.min(), classes.max() + 1.5 * CLASS, CLASS), 1)
+            heights = dict(zip(classes, mean, strict=True))
+            values = [heights.get(edge, 0.0) for edge in edges[:-1]]
+            ax.stairs(values, 10**edges, label=stage, **look)
+        ax.set(xscale="log", xlabel="time step", title=name)
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        if log:
+            ax.set(yscale="log")
+    axes[0, 0].set(ylabel="share of the steps")
+    axes[0, 0].legend()
+    return figure
 
 
 def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
