@@ -25,6 +25,7 @@ from lib.analysis.tenet import (
     OWN,
     RANKS,
     SINGLE,
+    SPLINE,
     TRUE,
     Fits,
     fit,
@@ -202,11 +203,14 @@ def test_each_model_is_fitted_once_for_a_view(reference, monkeypatch):
 
 
 def test_one_frame_has_the_coefficients_of_every_view(fitted):
-    table = fitted.coefficients(FAMILIES[2], (TRUE, RANKS, OWN))
+    table = fitted.coefficients(FAMILIES[2], (TRUE, RANKS, SPLINE, OWN))
     table = table.set_index(["view", "model", "term"])
     assert table["estimate"][TRUE, 5, "metric"] == fitted.fit(5).estimate("metric")
+    assert (SPLINE, 5, "spline 4") in table.index and (SPLINE, 5, "metric") not in table.index
+    assert table["estimate"][SPLINE, 6, "intercept"] == table["estimate"][TRUE, 6, "intercept"]
     assert {OWN, RANKS} <= set(table.index.get_level_values("view"))
-    assert fitted.fit(5).r2 > fitted.fit(6).r2
+    # A curve explains at least as much as a line of the same rows.
+    assert fitted.fit(5, SPLINE).r2 > fitted.fit(5).r2 > fitted.fit(6).r2
     # Two regressions of a pair on each other explain the same share.
     assert fitted.fit(4).r2 == pytest.approx(fitted.fit(10).r2, rel=1e-10)
     product = fitted.fit(4).estimate("metric") * fitted.fit(10).estimate("accuracy")

@@ -22,12 +22,13 @@ variances compare only over the same rows. What is left out is counted, never si
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from patsy import dmatrix
 from scipy.stats import rankdata
 
 from lib.analysis import linear
@@ -107,7 +108,7 @@ FAMILIES = {family: (3 * family - 2, 3 * family - 1, 3 * family) for family in (
 # their observations
 
 TRUE, SINGLE, RANKS, CENTRED = "true", "single", "ranks", "centred"
-CLIPPED, MILD = "clipped", "mild"
+CLIPPED, MILD, SPLINE = "clipped", "mild", "spline"
 FLOOR, EXTREME = -5.0, -10.0
 """Orders of magnitude at which the metric is clipped, and below which a row is extreme."""
 VIEWS = {
@@ -117,6 +118,7 @@ VIEWS = {
     CENTRED: f"norms as they are; the logarithm of the learning rate counts from {CENTRE}",
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
+    SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
 }
 """What is taken as the adjoint metric. The text's program computed in single precision (`lib.analysis.regimes.float32_metric`)."""
 
@@ -145,6 +147,11 @@ class Rows:
         if name in self.measured:
             return self.measured[name]
         return self.attempts[name].to_numpy()[self.attempt]
+
+    def splines(self, name: str) -> dict[str, np.ndarray]:
+        """Return a natural cubic spline basis of a measurement, by the names of its terms."""
+        basis = dmatrix("cr(x, df=4, constraints='center') - 1", {"x": self.column(name)})
+        return {f"spline {k}": part for k, part in enumerate(np.asarray(basis).T, start=1)}
 
 
 def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | None = None) -> Rows:
@@ -271,14 +278,11 @@ class Fits:
         self.rows = cache(
             lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
         )
-        self._fit = cache(
-            lambda number, view: fit(MODELS[number], self.rows(MODELS[number].rows, view))
-        )
-        self.own = cache(self._refit)
+        self._fit, self.own = cache(self._estimate), cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:
         """Return a model on a view of the metric; raises as `fit`."""
-        return self._fit(number, view)
+        return self._fit(number, TRUE if view == SPLINE and not MODELS[number].predictor else view)
 
     def try_fit(self, number: int, view: str) -> tuple[Fit | None, str]:
         """Return the same, or None and why there is none."""
@@ -286,6 +290,16 @@ class Fits:
             return self.fit(number, view), ""
         except NothingToFit as refusal:
             return None, str(refusal)
+
+    def _estimate(self, number: int, view: str) -> Fit:
+        model = MODELS[number]
+        observations = self.rows(model.rows, TRUE if view == SPLINE else view)
+        if view == SPLINE:
+            bent = observations.splines(model.predictor)
+            observations = replace(observations, measured={**observations.measured, **bent})
+            others = (term for term in model.terms if term != model.predictor)
+            model = replace(model, terms=(*bent, *others))
+        return fit(model, observations)
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
         """Return a model with variances of its own for each architecture, or None and why there is none."""
