@@ -23,7 +23,6 @@ from lib.training.jobs.shards import read_shard, shard_path, write_shard
 
 cloudpickle.register_pickle_by_value(designs)  # which schedulers and workers do not have
 pytestmark = pytest.mark.trials
-KIND = "kills, workers"
 
 ROUNDS = 12
 """Shards that a writer goes round."""

@@ -15,7 +15,6 @@ from lib.training.jobs.shards import read_shard, shard_path, write_shard
 from lib.training.resume import Fit, Resume
 
 pytestmark = pytest.mark.trials
-KIND = "shards"
 
 IDENTITY = {"job": {"width": 3, "rate": 0.01}, "code": "0123", "versions": {"torch": "2"}}
 ARRAYS = {
@@ -110,14 +109,6 @@ def test_altered_values_in_a_valid_container_are_never_believed(trials, draw, tm
             for name, content in parts.items():
                 archive.writestr(name, content)
         _read(trials, f"altered: {sorted(parts)}", tmp_path, capsys, lost=True)
-
-
-def test_a_shard_of_another_job_is_never_believed(trials, draw, tmp_path, capsys):
-    for i in trials.some(100):
-        width = draw.choice((True, "3", 3.0, 4, None, [3]))
-        other = IDENTITY | {"job": IDENTITY["job"] | {"width": width, "more": i}}
-        write_shard(tmp_path, other, ARRAYS).replace(shard_path(tmp_path, IDENTITY))
-        _read(trials, f"{other} for {IDENTITY}", tmp_path, capsys, lost=True)
 
 
 def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_path, capsys):
