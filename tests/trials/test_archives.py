@@ -33,18 +33,16 @@ def test_archives_give_what_they_hold_or_are_refused(trials, draw, tmp_path):
     for i in trials.some(500):
         names = draw.sample(INSIDE, draw.randrange(1, 5))
         items = [(name, draw.randbytes(draw.randrange(200))) for name in names]
-        call = lambda: dict(members(path, r".*\.txt", LARGEST))
-        if i % 3:
-            large = "large.txt", bytes(draw.choice((LARGEST + 1, 10**6)))
-            more = (draw.choice(OUTSIDE), b"x") if i % 3 == 1 else large
-            items.insert(draw.randrange(len(items) + 1), more)
-            _archive(draw, path, items)
-            trials.refuse(more[0], call, FormatError)
-        else:
-            _archive(draw, path, items)
-            texts_of = {n.removeprefix("./"): part for n, part in items if n.endswith(".txt")}
-            trials.accept(names, call, texts_of.__eq__)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.archive"]
+        texts_of = {n.removeprefix("./"): part for n, part in items if n.endswith(".txt")}
+        large = "large.txt", bytes(draw.choice((LARGEST + 1, 10**6)))
+        more = ([], [(draw.choice(OUTSIDE), b"x")], [large])[i % 3]
+        at = draw.randrange(len(items) + 1)
+        _archive(draw, path, items[:at] + more + items[at:])
+        right = lambda found: not more and found == texts_of
+        errors = (FormatError,) if more else ()
+        read = lambda: dict(members(path, r".*\.txt", LARGEST))
+        trials.refuse(names, read, *errors, right=right)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.archive"]
 
 
 def test_damaged_archives_are_refused_in_a_sentence(trials, draw, tmp_path):
