@@ -24,7 +24,7 @@ from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_notebooks
 from lib.report.numbers import formatter
 from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import judge_claims, scale_text
+from lib.report.verdicts import in_words, judge_claims, null_text, scale_text
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.learned import data_and_length
@@ -296,6 +296,9 @@ def test_an_artefact_counts_once_and_for_what_it_is_worth(tmp_path, names, evide
     [
         ([1.0, 20000.0, None], ["1", "20,000", "–"]),
         ([0.12345, 2.0], ["0.123", "2.000"]),
+        ([1234.5, 1.5], ["1,234.5", "1.5"]),
+        ([97.2, 98.65], ["97.20", "98.65"]),
+        ([0.00691, 0.004], ["0.00691", "0.00400"]),
         ([2.0, 0.00123, 97.2], ["2", "0.00123", "97.2"]),
         ([2670.8, 0.0591], ["2,671", "0.0591"]),
         ([0.1, 0.00001], ["0.1", "0.00001"]),
@@ -314,6 +317,13 @@ def test_results_say_which_data_they_are_of():
     for name, said in stored.items():
         with xr.open_dataset(ROOT / f"data/reference/real/{name}.nc") as ds:
             assert data_and_length(ds) == said
+
+
+def test_whether_an_interval_holds_no_effect_is_said_and_verdicts_are_counted():
+    assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
+    claim = pd.Series({"verdict": "agrees", "null": 0.0, "low": 0.1, "high": 0.2})
+    assert null_text(claim) == "0 outside" and null_text(claim.replace(0.1, -0.1)) == "0 inside"
+    assert null_text(claim.replace(0.0, np.nan)) == ""
 
 
 def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
