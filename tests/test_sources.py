@@ -152,6 +152,11 @@ def test_a_wrong_download_is_refused(raw, publisher, served, left, limits, sente
     assert _files(raw) == (["toy/.a.gz.part"] if "PATIENCE" in limits else [])
 
 
+def test_a_publisher_out_of_reach(raw):
+    with pytest.raises(DownloadError, match=f"ConnectionError.*set {MIRROR} to a folder"):
+        from_publisher("http://127.0.0.1:9/a.gz", RIGHT, "toy")
+
+
 WAYS = ("well", "status", "altered", "longer", "no length", "cut", "reset", "ignores ranges")
 
 

@@ -9,7 +9,6 @@ from scipy.integrate import solve_ivp
 from lib.results.schema import ResultsError
 from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
 from lib.tasks import variations as variations_module
-from lib.tasks.copying import memoryless
 from lib.tasks.fast_slow import trajectories
 from lib.tasks.permutations import PERMUTATIONS, torch_permutation
 from lib.tasks.prepared import (
@@ -141,7 +140,9 @@ def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
     made = make_task(spec, None, _rng())
     assert (made.name, made.train, made.test, made.classifies) == ("LTG5", None, None, True)
     copying = make_task({"task": "copying", "delay": 200}, None, _rng())
-    assert copying.guess(copying.draw(2, _rng())) == memoryless(200)
+    # Blanks, then guesses.
+    costs = pytest.approx((10 * np.log(8) / 220, (210 + 10 / 8) / 220))
+    assert copying.guess(copying.draw(2, _rng())) == costs
 
 
 def _pixels(counts=(30, 10), **changes):
