@@ -166,11 +166,6 @@ def test_log_energies_are_their_definition(n):
         assert features[place] == pytest.approx(_energy_by_definition(samples, *place), abs=1e-4)
 
 
-def test_short_clips_are_filled_in_front():
-    short = log_energies(_clip(1600))
-    assert np.allclose(short[:87], np.log(np.finfo(float).eps + 1e-10))
-
-
 def test_standardising_uses_the_training_part_alone():
     train, other = np.array([[[1.0, 5.0]], [[3.0, 5.0]]]), np.array([[[4.0, 6.0]]])
     found = standardised({"train": (train, 0), "test": (other, 1)}, 0)
