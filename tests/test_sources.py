@@ -150,6 +150,8 @@ def test_a_wrong_download_is_refused(raw, publisher, served, left, limits, sente
             from_publisher(address, RIGHT, "toy")
     # Only what took too long is gone on from.
     assert _files(raw) == (["toy/.a.gz.part"] if "PATIENCE" in limits else [])
+    publisher.files["a.gz"] = b"content"
+    assert from_publisher(address, RIGHT, "toy").read_bytes() == b"content"
 
 
 def test_a_publisher_out_of_reach(raw):
