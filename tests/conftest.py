@@ -46,18 +46,6 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def house(tmp_path_factory):
-    """A folder in which the notebooks are run, in forks of a process that has imported their packages."""
-    from house import House  # and with it the experiments
-
-    from lib.run import warm
-
-    with warm.serving() as path:
-        del os.environ[warm.SOCKET]  # other tests start their own
-        yield House(tmp_path_factory.mktemp("house") / "data", {warm.SOCKET: path})
-
-
-@pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """A folder with the digits, prepared."""
     from lib.tasks.sources import prepare

@@ -91,8 +91,8 @@ NOSY = [
         f"{fence}{{{name}}} {mark}\n{option}{fence}"
         for fence in ("```", "~~~", ":::", "- ```")
         for name, mark, option in (
-            ("include", f"{SECRET}", ""),
-            ("literalinclude", f"{SECRET}", ""),
+            ("include", SECRET, ""),
+            ("literalinclude", SECRET, ""),
             ("raw", "html", f":file: {SECRET}\n"),
             ("csv-table", "", f":file: {SECRET}\n"),
             ("eval-rst", "", f".. literalinclude:: {SECRET}\n"),
@@ -117,27 +117,22 @@ def write_notebook(path: Path, *, title="Does it fail?", more="", **injected: st
         new_output("display_data", {"text/markdown": f"```{{raw}} html\n{HOSTILE}\n```"}),
         *(new_output("display_data", {"text/markdown": text}) for text in NOSY),
         new_output("display_data", {"text/html": f"<b>kept</b>{HOSTILE}", "text/plain": "b"}),
-        new_output("display_data", {"application/javascript": "document.title = 'taken'"}),
-        new_output("stream", name="stdout", text="first\n"),
-        new_output("stream", name="stdout", text="second\n"),
+        new_output("display_data", {"application/javascript": TAKE}),
+        new_output("stream", name="stdout", text="first\nsecond\n"),
     ]
     assigned = "\n".join(f"{name} = {value!r}" for name, value in injected.items())
+    said = [new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})]
+    tags = {"tags": ["injected-parameters"]}
     cells = [
-        new_markdown_cell(
-            f"# {title}\n\nThe metric is {FORMULA}.\n\n{TAGGED}\n\n{more}", id="title"
-        ),
-        new_code_cell(
-            'out = "data"  # where to', id="parameters", metadata={"tags": ["parameters"]}
-        ),
-        new_code_cell(assigned, id="injected", metadata={"tags": ["injected-parameters"]}),
-        new_markdown_cell("## A section", id="section"),
-        new_code_cell("plot()", id="plot", execution_count=3, outputs=outputs),
-        new_markdown_cell("## Answer\n\nWe shall see.", id="answer"),
-        new_code_cell(
-            "answer()",
-            id="say",
-            outputs=[new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})],
-        ),
+        new_markdown_cell(f"# {title}\n\nThe metric is {FORMULA}.\n\n{TAGGED}\n\n{more}"),
+        new_code_cell('out = "data"  # where to', metadata={"tags": ["parameters"]}),
+        new_code_cell(assigned, metadata=tags),
+        new_markdown_cell("## A section"),
+        new_code_cell("plot()", execution_count=3, outputs=outputs),
+        new_markdown_cell("## Answer\n\nWe shall see."),
+        new_code_cell("answer()", outputs=said),
     ]
+    for place, cell in enumerate(cells):
+        cell.id = f"cell-{place}"
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(new_notebook(cells=cells), path)

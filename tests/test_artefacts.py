@@ -1,6 +1,7 @@
 """Artefacts on disk: equal figures are equal files, and a manifest means that its files are whole."""
 
 import json
+from unittest.mock import Mock
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -30,31 +31,26 @@ def draw():
 FRAME = pd.DataFrame({"architecture": ["rnn", "lstm"], "rate": [0.1, None]})
 
 
+def manifest(path):
+    return json.loads(path.with_suffix(".json").read_text("utf-8"))
+
+
 def test_a_table_and_its_manifest(tmp_path):
     path = make(tmp_path).save_table(FRAME, "diss-tab-1.7", caption="Rates × runs.")
     assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
-    manifest = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    assert manifest == {
-        "artefact": "diss-tab-1.7",
-        "kind": "table",
-        "profile": "quick",
-        "runs": 12,
-        "file": path.as_posix(),
-        "caption": "Rates × runs.",
-    }
+    said = {"artefact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
+    assert manifest(path) == said | {"file": path.as_posix(), "caption": "Rates × runs."}
 
 
 def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
-    path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", caption="")
+    indexed = FRAME.set_index("architecture")
+    path = made.save_table(indexed, "diss-tab-1.7", part="by-task", caption="")
     assert path.read_text().startswith("architecture,rate\n")
-    manifest = json.loads(path.with_suffix(".json").read_text())
-    assert manifest["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7.csv"
-    path = made.save_table(FRAME, "diss-tab-1.7", part="by-task", caption="")
-    assert path.name == "diss-tab-1.7-by-task.csv"
-    manifest = json.loads(path.with_suffix(".json").read_text())
-    assert (manifest["artefact"], manifest["part"]) == ("diss-tab-1.7", "by-task")
+    said = manifest(path)
+    assert said["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7-by-task.csv"
+    assert (said["artefact"], said["part"]) == ("diss-tab-1.7", "by-task")
     assert made.save_table(FRAME, "own-speed", caption="").exists()
 
 
@@ -65,8 +61,7 @@ def test_equal_figures_are_equal_files(tmp_path):
         contents.append([path.with_suffix(suffix).read_bytes() for suffix in SUFFIXES])
     assert contents[0] == contents[1] and all(contents[0])
     assert contents[0][0].startswith(b"\x89PNG") and b"<dc:date>" not in contents[0][1]
-    manifest = json.loads(path.with_suffix(".json").read_text())
-    assert (manifest["kind"], manifest["file"]) == ("figure", path.as_posix())
+    assert (manifest(path)["kind"], manifest(path)["file"]) == ("figure", path.as_posix())
 
 
 TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
@@ -92,14 +87,10 @@ def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, run, table, c
 
 
 def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkeypatch):
-    made = make(tmp_path)
-    path = made.save_figure(draw(), "diss-fig-3.3", data=FRAME, caption="whole")
-    figure = draw()
-
-    def full_disk(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(figure, "draw", full_disk)
+    made, figure = make(tmp_path), draw()
+    path = made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(figure, "draw", Mock(side_effect=full))
     with pytest.raises(OSError, match="No space left"):
         made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
     assert not path.with_suffix(".json").exists()
@@ -107,16 +98,14 @@ def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkey
 
 
 def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
-    judges = Judges({"diss-3.6-latch": lambda ds: share(9, 10)})
     made = make(tmp_path)
-    made.show_claims(judges(None))
-    saved = pd.read_csv(made.tables / "own-claims.csv")
-    assert saved.loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
-    assert json.loads((made.tables / "own-claims.json").read_text())["kind"] == "claims"
+    made.show_claims(Judges({"diss-3.6-latch": lambda ds: share(9, 10)})(None))
+    path = made.tables / "own-claims.csv"
+    assert pd.read_csv(path).loc[0, ["id", "verdict"]].tolist() == ["diss-3.6-latch", "agrees"]
+    assert manifest(path)["kind"] == "claims"
 
 
 def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
     ds = xr.Dataset(attrs={"schema": "made_up/1", "profile": "simulated", "settings": "{}"})
-    made = Artefacts(tmp_path, notebook="25_x", result_set="simulated", ds=ds, runs=1)
-    path = made.save_table(pd.DataFrame({"a": [1]}), "own-x", caption="One.")
-    assert "learned" not in json.loads(path.with_suffix(".json").read_text("utf-8"))
+    path = make(tmp_path, profile=None, ds=ds).save_table(FRAME, "own-x", caption="One.")
+    assert "learned" not in manifest(path)

@@ -13,9 +13,8 @@ T, B, P, D = 5, 3, 2, 5
 EVERY_CELL = pytest.mark.parametrize("name", cell_names())
 
 
-def an_input(**changes):
-    sizes = {"T": T, "B": B, "P": P} | changes
-    return torch.randn(sizes["T"], sizes["B"], sizes["P"])
+def an_input(p=P):
+    return torch.randn(T, B, p)
 
 
 def engines_of(name):
@@ -25,7 +24,7 @@ def engines_of(name):
 U = an_input()
 BAD_INPUTS = [
     *((u, r"expected input \(time, batch, input\) with input=2, got") for u in (U[0], U[None], U[0, 0, 0])),
-    *((an_input(P=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)),
+    *((an_input(p=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)),
     *((u, "at least one time step and one sequence, got") for u in (U[:0], U[:, :0])),
     *((U.to(kind), f"expected input of torch.float32 on cpu, got {kind}")
       for kind in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64)),
@@ -84,14 +83,12 @@ def test_memory_order_does_not_matter(name):
             assert torch.equal(u, before), "the input was changed"
 
 
-@EVERY_CELL
+@pytest.mark.parametrize("name", sorted({*cell_names()} - {"inverse_rnn"}))  # a NaN has no inverse
 def test_weights_that_diverged_are_no_bad_input(name):
     cell = make_cell(name, P, D)
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.fill_(torch.nan)
-    if name == "inverse_rnn":
-        pytest.skip("a matrix of NaN has no inverse, which the cell says itself")
     assert not cell(an_input())[0].isfinite().all()
 
 
@@ -103,21 +100,17 @@ def test_an_embedding_that_diverged_is_no_bad_input():
 REFUSED = [
     # no such keyword
     ("lem", {"delta": 1}, "hyper-parameters among dt, clip, chrono, single_scale, got 'delta'"),
-    ("gru", {"phi": "relu"}, "hyper-parameters among none, got 'phi'"),
     ("sru", {"width": 3, "dt": 1}, "got 'width', 'dt'"),
     ("lstm", {"x" * 5000: 1}, "got 'x{1,40}\\.\\.\\.x{1,40}'$"),
     # numbers: type, end of an interval that is open or closed, None, whole ones, one for each layer
     ("lem", {"dt": "null"}, r"dt to be a number in \(0, 2\], got 'null'"),
     ("lem", {"dt": True}, "dt to be a number.*got True"),
-    ("lem", {"dt": None}, "dt to be a number.*got None"),
-    ("lem", {"dt": [0.1]}, "dt to be a number"),
     ("lem", {"dt": math.nan}, "got nan"),
     ("sru", {"highway_bias": -math.inf}, "highway_bias to be"),
     ("lem", {"dt": 2.0000001}, r"\(0, 2\]"),
     ("lem", {"clip": 0.0}, r"clip to be a number in \(0, 1\] or None"),
     ("unicornn", {"dropout": 1.0}, r"\[0, 1\)"),
     ("lipschitz", {"beta": 0.4999}, r"\[0.5, 1\]"),
-    ("unicornn", {"layers": 0}, "layers to be a whole number"),
     ("unicornn", {"layers": 2.0}, "layers to be a whole number"),
     ("unicornn", {"dt": (0.1, 1.2)}, r"a number, or one for each layer, in \(0, 1\)"),
     ("unicornn", {"dt": ()}, "dt to be"),
@@ -125,7 +118,6 @@ REFUSED = [
     ("lem", {"single_scale": 1}, "single_scale to be one of False, True, got 1"),
     ("irnn", {"sign": True}, "one of 1, -1, got True"),
     ("irnn", {"phi": "gelu"}, "one of relu, tanh, sigmoid, got 'gelu'"),
-    ("unicornn", {"backward": "lost"}, "one of None, stored, recovered, reversible"),
     # what does not fit another
     ("lem", {"dt": 0.1, "chrono": 10}, r"chrono \* dt >= 2"),
     ("lem", {"single_scale": True, "clip": 0.5}, "no clip and no chrono"),
@@ -163,11 +155,11 @@ def test_what_is_checked_is_what_the_cell_gets(name):
     assert torch.equal(one(u)[0], two(u)[0])
 
 
-def singular(t):
+def singular():
     cell = make_cell("inverse_rnn", P, D)
     with torch.no_grad():
         cell.W[:2] = 0
-    return cell(an_input(T=t))
+    return cell(an_input())
 
 
 def set_lu(W):
@@ -189,7 +181,7 @@ test_what_cannot_be_made_or_run_is_refused = refused(
     (UNKNOWN, lambda: make_cell("lstn", 1, 1)),
     *((SIZE, lambda size=size: make_cell("rnn", 1, size)) for size in (0, -1, 2.5, True)),
     *((HALF, lambda kind=kind: half(kind)) for kind in (torch.float16, torch.bfloat16)),
-    ("inverse_rnn: expected an invertible W, got a singular one", lambda: singular(2)),
+    ("inverse_rnn: expected an invertible W, got a singular one", singular),
     (r"lu_rnn: expected .*\(3, 3\), got \(3, 4\)", lambda: set_lu(torch.zeros(3, 4))),
     (f"{PIVOT}.* row 0", lambda: set_lu(torch.eye(3)[[1, 0, 2]])),
     (f"{PIVOT}.* row 1", lambda: set_lu(torch.ones(3, 3))),

@@ -129,17 +129,15 @@ def _mel_by_definition(samples, frame, band):
 
 def test_log_mel_is_its_definition_filled_with_the_maximum_or_cut():
     samples = _clip(16000)
-    features = log_mel(samples)
-    assert features.shape == (126, 80)
-    assert abs(features.mean()) < 1e-6 and abs(features.std(ddof=1) - 1) < 1e-6
+    features, short = log_mel(samples), log_mel(_clip(8000))
+    assert features.shape == log_mel(_clip(40000)).shape == (126, 80)
+    assert (features.mean(), features.std(ddof=1)) == pytest.approx((0, 1), abs=1e-6)
     # Standardising is one line for the whole clip: differences of decibels have one ratio.
     places = [(0, 5), (3, 40), (60, 79), (125, 60)]
     decibels = [10 * math.log10(_mel_by_definition(samples, *place)) for place in places]
     ratios = np.diff(decibels) / np.diff([features[place] for place in places])
     assert np.allclose(ratios, ratios[0], rtol=1e-4)
-    assert np.ptp(log_mel(_clip(8000))[63:]) == 0  # 0 dB, as LEM's code has it
-    assert log_mel(_clip(8000))[63:].max() == log_mel(_clip(8000)).max()
-    assert log_mel(_clip(40000)).shape == (126, 80)
+    assert (short[63:] == short.max()).all()  # 0 dB, as LEM's code has it
     assert np.all(log_mel(np.zeros(16000, np.int16)) == 0)
 
 
@@ -168,24 +166,11 @@ def test_log_energies_are_their_definition(n):
         assert features[place] == pytest.approx(_energy_by_definition(samples, *place), abs=1e-4)
 
 
-def test_short_clips_are_filled_in_front():
-    short = log_energies(_clip(1600))
-    assert np.allclose(short[:87], np.log(np.finfo(float).eps + 1e-10))
-    assert short[95].min() > 0
-
-
 def test_standardising_uses_the_training_part_alone():
     train, other = np.array([[[1.0, 5.0]], [[3.0, 5.0]]]), np.array([[[4.0, 6.0]]])
     found = standardised({"train": (train, 0), "test": (other, 1)}, 0)
     assert (found["train"][0].tolist(), found["train"][1]) == ([[[-1, 0]], [[1, 0]]], 0)
     assert (found["test"][0].tolist(), found["test"][1]) == ([[[2, 1]]], 1)
-
-
-def test_vectors_of_wanted_words_and_no_others():
-    lines = ["the 1 2\n", "of 3 x\n", ". 5 -6\n"]
-    vectors, has_one = glove_vectors(lines, [".", "to", "the"], size=2)
-    assert vectors[[0, 1, 2, 3, 5]].tolist() == [[0, 0], [0, 0], [0, 0], [5, -6], [1, 2]]
-    assert has_one.tolist() == [True, False, True] and vectors[4].any()
 
 
 BAD_SERIES = [

@@ -12,8 +12,6 @@ from lib.training.__main__ import main
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
 
-PROFILES = ("smoke", "quick", "real", "paper")
-
 
 @pytest.fixture(scope="module")
 def whole():
@@ -30,29 +28,24 @@ def content(whole):
     return content
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", ["smoke", "quick", "real", "paper"])
 def test_the_repository_s_own_parameters_are_valid(name):
     profile = loaded(name)
-    assert all(profile.trainings(dataset) for dataset in profile.designs)
-    for rows in profile.designs.values():
-        names = [getattr(row, "run", row) for row in rows]
-        assert len(set(map(str, names))) == len(names)
+    for dataset, rows in profile.designs.items():
+        names = {str(getattr(row, "run", row)) for row in rows}
+        assert len(names) == len(rows) and profile.trainings(dataset)
 
 
 def test_no_name_is_two_of_a_field_a_keyword_and_a_setting(whole):
     keywords = {key for name in cell_names() for key in cell_class(name).hyper_parameters}
     starts = {k for n in cell_names() for s in cell_class(n).starts.values() for k in s.settings}
     makers = {task["task"] for task in whole["base"]["tasks"].values()}
-    settings = {
-        key for maker in makers for key in find_task({"task": maker}).settings.model_fields
-    } - {"steps"}
-    kinds = (Row.fields(), keywords, starts, settings)
+    settings = {k for maker in makers for k in find_task({"task": maker}).settings.model_fields}
+    kinds = (Row.fields(), keywords, starts, settings - {"steps"})
     assert sum(map(len, kinds)) == len(set().union(*kinds))
 
 
 PLACES = ("somewhere", "file://a:1", "http://a:1", "inproc://x:1", "tcp://a:0")
-
-
 ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps": 2, "test_draws": 2}
 
 
@@ -61,7 +54,6 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
     [
         ({"LEM": {"dtt": 1}}, {}, "unknown parameter .*networks.LEM.dtt; expected .*lem's keywords"),
         ({"LEM": {"dt": "fast"}}, {}, "lem: expected dt to be a number"),
-        ({"LEM": {"dt": -1.0}}, {}, "lem: expected dt to be a number"),
         ({"LSMT": {}}, {}, "networks has 'LSMT', which is none of networks: LSTM.* in all"),
         ({"LEM": {"tasks": ["N=11"]}}, {}, "tasks has 'N=11', which is none of tasks"),
         ({"LEM": {"start": "cold"}}, {}, "lem: expected initial weights among text"),
@@ -71,10 +63,8 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"LEM": 7}, {}, "networks.LEM is 7; expected keys and values"),
         ({"LEM": {}}, {"dtt": 1}, "unknown parameter .*table.dtt"),
         ({"LEM": {}}, {"inner_steps": 1}, "no network or task of .*table knows 'inner_steps'"),
-        ({"RNN": {}}, {"head": "cold"}, "head is 'cold'"),
         ({"LEM": {}}, {"test_draws": 0}, "adding draws its sequences; give test_draws"),
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
-        ({"RNN": {}}, {"measures": ["everything"]}, "measures.0 is 'everything'"),
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
         ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
@@ -116,11 +106,11 @@ def test_a_profile_stands_over_the_base(content):
     networks = {"UnICORNN": {"batch_size": 9}, "GRU": None}
     tables = {"noisy_images": {"width": 7, "networks": networks}}
     content["profiles"]["quick"] = {"factorial": {"width": 5}, "trainings": tables}
-    profile = profile_of(content)
-    (changed,) = profile.designs["factorial"]
+    designs = profile_of(content).designs
+    (changed,) = designs["factorial"]
     assert changed.width == (5,)
     assert changed.batch_size == content["base"]["factorial"]["batch_size"]
-    rows = profile.designs["noisy_images"]
+    rows = designs["noisy_images"]
     assert {row.width for row in rows} == {7} and "GRU" not in {row.network for row in rows}
     assert {row.batch_size for row in rows if row.network == "UnICORNN"} == {9}
 
@@ -141,17 +131,12 @@ UNFIT = "of width 32 on .* cannot .*"
     [
         (_in("factorial", {"widths": [3]}), "unknown parameter factorial.widths; remove it or correct"),
         (_in("factorial", {"replicates": 0}), r"factorial.replicates is 0; .*greater than 0"),
-        (_in("factorial", {"replicates": True}), r"factorial.replicates is True; .*valid integer"),
         (_in("factorial", {"replicates": 10**8}), "factorial plans 8,400,000,000 trainings; expected at most"),
         (_in("factorial", {"learning_rate": [2.0]}), r"learning_rate.0 is 2.0; .*less than or equal to 1"),
-        (_in("factorial", {"learning_rate": ["1e-3x"]}), "learning_rate.0 is '1e-3x'; .*valid number"),
-        (_in("factorial", {"noise": ["pre"]}), "noise.0 is 'pre'; .*'none', 'post' or 'uniform'"),
         (_in("factorial", {"width": [4, 4]}), "levels must differ from each other"),
-        (_in("factorial", {"architecture": []}), "architecture is .*at least 1 item"),
         (_in("factorial", {"architecture": "lstn"}), "unknown architecture 'lstn'"),
         (_in("factorial", {"architecture": "x" * 400}), "factorial.architecture.0 is 'x{40,90}"),
         (_in("factorial", {"dataset": "mnits"}), "there is no data set 'mnits'; known: "),
-        (_in("jobs", {"workers": -1}), "workers is -1; .*greater than or equal to 0"),
         *((_in("jobs", {"scheduler": place}), "jobs.scheduler is '.*'; expected 'local', or a sch") for place in PLACES),
         (_of("pixels", "GRU", {"frozen": ["cell.Q"]}), f"GRU {UNFIT}no parameter is called 'cell.Q'; the model has cell.W"),
         (_of("pixels", "GRU", {"frozen": ["*"]}), f"GRU {UNFIT}all parameters are frozen"),
@@ -164,15 +149,12 @@ UNFIT = "of width 32 on .* cannot .*"
         (lambda c: c["base"].update(tasks=7), "tasks is 7; expected keys and values"),
         (lambda c: c["base"]["trainings"].update(factorial={}), "two datasets are called 'factorial'"),
         (lambda c: c.update(profile="fast"), "profile is 'fast'; choose one of smoke, quick"),
-        (lambda c: c.update(profile=["quick"]), r"profile is \['quick'\]; choose one of smoke"),
         (lambda c: c.update(more=1), "expected the keys profile, base and profiles, got .*more"),
         (lambda c: c["profiles"].update({"a; b": {}}), "called 'a; b'; expected letters"),
         (lambda c: c["base"]["jobs"].update(workers=float("inf")), "workers is inf; expected a fin"),
         (lambda c: c["base"].update({1: {}}), "base has the key 1; expected text"),
         (lambda c: c["base"]["networks"].update({"a\x00": {"cell": "rnn"}}), "expected printable"),
-        (lambda c: c["base"]["networks"]["RNN"].update(label="\ud800"), "expected printable text"),
         (lambda c: c["base"]["tasks"].update(x=[1]), r"tasks.x is \[1\]; expected keys and values"),
-        (lambda c: c["base"]["tasks"].update(x={"task": ["adding"]}), "expected a task's name"),
         (lambda c: c["base"]["tasks"]["sMNIST"].update(dataset=["x"]), "no data set 'x'; known"),
     ],
 )  # fmt: skip
@@ -186,17 +168,16 @@ def test_a_wrong_setting_or_outline_is_named(content, change, complaint):
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("profile:\n\tquick", "line 2, column 1: .*tab|line 2, column 1: "),
-        ("profile: [quick", "line 1"),
-        ("a: 1\na: 2\n", "line 2, column 1: found duplicate key"),
-        ("!!python/object:os.system x", "could not determine a constructor|expected the keys"),
-        ("just text", "expected the keys profile, base and profiles, got 'just text'"),
+        (b"profile:\n\tquick", "line 2, column 1: "),
+        (b"a: 1\na: 2\n", "line 2, column 1: found duplicate key"),
+        (b"!!python/object:os.system x", "could not determine a constructor|expected the keys"),
+        (b"just text", "expected the keys profile, base and profiles, got 'just text'"),
         (b"\xff\xfe", "'utf-8' codec can't decode"),
     ],
 )
 def test_what_is_no_yaml_is_one_sentence(tmp_path, text, complaint):
     path = tmp_path / "params.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_bytes(text)
     with pytest.raises(ParameterError, match=complaint) as caught:
         read_params(path)
     assert "\n" not in str(caught.value)

@@ -32,9 +32,10 @@ def stages():
 @pytest.fixture(scope="module")
 def runs(stages):
     """Return those that run a notebook, with its name."""
-    runs = re.compile(r"python -m lib.run (notebooks/\S+)")
-    found = {name: (runs.match(stage.cmd), stage) for name, stage in stages.items()}
-    return {name: (match[1], stage) for name, (match, stage) in found.items() if match}
+    found = {
+        name: re.search(r"lib.run (notebooks/\S+)", stage.cmd) for name, stage in stages.items()
+    }
+    return {name: (match[1], stages[name]) for name, match in found.items() if match}
 
 
 def _given(stage):
@@ -51,16 +52,17 @@ def _outs(stage):
 
 
 def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, runs):
-    run = {notebook for notebook, _ in runs.values()}
-    missing = sorted({f"notebooks/{path.name}" for path in notebooks()} - run)
-    assert not missing, f"add a line for {missing} to the list of its kind in dvc.yaml"
-    assert run <= {f"notebooks/{path.name}" for path in notebooks()}, "there is no such notebook"
+    run, known = (
+        {notebook for notebook, _ in runs.values()},
+        {f"notebooks/{p.name}" for p in notebooks()},
+    )
+    assert not known - run, "add a line for it to the list of its kind in dvc.yaml"
+    assert not run - known, "there is no such notebook"
     assert all(stage.desc for stage in stages.values())
     rest = {stages[name].cmd.removeprefix("python -m lib.") for name in set(stages) - set(runs)}
     assert rest == {"run code", "report", "training"}
     for name, stage in stages.items():
         assert all(out.use_cache for out in stage.outs) == (name != "code"), "what is set back"
-    assert len((ROOT / "dvc.yaml").read_text("utf-8").splitlines()) <= 210
 
 
 def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_named(runs):
@@ -89,14 +91,13 @@ def test_every_path_exists_or_is_produced(stages, tmp_path):
     groups = [set(sections(name)["trainings"]) for name in ("smoke", "quick", "real", "paper")]
     results = {f"data/results/{group}.nc" for group in {*DESIGNS, *set.intersection(*groups)}}
     outs = {out for stage in stages.values() for out in _outs(stage)}
-    outs -= {"data/results", "data/code"}
-    made = outs | results | written | {"data/code/settings"}
+    made = outs - {"data/results", "data/code"} | results | written | {"data/code/settings"}
     for name, stage in stages.items():
         for path in _deps(stage):
-            produced = path in made or any(out.startswith(f"{path}/") for out in made)
-            assert produced or (ROOT / path).exists(), f"{name} needs {path}, which nothing makes"
-            if not produced and path.startswith("data/"):
-                assert path.startswith(("data/published", "data/reference")), f"{name}: {path}"
+            if path not in made and not any(out.startswith(f"{path}/") for out in made):
+                assert (ROOT / path).exists(), f"{name} needs {path}, which nothing makes"
+                stored = path.startswith(("data/published", "data/reference"))
+                assert stored or not path.startswith("data/"), f"{name}: {path}"
 
 
 def test_every_stored_reference_is_analysed(runs):
@@ -116,8 +117,7 @@ def small(tmp_path, monkeypatch):
     """A tree with the real notebooks, modules and parameters, to change."""
     fresh_reads(monkeypatch)
     for name in ("lib", "notebooks"):
-        ignored = shutil.ignore_patterns("__pycache__", ".*")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__py*", ".*"))
     for name in ("params.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, tmp_path)
     return tmp_path
@@ -170,11 +170,9 @@ def test_outputs_of_what_is_gone_are_removed_and_nothing_else(tmp_path):
     (tmp_path / "notebooks").mkdir()
     for name in ("22_numerical_errors", "30_tenet"):
         (tmp_path / "notebooks" / f"{name}.ipynb").touch()
-    made = tmp_path / "data" / "made"
-    gone, unknown = made / "29_gone" / "rebuilt", made / "22_numerical_errors" / "drawn"
-    kept = made / "22_numerical_errors" / "rebuilt", made / "30_tenet" / "rebuilt"
-    for folder in (gone, unknown, *kept):
-        folder.mkdir(parents=True)
-    removed = {path.as_posix() for path in prune(["rebuilt"], tmp_path)}
-    assert removed == {path.relative_to(tmp_path).as_posix() for path in (gone, unknown)}
-    assert all(folder.exists() for folder in kept)
+    gone = {"data/made/29_gone/rebuilt", "data/made/22_numerical_errors/drawn"}
+    kept = {"data/made/22_numerical_errors/rebuilt", "data/made/30_tenet/rebuilt"}
+    for folder in gone | kept:
+        (tmp_path / folder).mkdir(parents=True)
+    assert {path.as_posix() for path in prune(["rebuilt"], tmp_path)} == gone
+    assert all((tmp_path / folder).exists() for folder in kept)

@@ -33,11 +33,10 @@ Use `dvc push` to send your updates to remote storage.
 
 
 def test_each_stage_that_runs_has_one_line_an_error_its_own_and_chatter_none():
-    first, second, third = Told(4).tell(_DVC.splitlines(keepends=True))
+    first, *rest = Told(4).tell(_DVC.splitlines(keepends=True))
     assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
     assert first.endswith("?")
-    assert second == "told by the notebook"
-    assert third == "stage 4 of 4, coverage: taken from the cache"
+    assert rest == ["told by the notebook", "stage 4 of 4, coverage: taken from the cache"]
     error = "ERROR: failed to reproduce 'prepare': no room"
     assert list(Told(4).tell([error])) == [error]
 
@@ -66,12 +65,9 @@ def test_an_early_interrupt_is_one_line():
 
 
 def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
     monkeypatch.setattr(repro.subprocess, "Popen", MagicMock())
-    monkeypatch.setattr(Told, "tell", interrupted)
+    monkeypatch.setattr(Told, "tell", MagicMock(side_effect=KeyboardInterrupt))
     assert repro.main(["report"]) == 130
     assert "every finished stage and training is kept" in capsys.readouterr().err
 

@@ -1,6 +1,6 @@
-"""The rooms of `lib`: imports go one way, statistics and pages never reach torch, and nothing looks into another room."""
+"""The rooms of `lib`: imports go one way, and statistics and pages never reach torch."""
 
-import ast
+import re
 
 import pytest
 
@@ -26,8 +26,6 @@ ROOMS = {
     "bench": (*_BASE, "kernels", "cells", "tasks", "probes", "training", "analysis", "plotting"),
 }
 WITHOUT_TORCH = ("run", "results", "plotting", "analysis", "report")
-_KNOWS_ROOMS = "lib/training/job.py"
-"""Leaves the rooms of the runner out of what names a training."""
 
 FILES = sorted((ROOT / "lib").rglob("*.py"))
 
@@ -56,9 +54,8 @@ def test_no_import_climbs(room):
     climbing = [
         f"{file.relative_to(ROOT)} imports {path.relative_to(ROOT)}"
         for file in FILES
-        if _room(file) == room
         for path in _imports(file)
-        if _room(path) not in (room, *ROOMS[room])
+        if _room(file) == room and _room(path) not in (room, *ROOMS[room])
     ]
     assert not climbing, "\n".join(climbing)
 
@@ -78,24 +75,8 @@ def test_modules_of_a_room_import_each_other_one_way():
 def test_statistics_and_pages_never_import_torch(room):
     files = [file.relative_to(ROOT).with_suffix("") for file in FILES if _room(file) == room]
     names = [".".join(file.parts).removesuffix(".__init__") for file in files]
-    for path in reached(names):
-        for node in ast.walk(ast.parse((ROOT / path).read_text("utf-8"))):
-            names = getattr(node, "names", []) if isinstance(node, ast.Import) else []
-            heads = [alias.name for alias in names]
-            heads += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any(head.partition(".")[0] == "torch" for head in heads), path
-
-
-def test_nothing_looks_into_the_folder_of_another_room():
-    looking = {
-        file.relative_to(ROOT).as_posix()
-        for file in FILES
-        if "lib" in _texts(file) and file.name not in ("fingerprint.py", "__init__.py")
-    }
-    assert looking <= {_KNOWS_ROOMS}
-
-
-def _texts(file):
-    tree = ast.parse(file.read_text("utf-8"))
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    return {text.partition("/")[0] for text in texts if isinstance(text, str)}
+    importing = re.compile(r"^\s*(import|from) torch\b", re.MULTILINE)
+    reaching = [
+        path for path in reached(names) if importing.search((ROOT / path).read_text("utf-8"))
+    ]
+    assert not reaching

@@ -82,6 +82,14 @@ def _reached(start):
     return {(module, name) for module, name in seen if name in MODULES[module].own}
 
 
+def _definitions(name):
+    return (
+        {(name, own) for own in MODULES[name].own}
+        if name in MODULES
+        else {tuple(name.rsplit(".", 1))}
+    )
+
+
 def test_what_no_training_no_second_notebook_and_no_oracle_needs_is_not_in_lib():
     roots = [(name, None) for name in MODULES if name.startswith(TRAINED)]
     commands = [name for name in MODULES if name.endswith("__main__") or name in COMMANDS]
@@ -97,19 +105,8 @@ def test_what_no_training_no_second_notebook_and_no_oracle_needs_is_not_in_lib()
             notebooks[definition].add(path.stem)
     reached = _reached(roots)
     reached |= {definition for definition, names in notebooks.items() if len(names) > 1}
-    oracles = {
-        name: {(name, own) for own in MODULES[name].own}
-        if name in MODULES
-        else {tuple(name.rsplit(".", 1))}
-        for name in ORACLES
-    }
-    allowed = _reached(set().union(*oracles.values()))
-    unneeded = [
-        f"{module}.{name}: {', '.join(notebooks[module, name]) or 'tests alone'}"
-        for module, names in MODULES.items()
-        for name in names.own
-        if (module, name) not in reached | allowed
-    ]
-    assert not unneeded, "\n".join(unneeded)
-    needless = [name for name, definitions in oracles.items() if definitions <= reached]
+    allowed = reached | _reached(set().union(*map(_definitions, ORACLES)))
+    everything = {(module, own) for module, names in MODULES.items() for own in names.own}
+    assert not [(one, notebooks[one] or "tests alone") for one in sorted(everything - allowed)]
+    needless = [name for name in ORACLES if _definitions(name) <= reached]
     assert not needless, f"take these off the list of oracles: {needless}"

@@ -270,20 +270,15 @@ def test_masks_act_between_the_layers_and_are_the_same_at_all_times():
 
 
 def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
-    cell, u = made("unicornn", dropout=0.5)
-    plain, _ = made("unicornn")
+    plain, u = made("unicornn", dt=(0.2, 0.2))  # equal steps in every layer are one
+    cell, _ = made("unicornn", dropout=0.5, dt=0.2)
     assert not torch.equal(cell(u)[0], cell(u)[0])
-    weights = cell.weights(cell._draw_masks(u))
-    given = cell.step, weights, cell.initial_state(B), u
+    given = cell.step, cell.weights(cell._draw_masks(u)), cell.initial_state(B), u
     first, second = (unroll(*given, readout=cell.readout)[0] for _ in range(2))
     assert torch.equal(first, second), "the step is not pure"
     norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))
     assert torch.equal(norms.full, expected.full) and cell.training
-    assert torch.equal(cell.eval()(u)[0], plain(u)[0])
-
-
-def test_equal_steps_in_every_layer_are_one_and_a_fixed_c_is_not_trained():
-    assert made("unicornn", dt=(0.2, 0.2))[0].dt == 0.2
-    cell, _ = made("unicornn", train_c=False)
-    trained = {name.split(".")[0] for name, p in cell.named_parameters() if p.requires_grad}
+    assert torch.equal(cell.eval()(u)[0], plain(u)[0]) and plain.dt == 0.2
+    fixed, _ = made("unicornn", train_c=False)
+    trained = {name.split(".")[0] for name, p in fixed.named_parameters() if p.requires_grad}
     assert trained == {"w", "V", "b"}

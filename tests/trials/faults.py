@@ -9,54 +9,51 @@ from random import Random
 def places(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
     """Yield (path, value) of a value and of everything that its dicts and lists hold."""
     yield path, value
-    match value:
-        case dict():
-            items = value.items()
-        case list():
-            items = enumerate(value)
-        case _:
-            items = ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in items:
         yield from places(part, (*path, key))
 
 
 def damaged(draw: Random, whole: bytes) -> bytes:
     """Return other bytes: some bits are turned, or a piece is missing, is another or comes besides."""
-    content, at = bytearray(whole), draw.randrange(len(whole))
-    match draw.randrange(5):
-        case 0 | 1:
-            for _ in range(draw.choice((1, 1, 2, 20))):
-                content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-        case 2:
-            del content[at:]
-        case 3:
-            content[at : at + draw.randrange(1, 40)] = draw.randbytes(draw.randrange(40))
-        case _:
-            more = (draw.randbytes(8), bytes(64), whole[:at], b"PK\x03\x04")
-            content[at:at] = draw.choice(more)
-    return damaged(draw, whole) if content == whole else bytes(content)
+    turned, at = bytearray(whole), draw.randrange(len(whole))
+    for _ in range(draw.choice((1, 1, 2, 20))):
+        turned[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+    more = draw.choice((draw.randbytes(8), bytes(64), whole[:at], b"PK\x03\x04"))
+    another = draw.randbytes(draw.randrange(40))
+    content = draw.choice(
+        [
+            *[bytes(turned)] * 2,
+            whole[:at],
+            whole[:at] + another + whole[at + draw.randrange(1, 40) :],
+            whole[:at] + more + whole[at:],
+        ]
+    )
+    return damaged(draw, whole) if content == whole else content
 
 
 def edited(draw: Random, text: str, bits: Sequence[str]) -> str:
     """Return a text with one to three faults, among them `bits` that mean something where they do not belong."""
     for _ in range(draw.choice((1, 1, 1, 2, 3))):
         at, lines = draw.randrange(len(text) + 1), text.splitlines(keepends=True)
-        row = draw.randrange(len(lines)) if lines else 0
-        match draw.randrange(8):
-            case 0 | 1 | 2:
-                text = text[:at] + draw.choice(bits) + text[at:]
-            case 3:
-                text = text[:at] + draw.choice(bits) + text[at + draw.randrange(30) :]
-            case 4:
-                text = text[:at]
-            case 5:
-                text = text[:at] + text[at + draw.randrange(1, 20) :]
-            case 6:
-                text = "".join(lines[: row + 1] + lines[row:])
-            case _:
-                lines[row : row + 1] = [draw.choice((" ", "\t", "  ")) + t for t in lines[row:][:1]]
-                text = "".join(lines)
-        text = text or "\n"
+        row, bit = draw.randrange(len(lines)), draw.choice(bits)
+        before, after = "".join(lines[:row]), "".join(lines[row:])
+        text = draw.choice(
+            [
+                *[text[:at] + bit + text[at:]] * 3,
+                text[:at] + bit + text[at + draw.randrange(30) :],
+                text[:at] or "\n",
+                text[:at] + text[at + draw.randrange(1, 20) :] or "\n",
+                before + lines[row] + after,
+                before + draw.choice((" ", "\t", "  ")) + after,
+            ]
+        )
     return text
 
 

@@ -1,7 +1,7 @@
 """Make one error after another in the code, and see whether a test notices: ``python tests/trials/mutate.py``, or `make mutants`.
 
 An error is a small one: a comparison that takes its bound in or leaves it out, a sign, a product for a quotient, another number, two
-arguments exchanged, a condition turned round. `EACH` of them are drawn in each room from a seed and made in a copy of the repository,
+arguments exchanged, a condition turned round. `EACH` of them are drawn in each room from a seed and made in a clone of the last commit,
 where a forked process runs the tests that import the file, those named after it first. Ends are kept in ``data/cache/mutants``: the
 next call goes on from there. Not mutmut (tried in 3.8): it leaves decorated functions and all that stands outside of functions alone, which are
 most of our kernels, and runs the whole suite before its first error.
@@ -11,24 +11,31 @@ import argparse
 import ast
 import copy
 import json
+import multiprocessing
 import os
 import random
 import re
-import resource
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+import numba
+import psutil
+import pytest
+import statsmodels.api  # noqa: F401
+import torch  # noqa: F401
+import xarray  # noqa: F401
+
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "data" / "cache" / "mutants"
+COPY, FOUND = (ROOT / "data" / "cache" / "mutants" / name for name in ("copy", "found.json"))
 ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", "run", "report")
 EACH = 42
-MOST, SECONDS = 4, 90
-"""Files of tests that are tried for an error, and seconds of a core that they may take."""
+MOST, SECONDS = 4, 240
+"""Files of tests that are tried for an error, and seconds that they may take."""
+CHOSEN = "not (notebook or browser or gpu or slow)"
 ENOUGH = 0.9
 """Share of the errors that tests notice; those that change nothing survive, too."""
 BY_NAME = ("test_cells", "test_transcriptions", "test_kernels", "test_initial_weights")
@@ -86,54 +93,39 @@ def errors(source: bytes) -> list[tuple[int, int, str]]:
 
 def tests_of(file: Path) -> list[str]:
     """Return the files of tests that name a module, those that bear its name or its room's first."""
-    module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-    names = rf"{re.escape(module)}\b|from {re.escape(module.rpartition('.')[0])} import [^\n]*\b{file.stem}\b"
-    room = re.compile(rf"lib\.{file.parent.name}\b")
+    room = file.parent.name
+    named = re.compile(rf"lib\.{room}\.{file.stem}\b|lib\.{room} import [^\n]*\b{file.stem}\b")
 
     def rank(test):
+        own = test.stem in (f"test_{file.stem}", f"test_{room}")
+        own |= room in ("cells", "kernels") and test.stem in BY_NAME
         text = test.read_text("utf-8")
-        own = test.stem in (f"test_{file.stem}", f"test_{file.parent.name}")
-        by_name = file.parent.name in ("cells", "kernels") and test.stem in BY_NAME
-        return (own or by_name, bool(re.search(names, text)), bool(room.search(text)))
+        return own, bool(named.search(text)), f"lib.{room}" in text
 
-    ranked = {test: rank(test) for test in sorted((ROOT / "tests").glob("test_*.py"))}
+    ranked = {test: rank(test) for test in sorted((COPY / "tests").glob("test_*.py"))}
     near = sorted((test for test in ranked if any(ranked[test])), key=ranked.get, reverse=True)
-    return [f"tests/{test.name}" for test in near[: 2 * MOST if "kernels" in module else MOST]]
+    return [f"tests/{test.name}" for test in near[: 2 * MOST if room == "kernels" else MOST]]
 
 
-def tried(folder: Path, tests: list[str]) -> str:
+def tried(tests: list[str]) -> str:
     """Run tests in a forked process, which has imported what takes long, and return how they end."""
-    if (child := os.fork()) == 0:
-        os.setsid()
-        os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-        sys.path[:0] = [str(folder), str(folder / "tests")]
-        import pytest
 
-        chosen = ["-m", "not (notebook or browser or gpu or slow)", *tests]
-        os._exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *chosen]))
-    end = time.monotonic() + 5 * SECONDS
-    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
-        time.sleep(0.02)
-    if status == (0, 0):
-        os.killpg(child, signal.SIGKILL)
-        status = os.waitpid(child, 0)
+    def run():
+        os.chdir(COPY)
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.path[:0] = [str(COPY), str(COPY / "tests")]
+        sys.exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", "-m", CHOSEN, *tests]))
+
+    child = multiprocessing.get_context("fork").Process(target=run)
+    child.start()
+    child.join(SECONDS)
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
+    child.join()
     ends = {0: "survived", 1: "noticed", 2: "noticed", 3: "noticed", 5: "no test"}
-    return ends.get(os.waitstatus_to_exitcode(status[1]), "out of time")
-
-
-def copied(folder: Path) -> None:
-    """Copy what Git knows of the repository, or would, to `folder`."""
-    shutil.rmtree(folder, ignore_errors=True)
-    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(lambda name: (ROOT / name).is_file(), names.split("\0")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name)
+    return ends.get(child.exitcode, "out of time")
 
 
 def main() -> int:
@@ -143,38 +135,31 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="lib/", help="part of the names of files")
     options = parser.parse_args()
-    import numba
-    import statsmodels.api  # noqa: F401
-    import torch  # noqa: F401
-    import xarray  # noqa: F401
-
-    folder, kept = KEPT / "copy", KEPT / "found.json"
-    copied(folder)
-    found = json.loads(kept.read_text()) if kept.exists() else {}
+    shutil.rmtree(COPY, ignore_errors=True)
+    subprocess.run(["git", "clone", "-q", "--depth=1", ROOT.as_uri(), str(COPY)], check=True)
+    found = json.loads(FOUND.read_text()) if FOUND.exists() else {}
     end, sound, drawn = time.monotonic() + 60 * options.minutes, {}, []
     for room in ROOMS:
-        files = sorted(ROOT.glob(f"lib/{room}.py" if "*" in room else f"lib/{room}/**/*.py"))
+        files = sorted(COPY.glob(f"lib/{room}.py" if "*" in room else f"lib/{room}/**/*.py"))
         files = [file for file in files if options.only in file.as_posix()]
         possible = [(file, *one) for file in files for one in errors(file.read_bytes())]
         drawn += random.Random(f"{options.seed} {room}").sample(possible, min(EACH, len(possible)))
     random.Random(options.seed).shuffle(drawn)
     counts = Counter()
     for file, start, stop, text in drawn:
-        source, name = file.read_bytes(), file.relative_to(ROOT).as_posix()
+        source, name = file.read_bytes(), file.relative_to(COPY).as_posix()
         line, old = source.count(b"\n", 0, start) + 1, source[start:stop].decode()
         key = f"{name}:{line} {' '.join(old.split())} -> {text}"
         if key not in found and time.monotonic() > end:
             continue
         if key not in found:
             numba.config.DISABLE_JIT = "/kernels/" in name  # what is inlined is not compiled anew
-            tests = tests_of(file)
             if name not in sound:
-                sound[name] = [one for one in tests if tried(folder, [one]) == "survived"]
-            changed = source[:start] + f"({text})".encode() + source[stop:]
-            (folder / name).write_bytes(changed)
-            found[key] = tried(folder, sound[name]) if sound[name] else "no test"
-            (folder / name).write_bytes(source)
-            kept.write_text(json.dumps(found, indent=1))
+                sound[name] = [one for one in tests_of(file) if tried([one]) == "survived"]
+            file.write_bytes(source[:start] + f"({text})".encode() + source[stop:])
+            found[key] = tried(sound[name]) if sound[name] else "no test"
+            file.write_bytes(source)
+            FOUND.write_text(json.dumps(found, indent=1))
         print(f"{found[key]}: {key}", flush=True)
         counts[found[key]] += 1
     share = counts["noticed"] / max(1, counts.total())

@@ -1,9 +1,12 @@
 """Bad notebooks, parameters and paths, as `python -m lib.run` meets them."""
 
 import argparse
+import contextlib
 import copy
+import functools
 import json
 import math
+import operator
 import os
 from pathlib import Path
 
@@ -17,7 +20,6 @@ from lib.run.execute import _invalid, planned
 from lib.run.notebooks import NotebookError, convert, read_parameters
 
 pytestmark = pytest.mark.trials
-KIND = "notebooks"
 
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"\nresults = "r"\nresult_set = "s"'
 
@@ -41,9 +43,8 @@ def _notebook(parameters=PARAMETERS):
 
 
 def _scalars(found):
-    finite = [not isinstance(value, float) or math.isfinite(value) for value in found.values()]
     kinds = {type(value) for value in found.values()} <= {bool, int, float, str}
-    return all(finite) and kinds and all(isinstance(key, str) for key in found)
+    return kinds and all(isinstance(value, str) or math.isfinite(value) for value in found.values())
 
 
 def _look(path):
@@ -53,36 +54,30 @@ def _look(path):
     return found
 
 
-def test_edited_files_are_refused_or_read(trials, draw, tmp_path):
+def _exchanged(draw):
+    """Return a notebook one or two of whose parts are of another kind, or gone."""
+    notebook = _notebook()
+    for _ in range(draw.choice((1, 1, 2))):
+        *front, last = draw.choice([path for path, _ in places(_notebook()) if path])
+        # What the first fault took away has no parts.
+        with contextlib.suppress(LookupError, TypeError):
+            at = functools.reduce(operator.getitem, front, notebook)
+            if draw.random() < 0.2:
+                del at[last]
+            else:
+                at[last] = copy.deepcopy(draw.choice(KINDS))
+    return json.dumps(notebook)
+
+
+def test_edited_files_and_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
     path = tmp_path / "a.ipynb"
     whole = json.dumps(_notebook(), indent=1)
     path.write_text(whole)
     assert _invalid(path) == ""
-    for _ in trials.some(700):
-        text = edited(draw, whole, BITS)
+    for i in trials.some(1200):
+        text = edited(draw, whole, BITS) if i % 2 else _exchanged(draw)
         path.write_text(text, encoding="utf-8")
-        trials.refuse(text[:40], lambda: _look(path), NotebookError, right=_scalars)
-
-
-def test_parts_of_another_kind_are_refused_or_read(trials, draw, tmp_path):
-    path = tmp_path / "a.ipynb"
-    parts = [path for path, _ in places(_notebook()) if path]
-    for _ in trials.some(500):
-        notebook = _notebook()
-        for _ in range(draw.choice((1, 1, 2))):
-            *front, last = draw.choice(parts)
-            at = notebook
-            try:
-                for key in front:
-                    at = at[key]
-                if draw.random() < 0.2:
-                    del at[last]
-                else:
-                    at[last] = copy.deepcopy(draw.choice(KINDS))
-            except (LookupError, TypeError):  # the first fault took the place of the second
-                continue
-        path.write_text(json.dumps(notebook), encoding="utf-8")
-        trials.refuse(json.dumps(notebook)[:80], lambda: _look(path), NotebookError, right=_scalars)
+        trials.refuse(text[:80], lambda: _look(path), NotebookError, right=_scalars)
 
 
 GOOD = [
@@ -103,17 +98,14 @@ def test_cells_of_parameters_are_read_or_refused(trials, draw, tmp_path):
     path = tmp_path / "a.ipynb"
     for i in trials.some(700):
         lines = [f"p{k} = {draw.choice(GOOD)}" for k in range(draw.randrange(1, 5))]
+        wrong = ("", f"q = {draw.choice(BAD)}", draw.choice(LINES))[i % 3]
         expected = {}
         exec("\n".join(lines), {}, expected)
-        bad = i % 3 > 0
-        if bad:
-            wrong = f"q = {draw.choice(BAD)}" if i % 3 == 1 else draw.choice(LINES)
-            lines.insert(draw.randrange(len(lines) + 1), wrong)
+        lines.insert(draw.randrange(len(lines) + 1), wrong)
         path.write_text(json.dumps(_notebook("\n".join(lines))))
-        if bad:
-            trials.refuse(wrong[:40], lambda: read_parameters(path), NotebookError)
-        else:
-            trials.accept(lines, lambda: read_parameters(path), lambda found: found == expected)
+        right = lambda found: not wrong and found == expected
+        errors = (NotebookError,) if wrong else ()
+        trials.refuse(lines, lambda: read_parameters(path), *errors, right=right)
 
 
 STARTS = ("", "-", "1", "1.", "1e", "inf", "nan", "true", "True", "0x1", "1_0", " 1", "1 ")
