@@ -22,7 +22,6 @@ CASES = [
     *((name, {}, {}, 1) for name in CELLS),
     ("irnn", {"rank": 64}, {}, 1),
     ("rnn", {}, {}, MANY),
-    ("unicornn", {}, {"backward": "reversible"}, 1),
 ]
 """Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
 

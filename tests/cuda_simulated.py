@@ -67,6 +67,15 @@ def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
     assert "\n" not in str(refusal.value)
 
 
+def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
+    cell = make_cell("unicornn", 1, 3, backward="reversible")
+    with pytest.raises(
+        ValueError, match="run unicornn: it has no option 'checkpoint'; it has back"
+    ):
+        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
+    assert kernels.choose("unicornn", "cpu", torch.float32, cell.engine_options) == "numba-cpu"
+
+
 def test_inputs_that_are_not_contiguous_are_copied():
     weights = make_cell("rnn", 2, 3).weights()
     u, x0 = torch.randn(5, 4, 2).transpose(0, 1), torch.randn(3, 5).T
