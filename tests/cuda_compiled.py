@@ -20,7 +20,6 @@ HIDDEN = 128
 MANY = 10**6  # multiprocessors, so that a block does one sequence
 CASES = [
     *((name, {}, {}, 1) for name in CELLS),
-    ("irnn", {"rank": 64}, {}, 1),
     ("rnn", {}, {}, MANY),
 ]
 """Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
