@@ -20,9 +20,7 @@ HIDDEN = 128
 MANY = 10**6  # multiprocessors, so that a block does one sequence
 CASES = [
     *((name, {}, {}, 1) for name in CELLS),
-    ("irnn", {"rank": 64}, {}, 1),
     ("rnn", {}, {}, MANY),
-    ("unicornn", {}, {"backward": "reversible"}, 1),
 ]
 """Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
 

@@ -36,7 +36,7 @@ def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
 @pytest.mark.parametrize("tile", [1, 2, 4])
 @pytest.mark.parametrize(
     ("name", "buffers"),
-    [("antisymmetric", 3), ("cornn", 4), ("irnn", 5), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
+    [("antisymmetric", 3), ("cornn", 4), ("irnn", 4), ("lem", 7), ("lipschitz", 5), ("rnn", 2)],
 )
 def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile, monkeypatch):
     launch, tiles = _cuda.launch, set()
@@ -65,6 +65,15 @@ def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
     with pytest.raises(torch.OutOfMemoryError, match="indrnn needs several arrays") as refusal:
         make_cell("indrnn", 2, 3)(torch.zeros(4, 5, 2), engine="numba-cuda")
     assert "\n" not in str(refusal.value)
+
+
+def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
+    cell = make_cell("unicornn", 1, 3, backward="reversible")
+    with pytest.raises(
+        ValueError, match="run unicornn: it has no option 'checkpoint'; it has back"
+    ):
+        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
+    assert kernels.choose("unicornn", "cpu", torch.float32, cell.engine_options) == "numba-cpu"
 
 
 def test_inputs_that_are_not_contiguous_are_copied():

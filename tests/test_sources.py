@@ -20,7 +20,6 @@ from lib.tasks import load_prepared, sources
 from lib.tasks.formats import FormatError
 from lib.tasks.formats.series import Series, ts_lines
 from lib.tasks.formats.sound import log_mel, wav_bytes
-from lib.tasks.permutations import torch_permutation
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
@@ -611,30 +610,18 @@ def test_vital_signs_are_the_same_from_mirror_and_publisher(both_ways, monkeypat
     assert sum(len(set(who[ds["split"].values == k])) for k in range(3)) == 7
 
 
-def _windows(problem, size, time_steps, dimensions, labels=()):
-    """Two files of the archive, by name, and the series in them."""
+def _worms(size, time_steps):
+    """Return the two files of the archive, by name, and the series in them."""
     drawn = []
     for part in (3 * size // 5, 2 * size // 5):
-        inputs = _rng().normal(size=(part, time_steps, dimensions)).round(3).astype(np.float32)
-        targets = np.arange(part) % 5 if labels else 60 + _rng().random(part).astype(np.float32)
-        drawn.append(Series(inputs, targets, labels))
-    names = (f"{problem}/{problem}_{part}.ts" for part in ("TRAIN", "TEST"))
-    files = {n: "\n".join(ts_lines(s, problem)) for n, s in zip(names, drawn, strict=True)}
-    both = (np.concatenate([getattr(s, key) for s in drawn]) for key in ("inputs", "targets"))
-    return files, *both
+        inputs = _rng().normal(size=(part, time_steps, 6)).round(3).astype(np.float32)
+        drawn.append(Series(inputs, np.arange(part) % 5, ("1", "2", "3", "4", "5")))
+    names = (f"EigenWorms/EigenWorms_{part}.ts" for part in ("TRAIN", "TEST"))
+    files = {n: "\n".join(ts_lines(s, "EigenWorms")) for n, s in zip(names, drawn, strict=True)}
+    return files, np.concatenate([series.inputs for series in drawn])
 
 
-def test_the_archive_of_windows_is_used_where_the_mirror_has_it(put, prepare):
-    files, inputs, targets = _windows("BIDMC32HR", 20, 9, 2)
-    put("bidmc", {vitals.WINDOWED: zipped(files)})
-    ds = prepare("heart_rate")
-    order, again = (torch_permutation(size, 123456) for size in (20, 6))
-    assert np.allclose(ds["inputs"].values[:14], inputs[order[:14]])
-    assert np.allclose(ds["target"].values[14:17, 0], targets[order[14:][again[:3]]])
-    assert ds.attrs["substitute"] == ""
-
-
-WORMS, MOVEMENTS, _ = _windows("EigenWorms", 20, 7, 6, ("1", "2", "3", "4", "5"))
+WORMS, MOVEMENTS = _worms(20, 7)
 OTHERS = list(WORMS.values())[1].replace("true 1 2", "true 0 1 2")
 SHORTER = "@classLabel true 1 2 3 4 5\n@data\n1:2:3:4:5:6:1\n"
 

@@ -97,7 +97,9 @@ class UnICORNN(Cell, name="unicornn"):
 
     def prepare(self) -> None:
         if self.backward is not None:
-            self.engine_options = {"backward": self.backward, "checkpoint": self.checkpoint}
+            self.engine_options = {"backward": self.backward}
+        if self.backward == "reversible":
+            self.engine_options["checkpoint"] = self.checkpoint
         if isinstance(self.dt, tuple) and len(set(self.dt)) == 1:
             self.dt = self.dt[0]
         self.states = 2 * self.layers

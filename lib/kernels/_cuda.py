@@ -47,8 +47,8 @@ DTYPES = (torch.float32, torch.float64)
 
 real = np.float32
 """In the text of a kernel: the type of number that it is being compiled for."""
-d = rank = tile = 1
-"""In the text of a dense kernel: the units, the rank of its matrices, and how many sequences a block does."""
+d = tile = 1
+"""In the text of a dense kernel: the units, and how many sequences a block does."""
 
 
 class Kernel:
@@ -113,7 +113,7 @@ def launch(
     """Run a kernel on PyTorch's current stream.
 
     `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
-    `sizes` are what the kernel is compiled for beside the type: its `d`, `rank` and `tile`, and what else its text names.
+    `sizes` are what the kernel is compiled for beside the type: its `d` and `tile`, and what else its text names.
     """
     if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
@@ -150,7 +150,6 @@ def launch_rows(
     state: Tensor,
     *arguments: Tensor | int,
     buffers: int,
-    rank: int = 0,
     **forms: int,
 ) -> None:
     """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
@@ -173,7 +172,7 @@ def launch_rows(
     processors = 1 if SIMULATED else _processors()
     tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
-    sizes = {"d": d, "rank": rank, "tile": tile} | forms
+    sizes = {"d": d, "tile": tile} | forms
     blocks, shared = -(-batch // tile), tile * buffers * vector
     launch(run, blocks, threads, *arguments, batch, shared=shared, **sizes)
 
@@ -193,7 +192,7 @@ def obstacle() -> str:
     if SIMULATED:
         return ""
     try:
-        cuda.jit(types.void(types.int64))(_nothing)
+        cuda.jit(types.void(types.int64))(lambda _: None)
     except Exception as error:  # each missing library has its own
         first = str(error).strip().split("\n")[0]
         return (
@@ -201,10 +200,6 @@ def obstacle() -> str:
             "NVIDIA's compiler libraries come with pip install -r requirements-gpu.in -c requirements.lock"
         )
     return ""
-
-
-def _nothing(_):
-    pass
 
 
 def engine(*cells: str, **more) -> Callable:

@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from lib.kernels._cpu import engine, scalar, sigmoid, tanh, variants
+from lib.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
@@ -39,6 +39,20 @@ def clip(step, least, most):
     """Return a time step between its bounds."""
     low = least if step < least else step  # not max and min: NaN must pass
     return most if low > most else low
+
+
+@scalar
+def relax(step, before, target):
+    """Return a state after a time step towards its target."""
+    return before + step * (target - before)
+
+
+@scalar
+def pull_back(p, q, step, before, target, arrived):
+    """Return what arrives at the tanh of the target and at the logistic function p of the step q, and passes by to the state before."""
+    slope = q * (ONE - p) if step == q else ZERO
+    of_target = arrived * step * (ONE - target * target)
+    return of_target, arrived * (target - before) * slope, (ONE - step) * arrived
 
 
 single_scale = 0
@@ -65,7 +79,7 @@ def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
                     q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
                     step = clip(q[i], least, most)
                 s[i] = tanh(s[i] + g_s[i])
-                z_n[i] = before[i] + step * (s[i] - before[i])
+                z_n[i] = relax(step, before[i], s[i])
         np.dot(z[n], W_y.T, r[n])
         for k in range(len(y0)):
             r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
@@ -73,42 +87,39 @@ def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
             for i in range(d):
                 r_n[i] = tanh(r_n[i] + g_n[i])
                 step = dt if single_scale else clip(q_bar[i], least, most)
-                y_n[i] = before[i] + step * (r_n[i] - before[i])
+                y_n[i] = relax(step, before[i], r_n[i])
         y_before, z_before = y[n], z[n]
 
 
 @_by_scales
 def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y):
     """The carried gradients are those of the final state and become those of the initial one."""
-    zero, one = W.dtype.type(0), W.dtype.type(1)
     dt, least, most = steps
     batch, d = y0.shape
-    lambdas, product = np.empty_like(y0), np.empty_like(y0)
+    product = np.empty_like(y0)
     for n in range(len(y) - 1, -1, -1):
         for k in range(batch):
-            lambda_, back, o_n = lambdas[k], y_carried[k], from_y[n, k]
-            r_n, d_y, before = r[n, k], delta_y[n, k], y0[k] if n == 0 else y[n - 1, k]
-            q_bar, d_2 = gates[n, k, d : 2 * d], delta[n, k, d : 2 * d]
+            back, r_n, before = y_carried[k], r[n, k], y0[k] if n == 0 else y[n - 1, k]
+            o_n, d_y, d_2 = from_y[n, k], delta_y[n, k], delta[n, k, d : 2 * d]
+            q_bar = gates[n, k, d : 2 * d]
             for i in range(d):
-                lambda_[i] = o_n[i] + back[i]
-                step = dt if single_scale else clip(q_bar[i], least, most)
-                d_y[i] = lambda_[i] * step * (one - r_n[i] * r_n[i])
+                q = dt if single_scale else q_bar[i]
+                step = dt if single_scale else clip(q, least, most)
+                arrived = o_n[i] + back[i]
+                d_y[i], of_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
                 if not single_scale:
-                    slope = q_bar[i] * (one - q_bar[i] / dt) if step == q_bar[i] else zero
-                    d_2[i] = lambda_[i] * (r_n[i] - before[i]) * slope
-                back[i] = (one - step) * lambda_[i]
+                    d_2[i] = of_q
         np.dot(delta_y[n], W_y, product)
         for k in range(batch):
             mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k]
-            q, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
+            gate, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
             for i in range(d):
-                m = mu[i] + more[i]
-                step = dt if single_scale else clip(q[i], least, most)
-                d_s[i] = m * step * (one - s[i] * s[i])
+                q = dt if single_scale else gate[i]
+                step = dt if single_scale else clip(q, least, most)
+                arrived = mu[i] + more[i]
+                d_s[i], of_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
                 if not single_scale:
-                    slope = q[i] * (one - q[i] / dt) if step == q[i] else zero
-                    d_1[i] = m * (s[i] - before[i]) * slope
-                mu[i] = (one - step) * m
+                    d_1[i] = of_q
         np.dot(delta[n], W, product)
         for k in range(batch):
             back, more = y_carried[k], product[k]

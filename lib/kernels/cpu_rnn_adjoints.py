@@ -62,21 +62,11 @@ def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
             o[i] = two * x_t[i] * lambda_t[i] * p[i]
 
 
-@kernel
-def _norms(adjoints, norms):
-    for t in range(len(adjoints)):
-        for b in range(adjoints.shape[1]):
-            square = adjoints.dtype.type(0)
-            for i in range(adjoints.shape[2]):
-                square += adjoints[t, b, i] * adjoints[t, b, i]
-            norms[t, b] = np.sqrt(square)
-
-
 def _states(W, x, last):
-    adjoints, norms = np.empty(x.shape, x.dtype), np.empty(x.shape[:2], x.dtype)
+    adjoints = np.empty_like(x)
     adjoints[-1] = last
     _adjoints(W, x, adjoints)
-    _norms(adjoints, norms)
+    norms = np.sqrt(np.einsum("tbi,tbi->tb", adjoints, adjoints))
     return norms, [], [norms, adjoints]
 
 

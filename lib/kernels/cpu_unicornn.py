@@ -189,7 +189,7 @@ def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Re
 
 
 def run_layers(
-    recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int
+    recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int = 0
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Run all layers, each as `recurrence` does on its device; arguments and results as for `unicornn`."""
     layers, dts, alpha, skip, skips, masks = weights.stacked()

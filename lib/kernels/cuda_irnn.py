@@ -1,29 +1,27 @@
 r"""The incremental RNN on the GPU: one block for some sequences, one thread for each unit.
 
-Forward and adjoint are those of `lib.kernels.cpu_irnn`. A product is one thread for each row; of low rank it takes two turns,
-V of what H makes of the vector, with a barrier between.
+Forward and adjoint are those of `lib.kernels.cpu_irnn`, but a matrix of low rank is formed once per call: as two products it would
+take a barrier more in every inner step, and leave most threads idle during the first.
 
 Stored: the outputs, what every product multiplies (s, in form (8) a too) and z, all of every inner step. The way back writes the
-deltas beside them, and PyTorch forms the gradients of the matrices and the step sizes from both.
+deltas beside them, and PyTorch forms the gradients of the matrix and the step sizes from both.
 """
 
 import numpy as np
 import torch
 
 from lib.kernels._cpu import PHI
-from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, rank, real, tile
+from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ZERO, activate, locate, products, times_slope
 from lib.kernels._recurrence import Recurrence, drive
 from lib.kernels.cpu_irnn import step_sizes
 
-_BUFFERS = 5  # vectors in shared memory
+_BUFFERS = 4  # vectors in shared memory
 
 
 @kernel
-def _forward(
-    phi, K, twice, previous, U, V, H, scalars, eta, r, h0, factors, z, outputs, T, batch
-):  # fmt: skip
-    """The matrices are transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
+def _forward(phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch):
+    """`U_T` is transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
 
     `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the activations.
     """
@@ -35,7 +33,7 @@ def _forward(
     count = K + K * twice
     here = 0
     memory = cuda.shared.array(0, real)
-    h, g, s, a, inner = 0, d * tile, 2 * d * tile, 3 * d * tile, 4 * d * tile
+    h, g, s, a = 0, d * tile, 2 * d * tile, 3 * d * tile
     for j in range(row, d, rows):
         for i in range(tile):
             memory[h + j * tile + i] = h0[places[i] * d + j]
@@ -53,26 +51,15 @@ def _forward(
             cuda.syncthreads()
             factor = s  # what the matrix multiplies
             for turn in range(1 + twice):
-                if rank > 0:
-                    for j in range(row, rank, rows):
-                        products(total, H, j, rank, memory, factor, d)
-                        for i in range(tile):
-                            memory[inner + j * tile + i] = total[i]
-                    cuda.syncthreads()
                 for j in range(row, d, rows):
                     for i in range(tile):
                         r_t[i] = r[(here + places[i]) * d + j]  # under way during the product
-                    if rank > 0:
-                        products(total, V, j, d, memory, inner, rank)
-                    else:
-                        products(total, U, j, d, memory, factor, d)
+                    products(total, U_T, j, d, memory, factor, d)
                     for i in range(tile):
                         own, row_ = j * tile + i, here + places[i]
                         value = total[i]
                         if turn == 0:
                             value += r_t[i]
-                        if rank > 0:
-                            value += alpha * memory[factor + own]
                         if turn < twice:
                             memory[a + own] = value
                             factors[(row_ * count + K + round_) * d + j] = value
@@ -94,8 +81,7 @@ def _forward(
 
 @kernel
 def _backward(
-    phi, K, twice, previous, U, V, H, scalars, eta, factors, z, from_outputs, carried, deltas, shares,
-    T, batch,
+    phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, T, batch
 ):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one; `shares` add up to those of eta."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
@@ -105,7 +91,7 @@ def _backward(
     count = K + K * twice
     here = (T - 1) * batch
     memory = cuda.shared.array(0, real)
-    gamma, back, delta, rho, inner = 0, d * tile, 2 * d * tile, 3 * d * tile, 4 * d * tile
+    gamma, back, delta, rho = 0, d * tile, 2 * d * tile, 3 * d * tile
     for j in range(row, d, rows):
         for i in range(tile):
             memory[back + j * tile + i] = carried[places[i] * d + j]
@@ -129,17 +115,8 @@ def _backward(
             factor = delta  # what the transposed matrix multiplies
             for turn in range(1 + twice):
                 cuda.syncthreads()
-                if rank > 0:
-                    for j in range(row, rank, rows):
-                        products(total, V, j, rank, memory, factor, d)
-                        for i in range(tile):
-                            memory[inner + j * tile + i] = total[i]
-                    cuda.syncthreads()
                 for j in range(row, d, rows):
-                    if rank > 0:
-                        products(total, H, j, d, memory, inner, rank)
-                    else:
-                        products(total, U, j, d, memory, factor, d)
+                    products(total, U, j, d, memory, factor, d)
                     for i in range(tile):
                         own, row_ = j * tile + i, here + places[i]
                         value = total[i]
@@ -147,9 +124,6 @@ def _backward(
                             step = eta[row_ * K + round_]
                             deltas[(row_ * count + round_) * d + j] = memory[factor + own]
                             value -= alpha * step * memory[gamma + own]
-                        if rank > 0:
-                            value += alpha * memory[factor + own]
-                        if turn == twice:
                             memory[gamma + own] += value
                             memory[back + own] += sign * value
                         else:
@@ -166,25 +140,21 @@ def _backward(
             carried[places[i] * d + j] = memory[back + j * tile + i]
 
 
-def _states(numbers, rank, U, V, H, scalars, eta, r, h0):
+def _states(numbers, U, scalars, eta, r, h0):
     (T, batch, d), (_, K, twice, _) = r.shape, numbers
     z, factors = r.new_empty(T, batch, K, d), r.new_empty(T, batch, K + K * twice, d)
     outputs = torch.empty_like(r)
-    transposed = (matrix.T.contiguous() for matrix in (U, V, H))
-    parts = *transposed, scalars, eta, r, h0, factors, z, outputs, T
-    launch_rows(_forward, h0, *numbers, *parts, buffers=_BUFFERS, rank=rank)
+    parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, T
+    launch_rows(_forward, h0, *numbers, *parts, buffers=_BUFFERS)
     return outputs, [outputs[-1]], [factors, z]
 
 
-def _gradients(numbers, rank, U, V, H, scalars, eta, factors, z, arrived, carried):
+def _gradients(numbers, U, scalars, eta, factors, z, arrived, carried):
     deltas, shares = torch.empty_like(factors), torch.empty_like(z)
-    parts = U, V, H, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
-    launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS, rank=rank)
-    left, right = deltas.flatten(0, 2), factors.flatten(0, 2)
+    parts = U, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
+    launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS)
     return (
-        lambda: left.T @ right,
-        lambda: left.T @ (right @ H.T),
-        lambda: (left @ V).T @ right,
+        lambda: deltas.flatten(0, 2).T @ factors.flatten(0, 2),
         None,
         shares.sum(dim=-1),
         deltas[:, :, : z.shape[2]].sum(dim=2),
@@ -192,7 +162,7 @@ def _gradients(numbers, rank, U, V, H, scalars, eta, factors, z, arrived, carrie
     )
 
 
-_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 5, 6), arrays=False)
+_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3), arrays=False)
 
 
 @engine("irnn")
@@ -200,9 +170,9 @@ def irnn(weights, state, u):
     """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h, *rounds = state
-    rank, none = 0 if V is None else V.shape[1], h.new_zeros(1, 1)
+    if U is None:
+        U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
-    matrices = (none if matrix is None else matrix for matrix in (U, V, H))
     parts = in_one(h, alpha, sign), step_sizes(eta, rounds, u), drive(u, W, b)
-    outputs, (h,) = _IRNN(numbers, rank, *matrices, *parts, h)
+    outputs, (h,) = _IRNN(numbers, U, *parts, h)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -13,19 +13,13 @@ Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, device, engine, in_one, kernel, launch_rows, real, tile
-from lib.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, sigmoid, tanh
+from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
+from lib.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
-from lib.kernels.cpu_lem import clip
+from lib.kernels.cpu_lem import clip, pull_back, relax
 
-_clip = shared(clip)
+_clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
 _BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
-
-
-@device
-def _slope(dt, p, step):
-    """Return the derivative of the clipped step dt p by the argument of p."""
-    return dt * p * (ONE - p) if dt * p == step else ZERO
 
 
 @kernel
@@ -61,8 +55,7 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
                     tanh(by_z[i] + g_z[i]),
                 )
                 gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
-                value = memory[z_ + own]
-                value += _clip(dt * p, least, most) * (s - value)
+                value = _relax(_clip(dt * p, least, most), memory[z_ + own], s)
                 memory[z_ + own], z[here + places[i] + j] = value, value
         cuda.syncthreads()
         for j in range(row, d, rows):
@@ -73,8 +66,7 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
                 q, r = gates[k + d], tanh(by_y[i] + g_y[i])
                 gates[k + 3 * d] = r
-                value = memory[y_ + own]
-                value += _clip(dt * q, least, most) * (r - value)
+                value = _relax(_clip(dt * q, least, most), memory[y_ + own], r)
                 memory[y_ + own], y[here + places[i] + j] = value, value
         cuda.syncthreads()
         here += batch * d
@@ -113,10 +105,9 @@ def _backward(
                 q, r = gate[i], candidate[i]
                 gradient_y = arrived[i] + memory[lambda_ + own] + total[i]
                 step = _clip(dt * q, least, most)
-                of_2 = gradient_y * (r - before[i]) * _slope(dt, q, step)
-                of_y = gradient_y * step * (ONE - r * r)
+                of_y, of_2, left = _pull_back(q, dt * q, step, before[i], r, gradient_y)
                 memory[held + own], memory[delta_y + own] = of_2, of_y
-                memory[lambda_ + own] = (ONE - step) * gradient_y
+                memory[lambda_ + own] = left
                 delta[k + d], delta[k + 3 * d] = of_2, of_y
         cuda.syncthreads()
         for j in range(row, d, rows):
@@ -130,12 +121,11 @@ def _backward(
                 p, s = gate[i], candidate[i]
                 gradient_z = memory[mu + own] + total[i]
                 step = _clip(dt * p, least, most)
-                of_1 = gradient_z * (s - before[i]) * _slope(dt, p, step)
-                of_z = gradient_z * step * (ONE - s * s)
+                of_z, of_1, left = _pull_back(p, dt * p, step, before[i], s, gradient_z)
                 memory[delta_12z + own] = of_1
                 memory[delta_12z + d * tile + own] = memory[held + own]
                 memory[delta_12z + 2 * d * tile + own] = of_z
-                memory[mu + own] = (ONE - step) * gradient_z
+                memory[mu + own] = left
                 delta[k], delta[k + 2 * d] = of_1, of_z
         cuda.syncthreads()
         here -= batch * d

@@ -1,7 +1,7 @@
-"""Multivariate time series as text: the ``.ts`` files of the UEA and TSER archives.
+"""Multivariate time series as text: the ``.ts`` files of the UEA archive.
 
 They have identifiers (``@dimensions 6``, in any case), then ``@data`` and one case a line: its dimensions separated by ``:``,
-the values of each by ``,``, the class or the real target last.
+the values of each by ``,``, the class last.
 """
 
 import io
@@ -18,10 +18,7 @@ from lib.tasks.formats.archives import member
 
 @dataclass(frozen=True)
 class Series:
-    """Time series of one length: inputs (n, T, p) float32, targets (n,), and `labels`, the classes in the order of the file's header.
-
-    A target is the place of its class, int64, or a real number, float32, without labels.
-    """
+    """Time series of one length: inputs (n, T, p) float32, targets (n,) int64, the places of their classes among `labels`."""
 
     inputs: np.ndarray
     targets: np.ndarray
@@ -55,11 +52,8 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
     if header.get("timestamps") == ["true"]:
         raise FormatError(f"{name}: series with time stamps are not read; export them without")
     labelled, *labels = header.get("classlabel") or ["false"]
-    labels = tuple(labels) if labelled.lower() == "true" else ()
-    if not labels and header.get("targetlabel") != ["true"]:
-        raise FormatError(
-            f"{name}: expected '@classLabel true ...' or '@targetLabel true' in the header"
-        )
+    if labelled.lower() != "true" or not labels:
+        raise FormatError(f"{name}: expected '@classLabel true ...' in the header")
     # What the header leaves open, the first case says.
     dimensions, length = (_count(header, key, name) for key in ("dimensions", "serieslength"))
     inputs, targets = [], []
@@ -76,19 +70,15 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
         case = [
             _numbers(text, f"{where}, dimension {k}", length) for k, text in enumerate(columns, 1)
         ]
-        if labels and target.strip() not in labels:
+        if target.strip() not in labels:
             raise FormatError(
                 f"{where}: unknown label {shown(target)}; the header names {', '.join(labels)}"
             )
-        known = (
-            labels.index(target.strip()) if labels else _numbers(target, f"{where}, target", 1)[0]
-        )
         inputs.append(np.stack(case, axis=1))
-        targets.append(known)
+        targets.append(labels.index(target.strip()))
     if not inputs:
         raise FormatError(f"{name}: no case follows @data; the file is cut")
-    kind = np.int64 if labels else np.float32
-    return Series(np.stack(inputs), np.array(targets, kind), labels)
+    return Series(np.stack(inputs), np.array(targets), tuple(labels))
 
 
 def read_problem(archive: Path, problem: str) -> Series:
@@ -113,11 +103,10 @@ def ts_lines(series: Series, name: str, comment: str = "") -> Iterator[str]:
     yield from (f"@problemName {name}", "@timeStamps false", "@missing false")
     yield from (f"@univariate {str(dimensions == 1).lower()}", f"@dimensions {dimensions}")
     yield from ("@equalLength true", f"@seriesLength {length}")
-    yield f"@classLabel true {' '.join(series.labels)}" if series.labels else "@targetLabel true"
-    yield "@data"
+    yield from (f"@classLabel true {' '.join(series.labels)}", "@data")
     for case, target in zip(series.inputs, series.targets, strict=True):
         columns = (",".join([f"{value:.6g}" for value in column]) for column in case.T.tolist())
-        yield ":".join([*columns, series.labels[target] if series.labels else f"{target:.9g}"])
+        yield ":".join([*columns, series.labels[target]])
 
 
 def _numbers(text: str, where: str, length: int) -> np.ndarray:

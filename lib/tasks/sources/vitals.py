@@ -5,8 +5,7 @@ Engineering 2017, from PhysioNet (A. Goldberger et al. 2000), under the Open Dat
 of time series regression (C. Tan et al. 2021), which the texts use, holds 7,949 windows for the heart rate and does not
 print how they were cut. A window every 3 s gives 150 in each of the 53 recordings, 7,950, and the rate printed for one
 second at its end is missing in exactly one: so they are cut here. (A mean over the window would be missing in 12 or none.)
-A respiratory rate printed as 0 stays one. Where the mirror holds the archive itself, its windows are taken for the split at
-random.
+A respiratory rate printed as 0 stays one.
 """
 
 import io
@@ -18,14 +17,11 @@ import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 
 from lib.tasks.formats.archives import members
-from lib.tasks.formats.series import read_problem
 from lib.tasks.permutations import torch_permutation
-from lib.tasks.sources._fetch import arrays, check_contents, fetch, in_mirror
+from lib.tasks.sources._fetch import arrays, check_contents
 from lib.tasks.sources._table import parted, reader
 from lib.tasks.standins.beats import beats
 
-WINDOWED = "Monash_UEA_UCR_Regression_Archive.zip"
-PROBLEMS = {"hr": "BIDMC32HR", "resp_rate": "BIDMC32RR"}
 RATE, SECONDS, HOP, WINDOWS = 125, 32, 3, 150
 SEED = 123_456
 """The generator's seed in LEM's program, which splits at random."""
@@ -39,10 +35,6 @@ def vital_sign(sign: str, by_patient: bool) -> dict:
     `by_patient`, the parts share no patient. The texts' split is at random, though windows overlap: there a test window shares
     most of its samples with training windows.
     """
-    if not by_patient and in_mirror("bidmc", WINDOWED):  # it does not say whose a window is
-        found = read_problem(fetch("bidmc", WINDOWED), PROBLEMS[sign])
-        indices = split_at_random(len(found.inputs))
-        return parted(found.inputs, found.targets[:, None], **indices)
     inputs, targets, patient = windows(arrays("bidmc", _from_archive), sign)
     indices = split_by(patient) if by_patient else split_at_random(len(inputs))
     return parted(inputs, targets, **indices) | {"substitute": SUBSTITUTE}
