@@ -299,7 +299,9 @@ def spread_over_tasks(e: Evidence, fits: task_models.TaskFits, effect: str) -> F
     It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the largest of the three
     standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), in units of task accuracy: a slope is taken over half the range of its covariate.
     """
-    table = fits.coefficients[task_models.effect_of(fits.coefficients) == effect]
+    of_effect = task_models.effect_of(fits.coefficients) == effect
+    # The intercept is a level, not what an architecture changes.
+    table = fits.coefficients[of_effect & (fits.coefficients["term"] != "intercept")]
     reach = np.ptp(np.log(e.ds["learning_rate"].values)) / 2
     units = {"log_rate": reach, "log_rate_squared": reach**2}
     units |= {name: np.ptp(e.ds[name].values) / 2 for name in ("width", "training_length")}

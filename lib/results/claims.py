@@ -38,7 +38,8 @@ WITHIN = "within the stated border"
 TOYS = ("smoke", "quick", "simulated")
 """Profiles whose results judge nothing: they prove that the pipeline runs."""
 CONFIDENCE = 0.95
-Z = float(stats.norm.isf((1 - CONFIDENCE) / 2))
+_TAIL = (1 - CONFIDENCE) / 2
+Z = float(stats.norm.isf(_TAIL))
 DETECTED = 0.8
 """Chance with which a minimum detectable effect would be found."""
 ENOUGH_POWER = 0.5
@@ -121,6 +122,8 @@ class Finding:
     """Why no verdict may rest on it, whatever its interval."""
     parts: tuple["Finding", ...] = ()
     """The findings of which this is the smallest or the largest."""
+    free: float = math.inf
+    """Degrees of freedom behind the interval."""
 
 
 def verdict(
@@ -354,8 +357,9 @@ def mean(values: Iterable[float], scale: Scale | None = None) -> Finding:
     values = np.asarray(list(values), float)
     if refused := _refused(scale, values):
         return refused
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values)
-    return Finding(values.mean(), values.mean() - half, values.mean() + half, scale or Scale())
+    value, free = values.mean(), len(values) - 1
+    half = stats.t.isf(_TAIL, free) * stats.sem(values)
+    return Finding(value, value - half, value + half, scale or Scale(), free=free)
 
 
 def _refused(scale: Scale | None, *sides: np.ndarray) -> Finding | None:
@@ -385,8 +389,8 @@ def difference(
         return Finding(value, value, value, scale or Scale())
     errors = np.array([np.var(side, ddof=1) / len(side) for side in (ours, others)])
     free = errors.sum() ** 2 / (errors**2 / [len(ours) - 1, len(others) - 1]).sum()
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, free) * math.sqrt(errors.sum())
-    return Finding(value, value - half, value + half, scale or Scale())
+    half = stats.t.isf(_TAIL, free) * math.sqrt(errors.sum())
+    return Finding(value, value - half, value + half, scale or Scale(), free=free)
 
 
 def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None = None) -> Finding:
@@ -426,10 +430,11 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     found = found or [unable("nothing was measured")]
     if silent := [one for one in found if math.isnan(one.low)]:
         return silent[0]
-    tail = (1 - CONFIDENCE) / 2
-    wider = stats.norm.isf(tail / len(found)) / Z
     outer = [one.high if sign > 0 else one.low for one in found]
-    inner = [one.value - wider * (one.value - (one.low if sign > 0 else one.high)) for one in found]
+    inner = []
+    for one in found:
+        wider = stats.t.isf(_TAIL / len(found), one.free) / stats.t.isf(_TAIL, one.free)
+        inner.append(one.value - wider * (one.value - (one.low if sign > 0 else one.high)))
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)
     )
