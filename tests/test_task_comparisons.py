@@ -1,4 +1,4 @@
-"""Tests between tasks: pairs, variances, times and error rates (their numbers are held to R's in `test_chapter1_r`), and one test for all tasks."""
+"""Tests between tasks: pairs, variances, times and error rates (their numbers are held to R's in `test_chapter1`), and one test for all tasks."""
 
 import numpy as np
 import pandas as pd
