@@ -14,28 +14,20 @@ FIRST_AHEAD, LAST_AHEAD = 1, -1
 
 
 class Barriers(ast.NodeTransformer):
-    """Makes a generator of a kernel, which yields at its barriers, but for one that is left out."""
-
-    def __init__(self, left_out=None):
-        self.count, self.left_out = 0, left_out
+    """Makes a generator of a kernel, which yields at its barriers."""
 
     def visit_Expr(self, node):
-        if ast.unparse(node) != "cuda.syncthreads()":
-            return node
-        self.count += 1
-        keep = self.count - 1 != self.left_out
-        return ast.Expr(ast.Yield()) if keep else ast.Pass()
+        return ast.Expr(ast.Yield()) if ast.unparse(node) == "cuda.syncthreads()" else node
 
 
 @cache
-def parsed(run, left_out=None):
-    """Return a kernel's code as that of a generator, and how many barriers it has."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(run.function)))
-    barriers = Barriers(left_out)
-    (function,) = barriers.visit(tree).body
+def parsed(run):
+    """Return a kernel's code as that of a generator."""
+    tree = Barriers().visit(ast.parse(textwrap.dedent(inspect.getsource(run.function))))
+    (function,) = tree.body
     function.decorator_list = []
     function.body.append(ast.Expr(ast.Yield()))  # a generator even without a barrier
-    return compile(ast.fix_missing_locations(tree), run.__name__, "exec"), barriers.count
+    return compile(ast.fix_missing_locations(tree), run.__name__, "exec")
 
 
 class Launched:
@@ -70,13 +62,11 @@ class Launched:
                         del running[thread]
 
 
-def in_turn(order=FIRST_AHEAD, left_out=("", None)):
-    """Return a `Kernel.compiled` whose threads run in an order, without a barrier: (name of the kernel, number)."""
+def in_turn(order=FIRST_AHEAD):
+    """Return a `Kernel.compiled` whose threads run in an order."""
 
     def compiled(run, arguments, **sizes):
-        name, number = left_out
-        code, _ = parsed(run, number if run.__name__ == name else None)
         real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))
-        return Launched(order, code, run.function.__globals__ | sizes, real)
+        return Launched(order, parsed(run), run.function.__globals__ | sizes, real)
 
     return compiled

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from refusals import refused
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -20,10 +21,10 @@ from lib.probes.measures import penalised
 from lib.probes.scores import evaluate, task_loss, tensors
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import ParameterError, checked
-from lib.tasks import Part, Task, make_task
+from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
-from lib.training.fit import Group, Recipe, Record, every_epoch, fit
+from lib.training.fit import Recipe, Record, every_epoch, fit
 from lib.training.job import seeds, torch_seed
 from lib.training.limits import ARRAYS, check_memory, memory_needed
 from lib.training.model import Dropout, Model, Network, build
@@ -59,8 +60,6 @@ def test_an_epoch_is_every_sequence_once_in_a_new_order():
     assert first.tolist() != second.tolist()
     whole = Epochs(part, 3, np.random.default_rng(0), drop_last=True)
     assert (batches.epoch, whole.epoch) == (3, 2)
-    with pytest.raises(ValueError, match="7 sequences has no whole batch of 8; use a smaller"):
-        Epochs(part, 8, np.random.default_rng(0), drop_last=True)
 
 
 def test_it_records_when_it_is_asked_to_and_counts_its_steps():
@@ -71,44 +70,35 @@ def test_it_records_when_it_is_asked_to_and_counts_its_steps():
     assert math.isnan(done.column("norm", 4)[3])
 
 
-def test_a_step_is_that_of_the_optimiser():
+GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], "drops": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"gradient_clip": 1e-2}, {"cosine": True}, GROUPED, {"options": {"weight_decay": 0.1}}],
+    ids=str,
+)
+def test_steps_are_those_of_torch_s_optimisers_and_schedules(how):
+    recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | how
     model, other = _model(), _model()
-    part = _part(3)
-    _fit(model, Recipe(learning_rate=0.1, steps=1, optimiser="sgd"), part=part)
-    inputs, labels = torch.from_numpy(part.inputs), torch.from_numpy(part.targets)
-    order = np.random.default_rng(1).permutation(3)
-    _objective(other, inputs[order], labels[order]).backward()
-    for parameter, before in zip(model.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(parameter, before - 0.1 * before.grad)
-
-
-def test_groups_have_steps_of_their_own():
-    model, start = _model(), weights(_model())
-    group = Group(names="cell.*", factor=1e-30, optimiser="sgd")
-    _fit(model, Recipe(learning_rate=0.1, steps=2, groups=(group,)))
-    moved = weights(model) != start
-    sizes = sum(p.numel() for p in model.cell.parameters())
-    assert not moved[:sizes].any() and moved[sizes:].any()
-
-
-def test_the_learning_rate_drops_after_the_epochs_named():
-    model, seen = _model(), []
-    recipe = Recipe(learning_rate=0.5, epochs=3, drops=(1,), optimiser="sgd")
-    record = Record(lambda model: seen.append(weights(model)) or {}, (4, 8, 12))
-    _fit(
-        model,
-        recipe,
-        objective=lambda model, *_: sum(p.sum() for p in model.parameters()),
-        record=record,
-    )
-    torch.testing.assert_close(seen[0], weights(_model()) - 4 * 0.5)
-    torch.testing.assert_close(seen[2], seen[0] - 8 * 0.05)
-
-
-def test_a_long_gradient_is_clipped():
-    model, start = _model(), weights(_model())
-    _fit(model, Recipe(learning_rate=1.0, steps=1, optimiser="sgd", gradient_clip=1e-3))
-    assert (weights(model) - start).norm().item() == pytest.approx(1e-3, rel=1e-3)
+    _fit(model, checked(Recipe, recipe, "recipe"))
+    cell, head = list(other.cell.parameters()), list(other.output.parameters())
+    optim, schedule = torch.optim, torch.optim.lr_scheduler
+    if "groups" in how:
+        optimisers = [optim.Adam(cell, lr=0.05), optim.SGD(head, lr=0.1)]
+        schedules = [schedule.MultiStepLR(one, [4, 8]) for one in optimisers]
+    else:
+        optimisers = [optim.SGD([*cell, *head], lr=0.1, **how.get("options", {}))]
+        schedules = [schedule.CosineAnnealingLR(optimisers[0], 12)] * how.get("cosine", 0)
+    batches = Epochs(_part(), 3, np.random.default_rng(1))
+    for _ in range(12):
+        other.zero_grad()
+        _objective(other, *batches.next()).backward()
+        if "gradient_clip" in how:
+            torch.nn.utils.clip_grad_norm_(other.parameters(), how["gradient_clip"])
+        for one in (*optimisers, *schedules):
+            one.step()
+    torch.testing.assert_close(weights(model), weights(other))
 
 
 def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
@@ -140,11 +130,6 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     assert torch.isfinite(weights(model)).all()
 
 
-def test_what_must_stay_finite_is_one_of_three():
-    with pytest.raises(ValueError, match="finite to be loss, gradients or nothing, got 'gradient'"):
-        _fit(_model(), Recipe(learning_rate=0.1, steps=1), finite="gradient")
-
-
 def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_none():
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
@@ -153,37 +138,28 @@ def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_n
     assert done.status == DIVERGED and done.column("adjoint", 1) == [-math.inf]
 
 
-@pytest.mark.parametrize(
-    ("settings", "complaint"),
-    [
-        ({}, "expected either epochs or steps, got 0 and 0"),
-        ({"epochs": 1, "steps": 1}, "expected either epochs or steps, got 1 and 1"),
-        ({"epochs": 1, "optimiser": "adamm"}, "optimiser is 'adamm'; .*'adam', 'rmsprop' or 'sgd'"),
-        (
-            {"epochs": 1, "options": {"lr": 5}},
-            "options.lr.* is 'lr'; .*'eps', 'fused' or 'weight_decay'",
-        ),
-        ({"epochs": 1, "options": {"eps": -1.0}}, "adam does not take .*: Invalid epsilon"),
-        ({"epochs": 1, "optimiser": "sgd", "options": {"eps": 0.1}}, "sgd does not take .*'eps'"),
-        ({"epochs": 1, "gradient_clip": -1}, "gradient_clip is -1; "),
-        ({"epochs": 1, "groups": [{"names": "a", "factor": 0}]}, "groups.0.factor is 0; "),
-    ],
+def _checked(**settings):
+    return lambda: checked(Recipe, {"learning_rate": 0.1} | settings, "recipe")
+
+
+test_a_recipe_that_cannot_train_is_refused_when_it_is_read = refused(
+    ParameterError,
+    ("expected either epochs or steps, got 0 and 0", _checked()),
+    ("expected either epochs or steps, got 1 and 1", _checked(epochs=1, steps=1)),
+    ("sgd does not take .*'eps'", _checked(epochs=1, optimiser="sgd", options={"eps": 0.1})),
+    ("adam does not take .*: Invalid epsilon", _checked(epochs=1, options={"eps": -1.0})),
 )
-def test_a_recipe_that_cannot_train_is_refused_when_it_is_read(settings, complaint):
-    with pytest.raises(ParameterError, match=complaint):
-        checked(Recipe, {"learning_rate": 0.1} | settings, "recipe")
-
-
-def test_epochs_of_drawn_sequences_and_tokens_without_an_embedding_are_refused():
-    rng = np.random.default_rng(0)
-    fresh = Fresh(lambda: tensors(draw_sums(5, 4, rng)), rng)
-    with pytest.raises(ValueError, match="has no epochs, its sequences are drawn; give steps"):
-        fit(_model(), fresh, Recipe(learning_rate=0.1, epochs=1), _objective)
-    with pytest.raises(ValueError, match="toy: tokens need an embedding; give embedding_width"):
-        build(toy_task("tokens"), RNN)
-
-
 RNN = Network(cell="rnn", width=4)
+RECIPE = Recipe(learning_rate=0.1, epochs=1)
+RNG = np.random.default_rng(0)
+DRAWN = Fresh(lambda: tensors(draw_sums(5, 4, RNG)), RNG)
+test_what_does_not_fit_together_is_refused = refused(
+    ValueError,
+    ("7 sequences has no whole batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
+    ("has no epochs, its sequences are drawn", lambda: fit(_model(), DRAWN, RECIPE, _objective)),
+    ("to be loss, gradients or nothing", lambda: _fit(_model(), RECIPE, finite="gradient")),
+    ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
+)
 
 
 @pytest.mark.parametrize("kind", ["pixels", "tokens", "series"])
@@ -210,24 +186,26 @@ def test_every_head_on_every_task(kind, target, read):
         assert metric == pytest.approx(math.sqrt(loss))
 
 
-def _guess(target, part, asked=None, **more):
-    return Task(name="a", kind="series", target=target, train=part, **more).guess(asked or part)
+CLASSES, STEPS = np.array([0, 0, 0, 1]), np.array([[[1.0], [2.0], [4.0]]], np.float32)
+SERIES = Part(STEPS[:, :-1], STEPS[:, 1:])  # the next value
 
 
-def test_guessing_costs_what_it_costs():
-    classes = Part(np.zeros((4, 1, 1), np.float32), np.array([0, 0, 0, 1]))
-    loss, accuracy = _guess("class", classes, outputs=2)
-    assert accuracy == 0.75
-    assert loss == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
-    asked = Part(np.zeros((2, 1, 1), np.float32), np.array([0, 2]))
-    loss, accuracy = _guess("class", classes, asked, outputs=3)
-    assert loss == pytest.approx(-(np.log(4 / 7) + np.log(1 / 7)) / 2), "each counted once more"
-    assert accuracy == 0.5
-    values = np.array([[[1.0], [2.0], [4.0]]], np.float32)
-    series = Part(values[:, :-1], values[:, 1:])  # the next value
-    assert _guess("steps", series, outputs=1)[0] == pytest.approx(1.0), "the mean; copying: 2.5"
-    slow = Part(values[:, :-1], values[:, :-1] + 0.1)
-    assert _guess("steps", slow, outputs=1)[1] == pytest.approx(0.1), "copying the last value"
+@pytest.mark.parametrize(
+    ("target", "part", "asked", "loss", "metric"),
+    [
+        ("class", CLASSES, CLASSES, -(0.75 * math.log(0.75) + 0.25 * math.log(0.25)), 0.75),
+        # Each of three classes is counted once more.
+        ("class", CLASSES, np.array([0, 2]), -(math.log(4 / 7) + math.log(1 / 7)) / 2, 0.5),
+        ("steps", SERIES, SERIES, 1.0, 1.0),  # the mean; copying costs 2.5
+        ("steps", Part(SERIES.inputs, SERIES.inputs + 0.1), None, 0.01, 0.1),  # copying
+    ],
+)
+def test_guessing_costs_what_it_costs(target, part, asked, loss, metric):
+    if target == "class":
+        part, asked = (Part(np.zeros((len(k), 1, 1), np.float32), k) for k in (part, asked))
+    outputs = 1 if target == "steps" else int(asked.targets.max()) + 1
+    task = Task(name="a", kind="series", target=target, train=part, outputs=outputs)
+    assert task.guess(asked or part) == pytest.approx((loss, metric))
 
 
 def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
@@ -244,14 +222,11 @@ def test_dropout_is_for_training_alone_and_one_mask_serves_all_steps():
     assert torch.equal(model(inputs), model(inputs))
 
 
-def _batch(task):
-    return torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
-
-
 def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
     torch.manual_seed(0)
     task = toy_task("series", 6, 5)
-    model, batch = build(task, RNN), _batch(task)
+    model = build(task, RNN)
+    batch = torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
     plain = objective("plain", task)(model, *batch)
     torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
     W = model.cell.W.detach()
@@ -270,7 +245,7 @@ def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
     states = torch.from_numpy(last_states(model, task.train, batch_size=4).inputs)
-    torch.testing.assert_close(model.output(states), model(_batch(task)[0]))
+    torch.testing.assert_close(model.output(states), model(torch.from_numpy(task.train.inputs)))
 
 
 @pytest.fixture(scope="module")
@@ -347,50 +322,25 @@ def test_equal_levels_in_any_order_give_equal_seeds_others_do_not_and_more_keep_
     assert len({tuple(state) for state in _states({"width": 4}, 50)}) == 50
 
 
-CPU = torch.device("cpu")
 TOKENS = Part(np.zeros((10, 20), np.int64), np.zeros(10, np.int64))
-WORDS = Part(TOKENS.inputs, TOKENS.inputs)
 TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=TOKENS)
 
 
-def test_memory_is_that_of_the_parts_and_of_a_batch():
-    held = 2 * 8 * (10 * 20 + 10)
-    assert memory_needed(TEXTS, 20, 0, 64) == held
-    assert memory_needed(TEXTS, 20, 5, 64) == held + 4 * 20 * 5 * (2 + ARRAYS * 64)
-    every = replace(TEXTS, target="steps", outputs=1000, train=WORDS, test=WORDS)
-    held = 2 * 8 * 2 * 10 * 20
+def test_memory_is_that_of_the_parts_and_of_a_batch_to_the_byte(monkeypatch):
+    held, steps = 2 * 8 * (10 * 20 + 10), 20 * 5
+    assert memory_needed(TEXTS, 20, 5, 64) == held + 4 * steps * (2 + ARRAYS * 64)
+    words = Part(TOKENS.inputs, TOKENS.inputs)
+    every = replace(TEXTS, target="steps", outputs=1000, train=words, test=words)
     predicted = 3 * 1000  # logits, their softmax, and the gradient
-    assert memory_needed(every, 20, 5, 64) == held + 4 * 20 * 5 * (2 + ARRAYS * 64 + predicted)
-
-
-@pytest.fixture
-def memory(monkeypatch):
-    memory = SimpleNamespace(available=8 * 2**30)
+    needed = 2 * 8 * 2 * 10 * 20 + 4 * steps * (2 + ARRAYS * 64 + predicted)
+    assert memory_needed(every, 20, 5, 64) == needed
+    memory, cpu = SimpleNamespace(available=needed), torch.device("cpu")
     monkeypatch.setattr("lib.training.limits.psutil.virtual_memory", lambda: memory)
-    return memory
-
-
-def test_a_batch_that_does_not_fit_names_one_that_does(memory):
-    task = make_task({"task": "adding", "time_steps": 10_000}, None, np.random.default_rng(0))
-    sentence = (
-        r"adding: batches of 500 sequences of 10000 steps at width 128 need about 28.7 GiB, there are 8.0 GiB; "
-        r"lower batch_size to 139"
-    )
-    with pytest.raises(ValueError, match=sentence):
-        check_memory(task, 10_000, 500, 128, CPU)
-    check_memory(task, 10_000, 139, 128, CPU)
-
-
-def test_what_fits_passes_to_the_byte(memory):
-    needed, empty = (memory_needed(TEXTS, 20, batch, 1) for batch in (5, 0))
-    memory.available = needed
-    check_memory(TEXTS, 20, 5, 1, CPU)
-    for memory.available, advice in (
-        (needed - 1, "lower batch_size to 4"),
-        (empty, "lower the length"),
-    ):
-        with pytest.raises(ValueError, match=advice):
-            check_memory(TEXTS, 20, 5, 1, CPU)
+    check_memory(every, 20, 5, 64, cpu)
+    told = "toy: batches of 5 sequences of 20 steps at width 64 need about 0.0 GiB, there are .*; lower "
+    for memory.available, advice in ((needed - 1, "batch_size to 4"), (6400, "the length")):
+        with pytest.raises(ValueError, match=told + advice):
+            check_memory(every, 20, 5, 64, cpu)
 
 
 def test_an_embedding_starts_from_the_vectors_of_its_words():

@@ -1,6 +1,5 @@
-"""Looks are apart and stable, and panels share a legend."""
+"""Looks are apart and stable."""
 
-import matplotlib.pyplot as plt
 from processes import python
 
 from lib import plotting
@@ -24,17 +23,3 @@ def test_an_unlisted_name_looks_the_same_in_every_process():
     seen = python("-c", program, env=env)
     assert seen.stdout.split() == [plotting.colour("eighth"), plotting.marker("eighth")]
     assert plotting.label("eighth") == "eighth"
-
-
-def test_one_legend_serves_all_panels():
-    plotting.use_style()
-    figure, axes = plt.subplots(1, 2)
-    plotting.legend_below(figure)
-    assert figure.legends == [], "nothing is named"
-    for ax, shown in zip(axes, (["Basic RNN", "LSTM"], ["LSTM", "GRU"]), strict=True):
-        for name in shown:
-            ax.plot([0, 1], label=name)
-    plotting.legend_below(figure)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["Basic RNN", "LSTM", "GRU"]
-    plt.close(figure)
