@@ -310,7 +310,7 @@ def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect
 def test_a_claim_of_no_effect_says_what_would_have_been_found(low, high, said):
     row = claims.judged_row("diss-3.5-training-alone", between(low, high))
     assert f"**{said}**" in claims.sentences(pd.DataFrame([row]))[0]
-    assert row["null_inside"] == (low < 0)
+    assert row["null_is"] == ("inside" if low < 0 else "outside")
     assert ("shuffled" in row["note"]) == (said != claims.DIFFERS)
     # 0.008 wide is an error of 0.00204, and 1.96 + 0.84 of these would be found in four cases out of five.
     assert claims.detectable(Finding(0.004, 0.0, 0.008)) == pytest.approx(0.00572, abs=1e-5)

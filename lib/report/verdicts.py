@@ -51,7 +51,7 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     table = listed.merge(weighed, on="id", how="left")
     table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
     for name, verdicts in (("counted", table["verdict"]), ("corrected", holm(table))):
-        rows = zip(verdicts, table["no_effect"], table["null_inside"], strict=True)
+        rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
         table[name] = [called(*row) for row in rows]
     return table
 
@@ -90,10 +90,7 @@ def found_text(row: pd.Series) -> str:
 
 def null_text(row: pd.Series) -> str:
     """Return whether the interval holds the value that would be no effect, where the claim has one."""
-    if row["verdict"] == NOT_JUDGED or math.isnan(row["low"]) or math.isnan(row["null"]):
-        return ""
-    inside = row["low"] <= row["null"] <= row["high"]
-    return f"{row['null']:g} {'inside' if inside else 'outside'}"
+    return f"{row['null']:g} {row['null_is']}" if isinstance(row.get("null_is"), str) else ""
 
 
 def note_text(row: pd.Series) -> str:

@@ -264,8 +264,8 @@ def judged_table(evidence: object, judges: dict[str, Judge]) -> pd.DataFrame:
 def judged_row(claim: str, finding: Finding) -> dict:
     """Return what `finding` means for `claim`.
 
-    ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, ``p`` (`p_value`), ``null_inside`` (whether the interval holds the value
-    of no effect; None where the claim has none), the fields of `Scale`, and ``note``.
+    ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, ``p`` (`p_value`), ``null_is`` (whether the value of no effect is ``inside``
+    the interval or ``outside``; empty where the claim has none), the fields of `Scale`, and ``note``.
     """
     listed = _listed().loc[claim]
     region, null = Region.parse(listed["region"]), listed["null"]
@@ -278,6 +278,9 @@ def judged_row(claim: str, finding: Finding) -> dict:
             f"a claim of no effect: {beside}a distance of {detectable(finding):.2g} from {null:g} "
             "would have been found in four cases out of five"
         )
+    place = "inside" if finding.low <= null <= finding.high else "outside"
+    if not known or math.isnan(null):
+        place = ""
     return {
         "id": claim,
         "verdict": said,
@@ -286,9 +289,7 @@ def judged_row(claim: str, finding: Finding) -> dict:
         "high": finding.high,
         "power": power,
         "p": p_value(finding, region),
-        "null_inside": finding.low <= null <= finding.high
-        if known and not math.isnan(null)
-        else None,
+        "null_is": place,
         **asdict(finding.scale),
         "note": "; ".join(notes),
     }
@@ -311,11 +312,11 @@ def holm(judged: pd.DataFrame) -> pd.Series:
     return judged["verdict"].mask(lost & judged["verdict"].isin((AGREES, DIFFERS)), UNDECIDED)
 
 
-def called(verdict: str, no_effect: bool, null_inside: bool | None) -> str:
+def called(verdict: str, no_effect: bool, null_is: str) -> str:
     """Return what a verdict is called before readers: `NO_EFFECT` and `WITHIN` are kinds of "agrees"."""
     if not no_effect or verdict != AGREES:
         return verdict
-    return WITHIN if null_inside is False or null_inside == "False" else NO_EFFECT
+    return WITHIN if null_is == "outside" else NO_EFFECT
 
 
 def sentences(judged: pd.DataFrame) -> list[str]:
@@ -326,7 +327,7 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         found = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
         if math.isnan(row.low):
             found = row.note or "nothing could be measured"
-        said = called(row.verdict, claim.no_effect, row.null_inside)
+        said = called(row.verdict, claim.no_effect, row.null_is)
         beside = f" Note: {row.note}." if row.note and not math.isnan(row.low) else ""
         out.append(
             f"“{claim.said}” **{said}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
