@@ -265,48 +265,57 @@ def test_a_forked_run_gives_the_same_bytes_and_its_server_ends_with_its_starter(
     notebook, output = _notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb"
     bytes_of = []
     for start in (contextlib.nullcontext, warm.serving):
-        with start() as path:
+        with start():
             done = _run(notebook, output, "-p", "count", "3")
         assert done.returncode == 0, done.stderr
         bytes_of.append(output.read_bytes())
     assert bytes_of[0] == bytes_of[1] and b"image/png" in bytes_of[0]
-    starter = (
-        "from lib.run import warm\nwith warm.serving() as path:\n print(path, flush=True); input()"
-    )
+    starter = "from lib.run import warm\nwith warm.serving():\n print(flush=True); input()"
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
-        path = program.stdout.readline().strip()
-        servers = _with(path)
+        program.stdout.readline()
+        servers = _servers(program.pid)
         program.kill()
     assert len(servers) == 1
     _until(lambda: not any(map(guard.alive, servers)), 60, "the process to fork from to end")
 
 
-def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+def _servers(starter=None):
+    """Return the processes to fork from that a process, or this one, has started."""
+    return [p for p in psutil.Process(starter).children() if "lib.run.warm" in p.cmdline()]
+
+
+def _asked_to_wait(server):
+    """Return who asks for a fork that waits, and the fork."""
     waits = ["timeit", "-n1", "-r1", "-s", "import time", "time.sleep(600)"]
-    asks = f"import os\nfrom lib.run import warm\nfork = warm.Forked({waits}, dict(os.environ))"
-    asks += "\nprint(fork.pid, flush=True)\nfork.wait()"
-    with warm.serving() as path:
-        (server,) = _with(path)
+    client = subprocess.Popen([sys.executable, "-c", warm._CLIENT, *waits], cwd=ROOT)
+    _until(server.children, 60, "the fork")
+    return client, server.children()[0]
+
+
+def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+    with warm.serving():
+        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
         for _ in range(2):
-            pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
-            client = subprocess.Popen([sys.executable, "-c", asks], cwd=ROOT, **pipes)
-            fork = int(client.stdout.readline())
-            watcher = psutil.Process(fork).parent()
-            watcher.suspend()  # so that it learns of both at once
-            os.kill(fork, signal.SIGKILL)
-            _until(lambda pid=fork: not guard.alive(psutil.Process(pid)), 60, "the fork to end")
+            client, fork = _asked_to_wait(server)
+            server.suspend()  # so that it learns of both at once
+            fork.kill()
             client.kill()
-            client.communicate()
-            watcher.resume()
-            _until(lambda pid=fork: not psutil.pid_exists(pid), 20, "the fork to be collected")
+            client.wait()
+            server.resume()
+            _until(lambda: not server.children(), 20, "the fork to be collected")
         assert guard.alive(server)
 
 
-def _with(argument):
-    """Return the processes whose command has this argument."""
-    everyone = psutil.process_iter(["cmdline"])
-    return [one for one in everyone if argument in (one.info["cmdline"] or [])]
+@pytest.mark.parametrize("ends_first", ["server", "client", "fork"])
+def test_a_fork_ends_with_the_server_and_with_who_asked_for_it(ends_first):
+    with warm.serving():
+        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
+        client, fork = _asked_to_wait(server)
+        {"server": server, "client": client, "fork": fork}[ends_first].kill()
+        assert client.wait(20) != 0
+        _until(lambda: not guard.alive(fork), 20, "the fork to end")
+        assert guard.alive(server) == (ends_first != "server")
 
 
 def test_a_process_that_waits_to_be_collected_has_ended():

@@ -72,6 +72,7 @@ def execute_all(
     The first that fails ends the others, and then no copy is kept.
     """
     warm.set_environment()
+    warm.use_kernels()
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
@@ -89,8 +90,6 @@ def execute_all(
         pool.shutdown(wait=False, cancel_futures=True)
         while left := {one for one in left if not one.done()}:  # `wait` misses the cancelled
             guard.end_marked(os.environ[guard.MARK])
-            for kernel in [*warm.Forked.alive]:
-                kernel.kill()
             wait(left, timeout=_POLL)
     if error is None:
         return 0
@@ -143,7 +142,6 @@ def _run_notebook(run: Run, *, quiet: bool) -> None:
                 stderr_file=sys.stderr,
                 # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-                **_kernels(),
             )
         except BaseException:
             # On a full disk there may be nothing readable to keep, and the first error is the one to tell.
@@ -151,27 +149,6 @@ def _run_notebook(run: Run, *, quiet: bool) -> None:
                 _write_clean(partial, _failed(run.output))
             raise
         _write_clean(partial, run.output)
-
-
-def _kernels() -> dict[str, type]:
-    """Return how papermill is to start kernels: by itself, or where packages are imported already, from there."""
-    if warm.SOCKET not in os.environ:
-        return {}
-    from jupyter_client.manager import AsyncKernelManager
-    from jupyter_client.provisioning import LocalProvisioner
-
-    class Provisioner(LocalProvisioner):
-        async def launch_kernel(self, cmd, **kwargs):
-            self.process = warm.Forked(cmd[cmd.index("-m") + 1 :], kwargs["env"], kwargs.get("cwd"))
-            self.pid = self.pgid = self.process.pid
-            return self.connection_info
-
-    class Manager(AsyncKernelManager):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            self.provisioner = Provisioner(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
-
-    return {"kernel_manager_class": Manager}
 
 
 def _failed(output: Path) -> Path:
