@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import resource
 import shlex
 import signal
@@ -131,6 +132,14 @@ def test_equal_inputs_give_equal_bytes_and_the_values_arrive(tmp_path):
     assert {stream.name for stream in streams} == {"stdout"}
     assert _names(tmp_path) == ["1.ipynb", "2.ipynb", "a.ipynb"]
     nbformat.validate(nbformat.read(tmp_path / "1.ipynb", as_version=4))
+
+
+def test_a_stage_tells_its_place_and_the_question_of_its_notebook(monkeypatch, capsys):
+    monkeypatch.setenv(execute.STAGES, "code prepare analyse@a report")
+    for stage, place in (("analyse@a", " (3 of 4)"), ("another", "")):
+        execute._announce(stage, NOTEBOOKS / SOURCE)
+        title = rf"\d\d:\d\d {re.escape(stage + place)}: \w.*\?\n"
+        assert re.fullmatch(title, capsys.readouterr().out)
 
 
 def test_cleaning_renames_random_ids_consistently_and_merges_chunks():

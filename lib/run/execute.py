@@ -34,10 +34,13 @@ from typing import NamedTuple
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard, warm
 from lib.run.files import write_whole
-from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters
+from lib.run.notebooks import NotebookError, Scalar, convert, read_cells, read_parameters
 
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
+
+STAGES = "LTD_STAGES"
+"""Environment variable with the names of all stages of the pipeline, where `lib.run.repro` runs it."""
 
 _LABEL = re.compile(r"[\w-]+")
 _POLL = 0.2
@@ -204,6 +207,8 @@ def main(arguments: list[str]) -> int:
         return tell(error, 2)
     except (OSError, RuntimeError) as error:  # a name too long, a loop of links
         return tell(f"{error}; expected paths of files that can be there", 2)
+    if quiet:
+        _announce(os.environ["DVC_STAGE"], options.notebook)
     status = execute_all(
         list(by_set.values()), at_once=len(by_set), quiet=quiet or bool(options.sets)
     )
@@ -211,6 +216,14 @@ def main(arguments: list[str]) -> int:
         names = f" ({', '.join(by_set)})" if options.sets else ""
         tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)
     return status
+
+
+def _announce(stage: str, notebook: Path) -> None:
+    """Tell when a stage begins, and the notebook's question, which is its title."""
+    stages = os.environ.get(STAGES, "").split()
+    of = f" ({stages.index(stage) + 1} of {len(stages)})" if stage in stages else ""
+    question = read_cells(notebook)[0].source.partition("\n")[0].removeprefix("# ")
+    print(f"{time.strftime('%H:%M')} {stage}{of}: {question}", flush=True)
 
 
 def planned(options: argparse.Namespace) -> dict[str, Run]:
