@@ -23,12 +23,11 @@ def test_without_the_environment_one_sentence_names_it():
     # -S leaves out what is installed, as in a system's Python.
     notebook = ["notebooks/21_parameter_counts.ipynb", "x.ipynb"]
     calls = [f"sys.argv = ['', *{words}]" for words in (["code"], notebook, ["repro"])]
-    cases = dict.fromkeys(calls, "`. .venv/bin/activate`, or type `make repro`")
-    cases["sys.prefix = '/somewhere/.venv'"] = "the environment is damaged: remove its folder"
-    for before, advice in cases.items():
+    for before in calls:
         done = _entered(before, "-S", "-E")
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-        assert "lacks papermill" in done.stderr and advice in done.stderr
+        assert "No module named" in done.stderr
+        assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
 
 
 def test_an_early_interrupt_is_one_line():

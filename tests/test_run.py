@@ -12,6 +12,7 @@ import time
 from unittest.mock import Mock
 
 import nbformat
+import papermill
 import psutil
 import pytest
 from plain import plain_notebook
@@ -72,10 +73,9 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
         ("broken", "out.ipynb", "", "is not a whole Jupyter notebook"),
         ("outputs", "out.ipynb", "", "is no valid notebook"),
-        ("sets", "out.ipynb", "-s one 1.nc", "expected {set} in it"),
-        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "one is given twice"),
-        ("sets", "{set}.ipynb", "-s ../x 1.nc", "a set of results is called '../x'"),
-        ("sets", "{set}.ipynb", "-s one ''", "the set one names no results"),
+        ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
+        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
+        ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
         ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
         ("a", "x/../a.ipynb", "", "is not a source"),
         ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
@@ -87,7 +87,7 @@ def test_a_wrong_call_is_refused(
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
         monkeypatch.setenv(name, "0")
-    monkeypatch.setattr(execute, "_run_notebook", None)
+    monkeypatch.setattr(papermill, "execute_notebook", None)
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
