@@ -137,7 +137,7 @@ UNFIT = "of width 32 on .* cannot .*"
         (_in("factorial", {"architecture": "lstn"}), "unknown architecture 'lstn'"),
         (_in("factorial", {"architecture": "x" * 400}), "factorial.architecture.0 is 'x{40,90}"),
         (_in("factorial", {"dataset": "mnits"}), "there is no data set 'mnits'; known: "),
-        *((_in("jobs", {"scheduler": place}), "jobs.scheduler is '.*'; expected 'local', or a sch") for place in PLACES),
+        *((_in("jobs", {"scheduler": place}), "jobs.scheduler is '.*'; string should match .*local.*tcp.*tls") for place in PLACES),
         (_of("pixels", "GRU", {"frozen": ["cell.Q"]}), f"GRU {UNFIT}no parameter is called 'cell.Q'; the model has cell.W"),
         (_of("pixels", "GRU", {"frozen": ["*"]}), f"GRU {UNFIT}all parameters are frozen"),
         (_of("pixels", "GRU", {"groups": [{"names": "sell.*"}]}), f"GRU {UNFIT}no parameter is called 'sell.*'"),

@@ -8,7 +8,6 @@ import difflib
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -120,15 +119,6 @@ class Design(Section):
         return said | {"replicate": self.replicate}
 
 
-def _address(scheduler: str) -> str:
-    known = re.fullmatch(r"(tcp|tls)://([\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", scheduler, re.ASCII)
-    if scheduler != "local" and not (known and 0 < int(known[3]) < 2**16):
-        raise ValueError(
-            "expected 'local', or a scheduler such as tcp://host:8786 or tls://host:8786"
-        )
-    return scheduler
-
-
 class Jobs(Section):
     """Where jobs run, which changes no result: no shard, dataset or stage of the pipeline depends on it.
 
@@ -137,7 +127,7 @@ class Jobs(Section):
     networks share passes on a GPU.
     """
 
-    scheduler: Annotated[str, AfterValidator(_address)]
+    scheduler: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4})$")]
     workers: Annotated[int, Field(ge=0, le=4096)]
 
 
