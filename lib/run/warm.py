@@ -154,7 +154,10 @@ def become(command: list[str], env: dict[str, str], cwd: str, streams: list[int]
     os.environ.update(env)
     os.chdir(cwd)
     sys.argv = command
-    runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(command[0], run_name="__main__", alter_sys=True)
+    except KeyboardInterrupt:  # before anything had begun that could be kept
+        sys.exit(130)
 
 
 if __name__ == "__main__":
