@@ -12,33 +12,6 @@ from processes import python
 
 from lib.paths import ROOT
 from lib.run import repro
-from lib.run.repro import Told
-
-_DVC = """\
-Running stage 'code':
-> python -m lib.run code
-
-Stage 'prepare' didn't change, skipping
-Running stage 'analyse@22_numerical_errors':
-> python -m lib.run notebooks/22_numerical_errors.ipynb data/made/22_numerical_errors/{set}/22_numerical_errors.ipynb
-told by the notebook
-Updating lock file 'dvc.lock'
-
-Stage 'coverage' is cached - skipping run, checking out outputs
-To track the changes with git, run:
-
-	git add dvc.lock
-Use `dvc push` to send your updates to remote storage.
-"""
-
-
-def test_each_stage_that_runs_has_one_line_an_error_its_own_and_chatter_none():
-    first, *rest = Told(4).tell(_DVC.splitlines(keepends=True))
-    assert first.startswith("stage 3 of 4 at 0:00, analyse@22_numerical_errors: ")
-    assert first.endswith("?")
-    assert rest == ["told by the notebook", "stage 4 of 4, coverage: taken from the cache"]
-    error = "ERROR: failed to reproduce 'prepare': no room"
-    assert list(Told(4).tell([error])) == [error]
 
 
 def _entered(before, *flags):
@@ -50,12 +23,11 @@ def test_without_the_environment_one_sentence_names_it():
     # -S leaves out what is installed, as in a system's Python.
     notebook = ["notebooks/21_parameter_counts.ipynb", "x.ipynb"]
     calls = [f"sys.argv = ['', *{words}]" for words in (["code"], notebook, ["repro"])]
-    cases = dict.fromkeys(calls, "`. .venv/bin/activate`, or type `make repro`")
-    cases["sys.prefix = '/somewhere/.venv'"] = "the environment is damaged: remove its folder"
-    for before, advice in cases.items():
+    for before in calls:
         done = _entered(before, "-S", "-E")
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-        assert "lacks papermill" in done.stderr and advice in done.stderr
+        assert "No module named" in done.stderr
+        assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
 
 
 def test_an_early_interrupt_is_one_line():
@@ -66,15 +38,17 @@ def test_an_early_interrupt_is_one_line():
 
 def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
-    monkeypatch.setattr(repro.subprocess, "Popen", MagicMock())
-    monkeypatch.setattr(Told, "tell", MagicMock(side_effect=KeyboardInterrupt))
+    dvc = MagicMock()
+    dvc.return_value.__enter__.return_value.wait.side_effect = [KeyboardInterrupt, 0]
+    monkeypatch.setattr(repro.subprocess, "Popen", dvc)
+    monkeypatch.setattr(repro.warm, "serving", MagicMock())
     assert repro.main(["report"]) == 130
     assert "every finished stage and training is kept" in capsys.readouterr().err
 
 
 _PIPELINE = """
 stages:
-  train: {cmd: echo ran >> ../runs; sleep 1; echo a > a, outs: [a]}
+  train: {cmd: echo told by a stage; echo ran >> ../runs; sleep 1; echo a > a, outs: [a]}
   analyse:
     foreach: [one, two, three]
     do: {cmd: "date +%s.%N > ${item}; sleep 2; date +%s.%N >> ${item}", deps: [a], outs: ["${item}"]}
@@ -113,10 +87,9 @@ def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_end
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(said)[0] == "" and sorted(said)[1].startswith("another `make repro` runs in")
     assert len("".join(said).splitlines()) == 1
-    waited, ran = sorted(told, key=len)
+    waited, ran = sorted(told)
     assert "nothing to do: 5 stages looked at" in waited
-    stages = [line.split(",")[0][:12] for line in ran.splitlines()]
-    assert stages == [f"stage {number} of 5" for number in range(1, 6)]
+    assert ran == "told by a stage\n"
     assert (tmp_path / "runs").read_text() == "ran\n"
     clone = tmp_path / "clone"
     times = ((clone / name).read_text().split() for name in ("one", "two", "three"))
@@ -128,8 +101,8 @@ def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_end
     )
     (clone / "dvc.yaml").write_text(text)
     failing = pipeline()
-    told, _ = failing.communicate()
-    assert failing.returncode != 0 and "failed to reproduce 'analyse@two'" in told
+    _, said = failing.communicate()
+    assert failing.returncode != 0 and "failed to reproduce 'analyse@two'" in said
     assert (tmp_path / "runs").read_text().count("two") == 1
 
 

@@ -36,8 +36,7 @@ def _room(file):
 
 def _imports(file):
     """Return the files of `lib` that a file imports."""
-    module = fingerprint._read(file, ROOT)
-    return [path for path in fingerprint._targets(module, file, ROOT) if _room(path) != "__init__"]
+    return [path for path in fingerprint._read(file, ROOT).uses if _room(path) != "__init__"]
 
 
 def test_every_room_is_listed_and_the_list_has_no_circle():

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import resource
 import shlex
 import signal
@@ -11,6 +12,7 @@ import time
 from unittest.mock import Mock
 
 import nbformat
+import papermill
 import psutil
 import pytest
 from plain import plain_notebook
@@ -71,10 +73,9 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
         ("broken", "out.ipynb", "", "is not a whole Jupyter notebook"),
         ("outputs", "out.ipynb", "", "is no valid notebook"),
-        ("sets", "out.ipynb", "-s one 1.nc", "expected {set} in it"),
-        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "one is given twice"),
-        ("sets", "{set}.ipynb", "-s ../x 1.nc", "a set of results is called '../x'"),
-        ("sets", "{set}.ipynb", "-s one ''", "the set one names no results"),
+        ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
+        ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
+        ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
         ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
         ("a", "x/../a.ipynb", "", "is not a source"),
         ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
@@ -86,7 +87,7 @@ def test_a_wrong_call_is_refused(
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
         monkeypatch.setenv(name, "0")
-    monkeypatch.setattr(execute, "_run_notebook", None)
+    monkeypatch.setattr(papermill, "execute_notebook", None)
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
@@ -131,6 +132,14 @@ def test_equal_inputs_give_equal_bytes_and_the_values_arrive(tmp_path):
     assert {stream.name for stream in streams} == {"stdout"}
     assert _names(tmp_path) == ["1.ipynb", "2.ipynb", "a.ipynb"]
     nbformat.validate(nbformat.read(tmp_path / "1.ipynb", as_version=4))
+
+
+def test_a_stage_tells_its_place_and_the_question_of_its_notebook(monkeypatch, capsys):
+    monkeypatch.setenv(execute.STAGES, "code prepare analyse@a report")
+    for stage, place in (("analyse@a", " (3 of 4)"), ("another", "")):
+        execute._announce(stage, NOTEBOOKS / SOURCE)
+        title = rf"\d\d:\d\d {re.escape(stage + place)}: \w.*\?\n"
+        assert re.fullmatch(title, capsys.readouterr().out)
 
 
 def test_cleaning_renames_random_ids_consistently_and_merges_chunks():
@@ -265,48 +274,57 @@ def test_a_forked_run_gives_the_same_bytes_and_its_server_ends_with_its_starter(
     notebook, output = _notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb"
     bytes_of = []
     for start in (contextlib.nullcontext, warm.serving):
-        with start() as path:
+        with start():
             done = _run(notebook, output, "-p", "count", "3")
         assert done.returncode == 0, done.stderr
         bytes_of.append(output.read_bytes())
     assert bytes_of[0] == bytes_of[1] and b"image/png" in bytes_of[0]
-    starter = (
-        "from lib.run import warm\nwith warm.serving() as path:\n print(path, flush=True); input()"
-    )
+    starter = "from lib.run import warm\nwith warm.serving():\n print(flush=True); input()"
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
-        path = program.stdout.readline().strip()
-        servers = _with(path)
+        program.stdout.readline()
+        servers = _servers(program.pid)
         program.kill()
     assert len(servers) == 1
     _until(lambda: not any(map(guard.alive, servers)), 60, "the process to fork from to end")
 
 
-def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+def _servers(starter=None):
+    """Return the processes to fork from that a process, or this one, has started."""
+    return [p for p in psutil.Process(starter).children() if "lib.run.warm" in p.cmdline()]
+
+
+def _asked_to_wait(server):
+    """Return who asks for a fork that waits, and the fork."""
     waits = ["timeit", "-n1", "-r1", "-s", "import time", "time.sleep(600)"]
-    asks = f"import os\nfrom lib.run import warm\nfork = warm.Forked({waits}, dict(os.environ))"
-    asks += "\nprint(fork.pid, flush=True)\nfork.wait()"
-    with warm.serving() as path:
-        (server,) = _with(path)
+    client = subprocess.Popen([sys.executable, "-c", warm._CLIENT, *waits], cwd=ROOT)
+    _until(server.children, 60, "the fork")
+    return client, server.children()[0]
+
+
+def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+    with warm.serving():
+        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
         for _ in range(2):
-            pipes = {"stdout": subprocess.PIPE, "stdin": subprocess.PIPE}
-            client = subprocess.Popen([sys.executable, "-c", asks], cwd=ROOT, **pipes)
-            fork = int(client.stdout.readline())
-            watcher = psutil.Process(fork).parent()
-            watcher.suspend()  # so that it learns of both at once
-            os.kill(fork, signal.SIGKILL)
-            _until(lambda pid=fork: not guard.alive(psutil.Process(pid)), 60, "the fork to end")
+            client, fork = _asked_to_wait(server)
+            server.suspend()  # so that it learns of both at once
+            fork.kill()
             client.kill()
-            client.communicate()
-            watcher.resume()
-            _until(lambda pid=fork: not psutil.pid_exists(pid), 20, "the fork to be collected")
+            client.wait()
+            server.resume()
+            _until(lambda: not server.children(), 20, "the fork to be collected")
         assert guard.alive(server)
 
 
-def _with(argument):
-    """Return the processes whose command has this argument."""
-    everyone = psutil.process_iter(["cmdline"])
-    return [one for one in everyone if argument in (one.info["cmdline"] or [])]
+@pytest.mark.parametrize("ends_first", ["server", "client", "fork"])
+def test_a_fork_ends_with_the_server_and_with_who_asked_for_it(ends_first):
+    with warm.serving():
+        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
+        client, fork = _asked_to_wait(server)
+        {"server": server, "client": client, "fork": fork}[ends_first].kill()
+        assert client.wait(20) != 0
+        _until(lambda: not guard.alive(fork), 20, "the fork to end")
+        assert guard.alive(server) == (ends_first != "server")
 
 
 def test_a_process_that_waits_to_be_collected_has_ended():

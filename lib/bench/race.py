@@ -51,23 +51,16 @@ class Workload:
 class Ledger:
     """Rows of measurements, each appended to a CSV file at once, or without one kept in memory alone.
 
-    The file is begun `anew`, or rows are added to those that are there, if it has the same columns. `where` is the machine in
-    words, by default its processor.
+    The file is begun `anew`, or rows are added to those that are there. `where` is the machine in words, by default its processor.
     """
 
     def __init__(self, path: Path | None = None, *, anew: bool = True, where: str = "") -> None:
         self.rows: list[dict] = []
         self._path = path
         self._about = {"machine": where or machine(), "versions": versions()}
-        if path is None:
-            return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if anew or not path.exists():
+        if path is not None and (anew or not path.exists()):
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._append(COLUMNS, "w")
-        elif path.read_text(encoding="utf-8").partition("\n")[0].split(",") != [*COLUMNS]:
-            raise ValueError(
-                f"{path} has other columns than {', '.join(COLUMNS)}; name another file"
-            )
 
     def add(self, what: str, quantity: str, **more) -> dict:
         """Append a row and return it; `more` are columns."""

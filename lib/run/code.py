@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from lib.paths import DATA, ROOT
@@ -75,19 +74,16 @@ def _write(path: Path, text: str) -> bool:
     return True
 
 
-def prune(sets: Iterable[str], root: Path = ROOT) -> list[Path]:
-    """Remove outputs of notebooks and of sets of results that are gone, and return what was removed.
+def prune(root: Path = ROOT) -> list[Path]:
+    """Remove the outputs of notebooks that are gone, and return what was removed.
 
-    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them. Hidden files
-    are those of a run in flight and stay.
+    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them.
     """
-    known, labels = [path.stem for path in notebooks(root)], set(sets)
-    removed = []
-    for path in (root / "data" / "made").glob("*/*"):
-        if path.parent.name not in known or path.name not in labels:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-            removed.append(path.relative_to(root))
-    return removed
+    known = [path.stem for path in notebooks(root)]
+    gone = [path for path in (root / "data" / "made").glob("[!.]*/") if path.name not in known]
+    for path in gone:
+        shutil.rmtree(path)
+    return [path.relative_to(root) for path in gone]
 
 
 def main() -> int:
@@ -97,7 +93,6 @@ def main() -> int:
     except (FingerprintError, NotebookError, ParameterError, OSError) as error:
         print(f"lib.run code: {error}", file=sys.stderr)
         return 2
-    sets = {"rebuilt", *re.findall(r"-s (\w+)", (ROOT / "dvc.yaml").read_text(encoding="utf-8"))}
-    for path in prune(sets):
+    for path in prune():
         print(f"lib.run code: removed {path}, which no stage makes any more", file=sys.stderr)
     return 0

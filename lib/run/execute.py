@@ -18,12 +18,10 @@ that started it, is killed, the kernels go too (`lib.run.guard`).
 """
 
 import argparse
-import contextlib
 import json
 import os
 import re
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,10 +32,13 @@ from typing import NamedTuple
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard, warm
 from lib.run.files import write_whole
-from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters
+from lib.run.notebooks import NotebookError, Scalar, convert, read_cells, read_parameters
 
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
+
+STAGES = "LTD_STAGES"
+"""Environment variable with the names of all stages of the pipeline, where `lib.run.repro` runs it."""
 
 _LABEL = re.compile(r"[\w-]+")
 _POLL = 0.2
@@ -72,6 +73,7 @@ def execute_all(
     The first that fails ends the others, and then no copy is kept.
     """
     warm.set_environment()
+    warm.use_kernels()
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
@@ -89,8 +91,6 @@ def execute_all(
         pool.shutdown(wait=False, cancel_futures=True)
         while left := {one for one in left if not one.done()}:  # `wait` misses the cancelled
             guard.end_marked(os.environ[guard.MARK])
-            for kernel in [*warm.Forked.alive]:
-                kernel.kill()
             wait(left, timeout=_POLL)
     if error is None:
         return 0
@@ -104,74 +104,47 @@ def execute_all(
 def _execute(run: Run, *, quiet: bool) -> None:
     """Execute a notebook and write its clean copy; where a cell fails, what was executed of it stays beside that."""
     # Imported late: a wrong call is refused at once, and the guard stands before anything can be orphaned.
+    import nbformat
+    import papermill
     from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
 
-    name, failed = run.notebook.name, f"executed so far: {_failed(run.output)}"
+    from lib.run.cleaning import clean
+
+    name, failed = run.notebook.name, _failed(run.output)
     if wrong := _invalid(run.notebook):
         raise RunError(
             f"{run.notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2
         )
     try:
-        _run_notebook(run, quiet=quiet)
-    except PapermillExecutionError as error:
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        papermill.execute_notebook(
+            run.notebook,
+            failed,
+            parameters=run.parameters,
+            kernel_name="python3",
+            language="python",
+            progress_bar=False,
+            stdout_file=None if quiet else sys.stdout,
+            stderr_file=sys.stderr,
+            # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        )
+        text = nbformat.writes(clean(nbformat.read(failed, as_version=4))) + "\n"
+        write_whole(run.output, lambda partial: partial.write_text(text, encoding="utf-8"))
+        failed.unlink()
+    except papermill.PapermillExecutionError as error:
         print("\n".join(error.traceback), file=sys.stderr)
-        raise RunError(f"a cell of {name} failed with {error.ename}; {failed}") from None
-    except DeadKernelError:
-        raise RunError(f"the kernel of {name} died, perhaps for want of memory; {failed}") from None
-    except OSError as error:
         raise RunError(
-            f"cannot write {run.output} ({error}); nothing was left in its place"
+            f"a cell of {name} failed with {error.ename}; executed so far: {failed}"
         ) from None
-
-
-def _run_notebook(run: Run, *, quiet: bool) -> None:
-    import papermill
-
-    _failed(run.output).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        partial = Path(folder, run.output.name)
-        try:
-            papermill.execute_notebook(
-                run.notebook,
-                partial,
-                parameters=run.parameters,
-                kernel_name="python3",
-                language="python",
-                progress_bar=False,
-                stdout_file=None if quiet else sys.stdout,
-                stderr_file=sys.stderr,
-                # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
-                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-                **_kernels(),
-            )
-        except BaseException:
-            # On a full disk there may be nothing readable to keep, and the first error is the one to tell.
-            with contextlib.suppress(OSError, ValueError):
-                _write_clean(partial, _failed(run.output))
-            raise
-        _write_clean(partial, run.output)
-
-
-def _kernels() -> dict[str, type]:
-    """Return how papermill is to start kernels: by itself, or where packages are imported already, from there."""
-    if warm.SOCKET not in os.environ:
-        return {}
-    from jupyter_client.manager import AsyncKernelManager
-    from jupyter_client.provisioning import LocalProvisioner
-
-    class Provisioner(LocalProvisioner):
-        async def launch_kernel(self, cmd, **kwargs):
-            self.process = warm.Forked(cmd[cmd.index("-m") + 1 :], kwargs["env"], kwargs.get("cwd"))
-            self.pid = self.pgid = self.process.pid
-            return self.connection_info
-
-    class Manager(AsyncKernelManager):
-        def __init__(self, **kwargs):
-            super().__init__(**kwargs)
-            self.provisioner = Provisioner(kernel_id="", kernel_spec=self.kernel_spec, parent=self)
-
-    return {"kernel_manager_class": Manager}
+    except DeadKernelError:
+        said = f"the kernel of {name} died, perhaps for want of memory; executed so far: {failed}"
+        raise RunError(said) from None
+    except OSError as error:
+        failed.unlink(missing_ok=True)
+        raise RunError(
+            f"cannot write {run.output} ({error}); nothing is left in its place"
+        ) from None
 
 
 def _failed(output: Path) -> Path:
@@ -182,22 +155,12 @@ def _invalid(notebook: Path) -> str:
     """Return in a few words why the notebook does not follow its format, or nothing."""
     import nbformat
 
-    faults = (nbformat.ValidationError, LookupError, TypeError, AttributeError, AssertionError)
     try:
         with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
             nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
-    except faults as error:
+    except Exception as error:  # of what is no notebook at all it raises anything
         return str(error).partition("\n")[0] or type(error).__name__
     return ""
-
-
-def _write_clean(executed: Path, target: Path) -> None:
-    import nbformat
-
-    from lib.run.cleaning import clean
-
-    text = nbformat.writes(clean(nbformat.read(executed, as_version=4))) + "\n"
-    write_whole(target, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -227,6 +190,8 @@ def main(arguments: list[str]) -> int:
         return tell(error, 2)
     except (OSError, RuntimeError) as error:  # a name too long, a loop of links
         return tell(f"{error}; expected paths of files that can be there", 2)
+    if quiet:
+        _announce(os.environ["DVC_STAGE"], options.notebook)
     status = execute_all(
         list(by_set.values()), at_once=len(by_set), quiet=quiet or bool(options.sets)
     )
@@ -236,23 +201,26 @@ def main(arguments: list[str]) -> int:
     return status
 
 
+def _announce(stage: str, notebook: Path) -> None:
+    """Tell when a stage begins, and the notebook's question, which is its title."""
+    stages = os.environ.get(STAGES, "").split()
+    of = f" ({stages.index(stage) + 1} of {len(stages)})" if stage in stages else ""
+    question = read_cells(notebook)[0].source.partition("\n")[0].removeprefix("# ")
+    print(f"{time.strftime('%H:%M')} {stage}{of}: {question}", flush=True)
+
+
 def planned(options: argparse.Namespace) -> dict[str, Run]:
     """Return each run that is asked for, by its set of results; a NotebookError says what is wrong with one."""
+    labels = [label for label, _ in options.sets]
+    named = all(map(_LABEL.fullmatch, labels)) and len(set(labels)) == len(labels)
+    if labels and not (named and SET in str(options.output)):
+        raise NotebookError(
+            f"sets of results are called {', '.join(labels)} and the output is {options.output}; expected different names of "
+            f"letters, digits, '_' and '-', and {SET} in the output, as there is one for each"
+        )
     runs = {}
     for label, results in options.sets or [("", None)]:
         given = [] if results is None else [["results", results], ["result_set", label]]
-        if given and SET not in str(options.output):
-            raise NotebookError(
-                f"the output is {options.output}; expected {SET} in it, as there is one for each set"
-            )
-        if given and not _LABEL.fullmatch(label):
-            raise NotebookError(
-                f"a set of results is called {label!r}; expected letters, digits, '_' and '-'"
-            )
-        if given and not results:
-            raise NotebookError(f"the set {label} names no results; expected the path of a dataset")
-        if label in runs:
-            raise NotebookError(f"the set of results {label} is given twice; give it once")
         output = Path(str(options.output).replace(SET, label))
         inside = output.resolve().is_relative_to(NOTEBOOKS)
         if inside or output.resolve() == options.notebook.resolve() or output.suffix != ".ipynb":

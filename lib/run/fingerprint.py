@@ -11,9 +11,9 @@ import ast
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from lib.paths import ROOT
 from lib.run.notebooks import read_cells
@@ -29,17 +29,14 @@ class FingerprintError(ValueError):
     """Which code is used cannot be told; the message says where and what to do."""
 
 
-@dataclass(frozen=True)
-class _Module:
-    """What one file says about itself."""
+class _Module(NamedTuple):
+    """What one file says about itself: its digest, and the files of `lib` that it reaches at once."""
 
     digest: str
-    imported: tuple[str, ...]
-    """Modules of `lib` that it imports."""
-    mentioned: tuple[str, ...]
-    """Dotted names that may be modules: what it imports from them, and what its texts hold."""
-    fills: bool
-    """Whether it is a package that imports its own members."""
+    uses: tuple[Path, ...]
+    """What it imports, or names in its texts."""
+    members: tuple[Path, ...]
+    """Its folder's, if it is a package that imports them all."""
 
 
 def fingerprint(
@@ -76,11 +73,11 @@ def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
     path = Path(path)
     code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
     # Magics are no Python; what they import is none of ours.
-    module = _parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE), path)
-    return _follow(_targets(module, path, root), True, root)
+    module = _parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE), path, root)
+    return _follow(module.uses, True, root)
 
 
-def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
+def _follow(files: Iterable[Path], whole: bool, root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     todo = list(files)
     while todo:
@@ -92,20 +89,8 @@ def _follow(files: list[Path], whole: bool, root: Path) -> dict[str, str]:
             # The packages that it lies in are imported before it.
             above = [folder / "__init__.py" for folder in file.parents]
             todo += [one for one in above if one.is_relative_to(root / "lib") and one.is_file()]
-            todo += _targets(module, file, root)
-            todo += _members(file.parent) if whole and module.fills else []
+            todo += [*module.uses, *(module.members if whole else ())]
     return dict(sorted(found.items()))
-
-
-def _targets(module: _Module, file: Path, root: Path) -> list[Path]:
-    """Return the files of the modules of `lib` that a module imports or names."""
-    found = [_resolve(name, root) for name in module.mentioned]
-    for name in module.imported:
-        target = _resolve(name, root)
-        if target is None:
-            raise FingerprintError(f"{file} imports {name}, which is not in lib; correct the name")
-        found.append(target)
-    return [target for target in found if target]
 
 
 def as_lines(digests: dict[str, str]) -> str:
@@ -123,22 +108,19 @@ def _resolve(name: str, root: Path) -> Path | None:
     )
 
 
-def _members(package: Path) -> list[Path]:
+def _members(package: Path) -> tuple[Path, ...]:
     """Return the modules and packages in a package's folder, without private ones."""
     shown = [path for path in sorted(package.iterdir()) if path.name[0] not in "_."]
     files = [path / "__init__.py" if path.is_dir() else path for path in shown]
-    return [file for file in files if file.suffix == ".py" and file.is_file()]
+    return tuple(file for file in files if file.suffix == ".py" and file.is_file())
 
 
 @cache  # a process has imported a file once; what is written into it later is not what runs
 def _read(file: Path, root: Path) -> _Module:
-    path = file.relative_to(root)
-    return _parse(file.read_text(encoding="utf-8"), file, path.parent.parts, _beside(file.parent))
+    return _parse(file.read_text(encoding="utf-8"), file, root, _beside(file.parent))
 
 
-def _parse(
-    source: str, file: Path, package: tuple[str, ...] = (), beside: frozenset[str] = frozenset()
-) -> _Module:
+def _parse(source: str, file: Path, root: Path, beside: frozenset[str] = frozenset()) -> _Module:
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -157,8 +139,8 @@ def _parse(
             case ast.Import(names=aliases):
                 imported.update(alias.name for alias in aliases)
             case ast.ImportFrom(module=module, level=level, names=aliases):
-                above = package[: len(package) - level + 1] if level else ()
-                base = ".".join([*above, *([module] if module else [])])
+                package = file.relative_to(root).parts[:-level] if level else ()
+                base = ".".join([*package, *([module] if module else [])])
                 imported.add(base)
                 texts.update(f"{base}.{alias.name}" for alias in aliases)
                 named = {alias.name for alias in aliases if base == "importlib"}
@@ -176,11 +158,18 @@ def _parse(
         top = file.parent / name
         files = sorted(top.rglob("*")) if top.is_dir() else [top]
         parts += [item.read_bytes() for item in files if item.is_file()]
+    uses = [_resolve(text, root) for text in texts if _DOTTED.fullmatch(text)]
+    for name in imported:
+        if name.split(".")[0] == "lib":
+            uses.append(_resolve(name, root))
+            if uses[-1] is None:
+                raise FingerprintError(
+                    f"{file} imports {name}, which is not in lib; correct the name"
+                )
     return _Module(
         digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
-        imported=tuple(sorted(name for name in imported if name.split(".")[0] == "lib")),
-        mentioned=tuple(sorted(text for text in texts if _DOTTED.fullmatch(text))),
-        fills=fills,
+        uses=tuple(filter(None, uses)),
+        members=_members(file.parent) if fills else (),
     )
 
 

@@ -1,9 +1,9 @@
 """Read a notebook's cells and its parameters."""
 
 import ast
+import contextlib
 import json
 import math
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,13 +14,6 @@ PARAMETERS = "parameters"
 INJECTED = "injected-parameters"
 """Tag of the cell that papermill adds to an executed copy: the values that it was given."""
 
-# What YAML 1.2 reads as each kind, so that dvc.yaml and the command line agree; no number that a notebook is given is longer.
-_WRITTEN = {
-    bool: re.compile("true|false"),
-    int: re.compile(r"[-+]?[0-9]{1,100}"),
-    float: re.compile(r"[-+]?(\.[0-9]{1,99}|[0-9]{1,99}(\.[0-9]{0,99})?)([eE][-+]?[0-9]{1,9})?"),
-    str: re.compile(r".*", re.DOTALL),
-}
 _EXPECTED = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
 
 
@@ -83,16 +76,19 @@ def read_parameters(path: str | Path) -> dict[str, Scalar]:
 
 
 def convert(name: str, text: str, default: Scalar) -> Scalar:
-    """Return `text` as a value of the type of `default`: ``true`` or ``false``, digits, a finite number as in YAML 1.2, or text.
+    """Return `text` as a value of the type of `default`: what JSON reads so, a finite number, or the text itself.
 
     >>> convert("rate", "1e-3", 0.1)
     0.001
     """
     kind = type(default)
-    if _WRITTEN[kind].fullmatch(text):
-        value = text == "true" if kind is bool else kind(text)
-        if kind is str or math.isfinite(value):
-            return value
+    if kind is str:
+        return text
+    with contextlib.suppress(ValueError, OverflowError, RecursionError):
+        value = json.loads(text)
+        fits = type(value) is kind or (type(value), kind) == (int, float)
+        if fits and math.isfinite(value) and text == text.strip():
+            return kind(value)
     raise NotebookError(
         f"parameter {name} is {text!r:.80}; expected {_EXPECTED[kind]}, as its default {default!r}"
     )

@@ -4,12 +4,10 @@ What a section may say is the business of who reads it (`lib.training`); here a 
 against a `Section`.
 """
 
-import copy
 import difflib
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -34,6 +32,7 @@ _FACTOR = "factor"
 _DEPTH = 12
 _LONGEST = 500
 """Characters that a text in the file may have, and that a sentence takes over from a check."""
+_TEXT = f"printable text of at most {_LONGEST} characters"
 _NAMES = 10
 """Names that a sentence lists at most."""
 _MOST = 10**9
@@ -120,15 +119,6 @@ class Design(Section):
         return said | {"replicate": self.replicate}
 
 
-def _address(scheduler: str) -> str:
-    known = re.fullmatch(r"(tcp|tls)://([\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", scheduler, re.ASCII)
-    if scheduler != "local" and not (known and 0 < int(known[3]) < 2**16):
-        raise ValueError(
-            "expected 'local', or a scheduler such as tcp://host:8786 or tls://host:8786"
-        )
-    return scheduler
-
-
 class Jobs(Section):
     """Where jobs run, which changes no result: no shard, dataset or stage of the pipeline depends on it.
 
@@ -137,7 +127,7 @@ class Jobs(Section):
     networks share passes on a GPU.
     """
 
-    scheduler: Annotated[str, AfterValidator(_address)]
+    scheduler: Annotated[str, Field(pattern=r"^(local|(tcp|tls)://[^/\s]+:[1-9][0-9]{0,4})$")]
     workers: Annotated[int, Field(ge=0, le=4096)]
 
 
@@ -151,8 +141,6 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     try:
         # YAML 1.2, as DVC reads it: 1e-3 is a number and `no` is text.
         content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ParameterError(f"no parameters at {path}; restore the file from Git") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -164,58 +152,43 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     return content
 
 
+class _File(Section):
+    profile: str
+    base: dict[str, Any]
+    profiles: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict[str, Any] | None]
+
+
 def _check_outline(name: str, content: object) -> None:
-    if not isinstance(content, dict) or set(content) != {"profile", "base", "profiles"}:
-        got = ", ".join(map(shown, content)) if isinstance(content, dict) else shown(content)
-        raise ParameterError(f"{name}: expected the keys profile, base and profiles, got {got}")
     _check_plain(name, content)
-    parts = {"base": content["base"], "profiles": content["profiles"]}
-    if isinstance(content["profiles"], dict):
-        parts |= {f"profile {key}": part or {} for key, part in content["profiles"].items()}
-    for part, sections in parts.items():
-        if not isinstance(sections, dict):
-            raise ParameterError(f"{name}: {part} is {shown(sections)}; expected sections by name")
-    for profile in content["profiles"]:
-        if not re.fullmatch(r"[A-Za-z0-9_][\w-]*", profile):
-            raise ParameterError(
-                f"{name}: a profile is called {shown(profile)}; expected letters, digits, '_' and '-'"
-            )
-    _check_profile(f"{name}: profile is", content["profile"], content)
+    file = checked(_File, content, "")
+    _check_profile("params.yaml: profile is", file.profile, file.profiles)
 
 
-def _check_profile(said: str, profile: object, content: dict) -> None:
-    known = content["profiles"]
-    if not isinstance(profile, str) or profile not in known:
+def _check_profile(said: str, profile: str, known: dict[str, Any]) -> None:
+    if profile not in known:
         raise ParameterError(f"{said} {shown(profile)}; choose one of {', '.join(known)}")
 
 
 def _check_plain(where: str, value: object, depth: int = 0) -> None:
-    """Refuse what JSON cannot hold: dates, sets, infinities, keys that are no text, endless depth; `where` leads a sentence."""
-    expected = ""
-    match value:
-        case _ if depth > _DEPTH:
-            expected = f"at most {_DEPTH} levels"
-        case dict():
-            for key, part in value.items():
-                if not isinstance(key, str):
-                    raise ParameterError(f"{where} has the key {shown(key)}; expected text")
-                _check_plain(f"{where}, a key", key)
-                _check_plain(f"{where}{'.' if depth else ': '}{key}", part, depth + 1)
-        case list():
-            for place, part in enumerate(value):
-                _check_plain(f"{where}.{place}", part, depth + 1)
-        case str() if not value.isprintable():
-            expected = "printable text"
-        case str() if len(value) > _LONGEST:
-            expected = f"at most {_LONGEST} characters"
-        case float() if not math.isfinite(value):
-            expected = "a finite number"
-        case None | str() | int() | float():
-            pass
-        case _:
-            expected = "text or a number"
-    if expected:
-        raise ParameterError(f"{where} is {shown(value)}; expected {expected}")
+    """Refuse what JSON cannot hold, such as dates, and text that no sentence can show; `where` leads a sentence."""
+    for key in value if isinstance(value, dict) else ():
+        if not _is_text(key):
+            raise ParameterError(f"{where} has the key {shown(key)}; expected {_TEXT}")
+    if isinstance(value, dict | list) and depth <= _DEPTH:
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            _check_plain(f"{where}{'.' if depth else ': '}{key}", part, depth + 1)
+    elif not (value is None or _is_text(value) or _is_number(value)):
+        raise ParameterError(
+            f"{where} is {shown(value)}; expected a finite number or {_TEXT}, at most {_DEPTH} levels deep"
+        )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, Any]:
@@ -226,23 +199,18 @@ def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, A
     """
     content = read_params(path)
     profile = content["profile"] if profile is None else profile
-    _check_profile("unknown profile", profile, content)
+    _check_profile("unknown profile", profile, content["profiles"])
     return overlaid(content["base"], content["profiles"][profile] or {})
 
 
 def overlaid(base: Any, change: Any) -> Any:
     """Return `base` with a change over it: mappings key by key, over a list of mappings in each of them, all else replaced."""
+    if isinstance(change, dict) and isinstance(base, dict):
+        return base | {key: overlaid(base.get(key), part) for key, part in change.items()}
     readings = isinstance(base, list) and base and all(isinstance(part, dict) for part in base)
-    if readings and isinstance(change, dict):
+    if isinstance(change, dict) and readings:
         return [overlaid(part, change) for part in base]
-    if isinstance(base, dict) and isinstance(change, dict):
-        return {
-            key: overlaid(base[key], change[key])
-            if key in base and key in change
-            else copy.deepcopy(change.get(key, base.get(key)))
-            for key in (*base, *(key for key in change if key not in base))
-        }
-    return copy.deepcopy(change)
+    return change
 
 
 def checked(kind: type[Section], content: object, where: str) -> Any:
@@ -261,26 +229,22 @@ def shown(value: object) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return known names for a sentence: all where they are few, else those most like `name`."""
+    """Return the known names that are most like `name`, for a sentence."""
     names = list(known)
-    if len(names) <= _NAMES:
-        return ", ".join(names)
-    like = difflib.get_close_matches(str(name), names, _NAMES, cutoff=0.5)
-    return f"{', '.join(like or names[:_NAMES])}, .. ({len(names)} in all)"
+    like = difflib.get_close_matches(str(name), names, _NAMES, cutoff=0)
+    return ", ".join(like) + (f", .. ({len(names)} in all)" if len(names) > _NAMES else "")
 
 
 def _explain(where: str, error: ValidationError) -> str:
     lines = []
     for problem in error.errors():
         key = ".".join(filter(None, [where, *map(str, problem["loc"])])) or "the file"
-        if problem["type"] == "extra_forbidden":
-            lines.append(f"params.yaml: unknown parameter {key}; remove it or correct its spelling")
-        elif problem["type"] == "missing":
-            lines.append(f"params.yaml: {key} is missing")
-        else:
-            message = problem["msg"].removeprefix("Value error, ")
-            message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
-            # Of a whole section the key says enough.
-            came = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}"
-            lines.append(f"params.yaml: {key}{came}; {message[0].lower()}{message[1:]}")
+        message = problem["msg"].removeprefix("Value error, ")[:_LONGEST]
+        # Of a whole section the key says enough.
+        came = "" if isinstance(problem["input"], dict) else f" is {shown(problem['input'])}"
+        said = {
+            "extra_forbidden": f"unknown parameter {key}; remove it or correct its spelling",
+            "missing": f"{key} is missing",
+        }.get(problem["type"], f"{key}{came}; {message[0].lower()}{message[1:]}")
+        lines.append(f"params.yaml: {said}")
     return "\n".join(lines)

@@ -1,40 +1,30 @@
-"""`dvc repro` with a line for each stage that runs: which one of how many, when, and the question that its notebook asks.
+"""`dvc repro` with a line for each notebook that runs in place of DVC's own: when, which stage of how many, and the notebook's question.
 
-DVC does everything; this reads along. What notebooks tell while they run (progress, warnings) is shown as it comes. DVC runs one
-stage after the other, and leaves it to its caller to start it several times at once: analyses, which do not need each other, are
-done by as many as there are cores.
+DVC does everything. It runs one stage after the other, and leaves it to its caller to start it several times at once: analyses, which
+do not need each other, are done by as many as there are cores. What notebooks tell while they run (progress, warnings) is shown as
+it comes, and so are DVC's errors.
 """
 
 import contextlib
 import fcntl
 import logging
 import os
-import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
 from lib.paths import DATA, ROOT
 from lib.run import code, warm
-from lib.run.notebooks import read_cells
+from lib.run.execute import STAGES
 
 LOCK = DATA / "cache" / "repro.lock"
 
-_STAGE = re.compile(r"(?:Running s|Verifying data sources in s|S)tage '([^']+)'( is cached)?")
-_NOTEBOOK = re.compile(r"notebooks/\S+\.ipynb")
-# What DVC says after each stage, and advice about its own commands.
-_CHATTER = re.compile(
-    r"\s*$|> |Updating lock file|Generating lock file|To track the changes|\s*git add |To enable auto staging"
-    r"|\s*dvc config|Use `dvc push`|Data and pipelines are up to date"
-)
 _EVERY_TIME = "code"
-"""The stage that runs at every call: no line tells that it does."""
+"""The stage that runs at every call, and that is done here before DVC is asked."""
 _BESIDE = ("analyse", "show")
 """How the names of stages begin that do not need each other; what takes longest stands first in dvc.yaml."""
 _FIRST = ("check", "train", "simulate")
@@ -43,37 +33,15 @@ _SHARES = 6
 """Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
 
 
-@dataclass
-class Told:
-    """What was told so far, by one DVC or several; how many `stages` there are may be known."""
-
-    stages: int = 0
-    seen: dict[str, None] = field(default_factory=dict)
-    begin: float = field(default_factory=time.monotonic)
-
-    def tell(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield what to show of the `lines` that one DVC prints."""
-        stage = place = ""
-        for line in lines:
-            if found := _STAGE.match(line):
-                stage = found[1]
-                self.seen[stage] = None
-                of = f" of {self.stages}" if self.stages else ""
-                place = f"stage {[*self.seen].index(stage) + 1}{of}"
-                if found[2]:
-                    yield f"{place}, {stage}: taken from the cache"
-            elif line.startswith("> ") and stage != _EVERY_TIME:
-                at = "{}:{:02d}".format(*divmod(int(time.monotonic() - self.begin), 60))
-                yield f"{place} at {at}, {stage}: {_question(line)}"
-            elif not _CHATTER.match(line):
-                yield line.rstrip()
-
-
-def _question(command: str) -> str:
-    """Return the title of the notebook that a stage runs, or else its command."""
-    if notebook := _NOTEBOOK.search(command):
-        return read_cells(ROOT / notebook[0])[0].source.partition("\n")[0].removeprefix("# ")
-    return command[2:].strip()
+_DVC = """
+import logging, sys
+from dvc import cli, ui
+logging.getLogger("dvc").setLevel(logging.ERROR)
+logging.getLogger("dvc.progress").setLevel(logging.CRITICAL)
+ui.ui.enable = lambda: None
+sys.exit(cli.main(sys.argv[1:]))
+"""
+"""DVC that tells errors alone; its own ``-q`` would leave those out as well."""
 
 
 @contextlib.contextmanager
@@ -94,7 +62,7 @@ def main(arguments: list[str]) -> int:
     """Run `dvc repro` with these arguments, one at a time in a clone, and return its exit status."""
     with _alone() as lock, warm.serving():
         try:
-            return _follow(Told(), lock, *arguments) if arguments else _everything(lock)
+            return _follow(lock, *arguments) if arguments else _everything(lock)
         except KeyboardInterrupt:  # DVC has it too, from the terminal
             print("interrupted; every finished stage and training is kept", file=sys.stderr)
             return 130
@@ -105,40 +73,37 @@ def _everything(lock: int) -> int:
     if status := code.main():
         return status
     stages, stale = _looked_at()
-    if stale is not None and stale <= {_EVERY_TIME}:
+    if not stale:
         print(f"nothing to do: {len(stages)} stages looked at, all up to date")
         return 0
-    told, status = Told(len(stages)), 0
-    beside = [name for name in stages if name.startswith(_BESIDE)]
-    first = [name for name in _FIRST if name in stages]
-    if stale is not None and stale.isdisjoint(first):
-        beside = [name for name in beside if name in stale]
-    elif first:
-        status = _follow(told, lock, *first)
-    cores = len(os.sched_getaffinity(0))
-    if not status and cores > 1 and len(beside) > 1:
-        status = _at_once(told, lock, beside, cores)
-    return status or _follow(told, lock)
+    os.environ[STAGES] = " ".join(stages)
+    if first := stale.intersection(_FIRST):
+        if status := _follow(lock, *first):
+            return status
+        stages, stale = _looked_at()
+    beside = [name for name in stages if name in stale and name.startswith(_BESIDE)]
+    return _at_once(lock, beside) or _follow(lock)
 
 
-def _looked_at() -> tuple[list[str], set[str] | None]:
-    """Return all stages, and those that DVC would run; None where it cannot say, as one lacks what another is to make."""
+def _looked_at() -> tuple[list[str], set[str]]:
+    """Return all stages, and those that DVC would run: all where it cannot say, as one lacks what another is to make."""
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     names: list[str] = []
     with contextlib.suppress(DvcException), Repo(ROOT) as repo:
         names += [stage.addressing for stage in repo.index.stages]
-        return names, {stage.addressing for stage in repo.reproduce(dry=True)}
-    return names, None  # and what is wrong DVC says when it runs
+        return names, {stage.addressing for stage in repo.reproduce(dry=True)} - {_EVERY_TIME}
+    return names, {*names, "?"}  # and what is wrong DVC says when it runs
 
 
-def _at_once(told: Told, lock: int, names: Sequence[str], cores: int) -> int:
+def _at_once(lock: int, names: list[str]) -> int:
     """Bring stages up to date that do not need each other; return the first exit status that is not 0."""
+    cores = len(os.sched_getaffinity(0))
     # Dealt out in turns: every part takes about as long.
     parts = [names[number :: cores * _SHARES] for number in range(cores * _SHARES)]
     failed: list[int] = []
 
-    def bring(part: Sequence[str]) -> None:
-        if part and not failed and (status := _follow(told, lock, "--single-item", *part)):
+    def bring(part: list[str]) -> None:
+        if part and not failed and (status := _follow(lock, "--single-item", *part)):
             failed.append(status)
 
     with ThreadPoolExecutor(cores) as pool:
@@ -150,15 +115,12 @@ def _at_once(told: Told, lock: int, names: Sequence[str], cores: int) -> int:
     return failed[0] if failed else 0
 
 
-def _follow(told: Told, lock: int, *arguments: str) -> int:
-    """Run `dvc repro` with these arguments, tell what it does, and return its exit status."""
-    command = [sys.executable, "-m", "dvc", "--wait-for-lock", "repro", *arguments]
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(command, cwd=ROOT, pass_fds=[lock], **piped) as dvc:
+def _follow(lock: int, *arguments: str) -> int:
+    """Run `dvc repro` with these arguments, what it tells of each stage left out, and return its exit status."""
+    command = [sys.executable, "-c", _DVC, "--wait-for-lock", "repro", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, pass_fds=[lock]) as dvc:
         try:
-            for line in told.tell(dvc.stdout or ()):
-                print(line, flush=True)
+            return dvc.wait()
         except KeyboardInterrupt:
-            dvc.communicate()
+            dvc.wait()
             raise
-    return dvc.returncode

@@ -43,6 +43,10 @@ NASTY = [
 ]  # fmt: skip
 
 
+LINES = 40
+"""Lines of an error: one for each thing that is wrong, and a union says what each of its members expects."""
+
+
 def _promised(content):
     """Whether a file that was read is what `read_params` promises."""
     return (
@@ -66,7 +70,9 @@ def test_edited_yaml_is_refused_in_a_sentence_or_is_what_was_promised(trials, dr
     assert _promised(_read(path, TEXT))
     for i in trials.some(1900):
         text = edited(draw, TEXT, NASTY) if i % 5 else damaged(draw, TEXT.encode())
-        trials.refuse(text[:60], lambda: _read(path, text), ParameterError, right=_promised)
+        trials.refuse(
+            text[:60], lambda: _read(path, text), ParameterError, lines=LINES, right=_promised
+        )
 
 
 NAMES = {
@@ -77,8 +83,6 @@ FREE = {"hyper_parameters", "options", "task"}
 """What is below is the cell's, the optimiser's or the task's own."""
 MAY_BE_EMPTY = {"drops", "groups", "longer", "measures"}
 """Lists of what is done besides: an empty one says that nothing is."""
-LINES = 40
-"""Lines of an error: one for each thing that is wrong, and a union says what each of its members expects."""
 ROW = {
     "width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps": 2, "test_draws": 2, "kappa": 1.0, "orthogonality": 1.0,
 }  # fmt: skip

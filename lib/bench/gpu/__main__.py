@@ -119,10 +119,10 @@ def main() -> int:
     if arguments.part:
         parts()[arguments.part](Ledger(arguments.out, anew=False, where=where))
         return 0
-    before = len(read_rows(arguments.out)) if arguments.out.exists() else 0
+    Ledger(arguments.out)  # anew
     for part in (*parts(), "machine"):
         in_its_own_process(part, arguments.out, where)
-    found = read_rows(arguments.out)[before:]
+    found = read_rows(arguments.out)
     for row in found:
         if row["quantity"] != "time":
             print("  ".join(row[c] for c in row if c not in ("machine", "versions") and row[c]))
