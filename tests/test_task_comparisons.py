@@ -1,4 +1,4 @@
-"""Tests between tasks: pairs, variances, times and error rates; their numbers are held to R's in `test_chapter1_r`."""
+"""Tests between tasks: pairs, variances, times and error rates; their numbers are held to R's in `test_chapter1`."""
 
 import numpy as np
 import pandas as pd
