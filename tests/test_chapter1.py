@@ -36,8 +36,6 @@ LEVELS = {
 }
 CLASSES = {"digits": 10, "imdb": 2}
 ACCURACIES = [f"accuracy_{epoch}" for epoch in LEVELS["epoch"]]
-
-
 TESTS = ["statistic", "df_between", "df_within", "p_value"]
 COLUMNS = ["estimate", "se", "low", "high", "p_value"]
 CLOSE = {"rtol": 1e-8, "atol": 1e-12}
@@ -140,9 +138,8 @@ def test_models(order, of_r, request):
             "digits permuted",
             "gru",
             "gru entered with 2 levels of learning rate, log(learning rate)² needs 3",
-            [
-                "architecturegru:I(log(learning_rate)^2)"
-            ],  # R drops one of three that lost their meaning
+            # R drops one of three that lost their meaning.
+            ["architecturegru:I(log(learning_rate)^2)"],
         ),
     ],
 )
