@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
@@ -55,61 +56,46 @@ def test_error_rates_of_a_hand_made_case(ds):
     assert ["digits", "permuted", "post", "lstm"] in worst.values.tolist()
 
 
-def test_the_metric_of_zero_norms():
-    first = np.array([-3.0, -np.inf, -1.0, -np.inf])
-    last = np.array([-1.0, 0.0, -np.inf, -np.inf])
+def test_the_metric_in_double_and_in_single_precision_and_its_regimes():
+    first, last = np.array([-3, -np.inf, -1, -np.inf]), np.array([-1, 0, -np.inf, -np.inf])
     found = regimes.adjoint_metric(first, last)
     np.testing.assert_array_equal(found, [-2.0, -np.inf, np.inf, np.nan])
-
-
-def test_single_precision_keeps_a_lost_norm_at_its_smallest_number():
     first, last = [-3.0, -100.0, -np.inf, 60.0, -3.0], [-1.0, -1.0, -1.0, -1.0, -60.0]
     found = regimes.float32_metric(first, last, np.full(5, 1000 / 32))
     # As many examples under the mean loss of 32: every norm is three orders smaller than their sum.
     assert found.tolist() == pytest.approx([-2, *[np.log10(1.4013e-45) + 4] * 2, np.inf, np.inf])
     assert np.isnan(regimes.float32_metric(60.0, 60.0, 1)), "infinity by infinity"
-
-
-def test_regimes_include_their_borders_as_in_3_7():
     metric = np.array([-np.inf, -5.1, -5.0, -4.9, 0.0, 4.9, 5.0, np.inf, np.nan])
     expected = ["vanished"] * 3 + ["stable"] * 3 + ["exploded"] * 2 + ["undefined"]
     assert regimes.regimes(metric, 5.0).tolist() == expected
 
 
-def rows_of_one_task(accuracies):
-    return pd.DataFrame({"dataset": "digits", **NONE, "accuracy": accuracies})
+def test_quartiles_are_relative_to_the_task_and_ties_go_up():
+    def of(accuracies, dataset):
+        return pd.DataFrame({"dataset": dataset, **NONE, "accuracy": accuracies})
+
+    one = of([0.1, 0.2, 0.3, 0.4, 0.5], "digits")
+    bounds = quartiles.thresholds(one)["accuracy"].tolist()
+    assert bounds == pytest.approx([0.2, 0.3, 0.4, 0.5])
+    frame = pd.concat([one, of([0.5] * 7, "imdb"), of([0.8, 0.9], "mnist")])
+    frame = frame.sample(frac=1, random_state=0)
+    named = frame.assign(q=quartiles.quartiles(frame).to_numpy()).sort_values("accuracy")
+    found = {dataset: rows["q"].tolist() for dataset, rows in named.groupby("dataset")}
+    assert found == {
+        "digits": ["Q0.25", "Q0.50", "Q0.75", "Q1.00", "Q1.00"],
+        "imdb": ["Q1.00"] * 7,
+        "mnist": ["Q0.25", "Q1.00"],
+    }
 
 
-def test_quartiles_of_a_hand_made_case():
-    frame = rows_of_one_task([0.1, 0.2, 0.3, 0.4, 0.5])
-    found = quartiles.thresholds(frame)["accuracy"].tolist()
-    assert found == pytest.approx([0.2, 0.3, 0.4, 0.5])
-    expected = ["Q0.25", "Q0.50", "Q0.75", "Q1.00", "Q1.00"]
-    assert quartiles.quartiles(frame).tolist() == expected
-    # Ties go up, and constant accuracy is all top.
-    assert set(quartiles.quartiles(rows_of_one_task([0.5] * 7))) == {"Q1.00"}
-    # They are relative to the task.
-    easy, hard = rows_of_one_task([0.8, 0.9]), rows_of_one_task([0.1, 0.2])
-    frame = pd.concat([easy.assign(dataset="mnist"), hard]).sample(frac=1, random_state=0)
-    named = quartiles.quartiles(frame)
-    assert set(named[frame["accuracy"].isin([0.9, 0.2]).to_numpy()]) == {"Q1.00"}
-    assert set(named[frame["accuracy"].isin([0.8, 0.1]).to_numpy()]) == {"Q0.25"}
-
-
-@pytest.mark.parametrize(
-    ("wrong", "word"),
-    [
-        (lambda ds: attempts.epochs(ds, "validation"), "validation"),
-        *[
-            (lambda _, at=at: regimes.regimes(np.ones(1), at), "border")
-            for at in (0.0, -1.0, np.nan)
-        ],
-        (lambda _: quartiles.thresholds(attempts.terminal(empty(LEVELS, profile="x"))), "measured"),
-    ],
+NOT_MEASURED = empty(LEVELS, profile="x")
+test_bad_input_is_refused = refused(
+    ValueError,
+    ("validation", lambda ds: attempts.epochs(ds, "validation")),
+    ("border is 0.0; expected", lambda: regimes.regimes(np.ones(1), 0.0)),
+    ("border is nan; expected", lambda: regimes.regimes(np.ones(1), np.nan)),
+    ("measured", lambda: quartiles.thresholds(attempts.terminal(NOT_MEASURED))),
 )
-def test_bad_input_is_refused(wrong, word, ds):
-    with pytest.raises(ValueError, match=word):
-        wrong(ds)
 
 
 def test_one_row_per_architecture_by_the_stated_rule():
@@ -129,39 +115,36 @@ def test_one_row_per_architecture_by_the_stated_rule():
     assert best["metric"].iloc[0] == -9.0, "among equals the one nearest to zero"
 
 
-def replicates(metrics, architecture="rnn", **factors):
+def replicates(metrics, **factors):
     base = {"width": 4, "learning_rate": 0.1, "training_length": 2, "dataset": "imdb", **NONE}
-    numbers = {"replicate": range(len(metrics)), "metric": metrics}
-    numbers["accuracy"] = np.linspace(0, 1, len(metrics))
-    return pd.DataFrame({"architecture": architecture, **numbers, **(base | factors)})
+    base |= {"architecture": "rnn", "accuracy": np.linspace(0, 1, len(metrics))}
+    return pd.DataFrame({"replicate": range(len(metrics)), "metric": metrics} | base | factors)
 
 
-def two(**factors):
-    return replicates([-1.0, -2.0], **factors)
-
-
-MIXED = replicates([-39.0, -41.0, -np.inf])
 WIDE = replicates([-1.0, -39.0], width=8)
 
 
 @pytest.mark.parametrize(
-    ("frames", "widths", "count", "words"),
+    ("metrics", "factors", "beside", "width", "count", "words"),
     [
         # A treatment in both regimes goes before a wider one, and its replicate of infinite metric is shown too.
-        ([WIDE, MIXED], {4}, 3, "replicates in both regimes"),
-        ([two(), WIDE], {8}, 2, "all replicates in one regime"),
-        ([replicates([-1.0, -90.0]).assign(accuracy=0.1), WIDE], {8}, 2, "of the text"),
-        ([two(dataset="digits")], {4}, 2, "same architecture, order and noise"),
-        ([two(dataset="digits", noise="post")], {4}, 2, "the same architecture on any task"),
-        ([two(architecture="new")], {4}, 2, "any treatment"),
-        *[
-            ([replicates(metrics)], set(), 0, "no treatment has two")
-            for metrics in ([-1.0], [-np.inf, -np.inf], [np.nan, -1.0])
-        ],
+        ([-39.0, -41.0, -np.inf], {}, WIDE, 4, 3, "replicates in both regimes"),
+        ([-39.0], {}, WIDE, 8, 2, "all replicates in one regime"),
+        ([-1.0, -90.0], {"accuracy": 0.1}, WIDE, 8, 2, "of the text"),
+        ([-1.0, -2.0], {"dataset": "digits"}, None, 4, 2, "same architecture, order and noise"),
+        ([-1, -2], {"dataset": "digits", "noise": "post"}, None, 4, 2, "same architecture on any"),
+        ([-1.0, -2.0], {"architecture": "new"}, None, 4, 2, "any treatment"),
+        *(
+            ([*m], {}, None, None, 0, "no treatment has two")
+            for m in ([-np.inf] * 2, [np.nan, -1.0])
+        ),
     ],
 )
-def test_the_treatment_of_figure_3_5_and_the_reason_for_it(frames, widths, count, words):
+def test_the_treatment_of_figure_3_5_and_the_reason_for_it(
+    metrics, factors, beside, width, count, words
+):
+    frame = pd.concat([beside, replicates(metrics, **factors)])
     task = ("imdb", "sequential", "none")
-    rows, reason = claims_factorial.choose_treatment(pd.concat(frames), "rnn", task, 40.35)
-    assert set(rows["width"]) == widths and len(rows) == count
+    rows, reason = claims_factorial.choose_treatment(frame, "rnn", task, 40.35)
+    assert set(rows["width"]) == ({width} if width else set()) and len(rows) == count
     assert words in reason

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refused
 from synthetic_results import LEVELS, make_results
 
 from lib.analysis.accuracy import (
@@ -16,8 +17,6 @@ from lib.analysis.accuracy import (
     grade,
 )
 from lib.analysis.attempts import TASK, attempts
-
-NAN = np.nan
 
 
 def results(**levels):
@@ -38,14 +37,10 @@ def test_every_attempt_of_the_design_is_graded_or_has_a_reason(frame):
     assert frame.loc[~completed, "left_out"].tolist() == design.loc[~completed, "status"].tolist()
     assert (frame["task_accuracy"].notna() == (frame["left_out"] == "")).all()
     assert entered(frame).groupby(list(TASK))["task_accuracy"].max().eq(1).all()
-
-
-def test_a_task_at_which_no_attempt_beat_guessing_has_no_scale(frame):
     # The made-up results have a task of constant accuracy 0.5, which is guessing between two labels.
-    first = (frame[list(TASK)] == [LEVELS[name][0] for name in TASK]).all(axis=1)
-    reasons = set(frame.loc[first, "left_out"])
-    assert "no attempt at the task beat guessing" in reasons and "" not in reasons
-    assert frame.loc[first, "task_accuracy"].isna().all()
+    first = frame[(frame[list(TASK)] == [LEVELS[name][0] for name in TASK]).all(axis=1)]
+    assert "no attempt at the task beat guessing" in set(first["left_out"])
+    assert "" not in set(first["left_out"]) and first["task_accuracy"].isna().all()
 
 
 def attempts_of(*accuracies, width=(1, 1, 2, 2)):
@@ -66,26 +61,17 @@ def test_the_best_configuration_by_either_rule(rule, width, judged):
     # Ties go to the first in the design and are counted.
     table = best_configurations(attempts_of(np.nan, 0.5, 0.5, 0.5))
     assert table[["width", "attempts", "tied"]].iloc[0].tolist() == [1, 1, 2]
+    # Attempts elsewhere are left out, failures keep their reason.
+    elsewhere = at_best(attempts_of(0.5, np.nan, 0.4, np.nan))["left_out"].tolist()
+    assert elsewhere == ["", "diverged", OTHER, OTHER]
+    assert at_best(attempts_of(*[np.nan] * 4))["left_out"].tolist() == ["diverged"] * 4
 
 
-@pytest.mark.parametrize(
-    ("wrong", "word"),
-    [
-        (lambda: grade(make_results()), "digits: expected two classes or more"),
-        (lambda: best_configurations(attempts_of(1, 1, 1, 1), "median"), "rule is 'median'; "),
-    ],
+test_bad_input_is_refused = refused(
+    ValueError,
+    ("digits: expected two classes or more", lambda: grade(make_results())),
+    ("rule is 'median'; ", lambda: best_configurations(attempts_of(1, 1, 1, 1), "median")),
 )
-def test_bad_input_is_refused(wrong, word):
-    with pytest.raises(ValueError, match=word):
-        wrong()
-
-
-ELSEWHERE = (0.5, NAN, 0.4, NAN), ["", "diverged", OTHER, OTHER]
-
-
-@pytest.mark.parametrize("accuracies, left_out", [ELSEWHERE, ((NAN,) * 4, ["diverged"] * 4)])
-def test_attempts_elsewhere_are_left_out_and_failures_keep_their_reason(accuracies, left_out):
-    assert at_best(attempts_of(*accuracies))["left_out"].tolist() == left_out
 
 
 def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():

@@ -1,4 +1,4 @@
-"""Tests between tasks: pairs, variances, times and error rates; their numbers are held to R's in `test_chapter1_r`."""
+"""Tests between tasks: pairs, variances, times and error rates; their numbers are held to R's in `test_chapter1`."""
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,11 @@ def test_rejection_and_the_simultaneous_interval_agree():
     assert len(pairs) == 6
     assert (pairs["rejected"] == ((pairs["low"] > 0) | (pairs["high"] < 0))).all()
     assert 0 < pairs["rejected"].sum() < 6, "the case must show both"
+    terms = ["intercept", "architecture", "training length", "architecture × log(learning rate)"]
+    one, other, crossed = task_models.EFFECTS
+    effects = task_models.effect_of(pd.DataFrame({"term": terms})).tolist()
+    assert effects == [one, one, other, crossed]
+    assert {one, other, crossed} <= set(load_published("diss-tab-1.4")["effect"])
 
 
 @pytest.mark.parametrize(
@@ -41,14 +46,6 @@ def test_a_task_without_an_error_enters_no_pair_and_is_counted(estimates, errors
     np.testing.assert_equal(found["share"], share)
 
 
-def test_the_effects_of_table_1_4():
-    terms = ["intercept", "architecture", "training length", "architecture × log(learning rate)"]
-    found = task_models.effect_of(pd.DataFrame({"term": terms})).tolist()
-    one, other, crossed = task_models.EFFECTS
-    assert found == [one, one, other, crossed]
-    assert set(found) <= set(load_published("diss-tab-1.4")["effect"])
-
-
 def made_up(replicates):
     levels = [("rnn", "gru"), ("d",), ("sequential", "permuted", "reversed"), ("none",)]
     index = pd.MultiIndex.from_product([*levels, range(replicates)])
@@ -58,29 +55,24 @@ def made_up(replicates):
 
 
 def test_variances_that_can_and_cannot_be_compared():
-    table = comparisons.compare_variances(made_up(4))
-    np.testing.assert_allclose(table["p_bonferroni"], (2 * table["p_value"]).clip(upper=1))
+    def compared(frame):
+        return comparisons.compare_variances(frame).set_index(["architecture", "test"])
+
+    made = made_up(4)
     # Two attempts deviate equally from their median.
-    two = comparisons.compare_variances(made_up(2)).set_index(["architecture", "test"])
-    assert two.loc[("rnn", "f_star"), "cause"] == ""
-    assert two.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
-    assert np.isnan(two.loc[("rnn", "levene"), "p_value"])
-    flat = comparisons.compare_variances(made_up(4).assign(task_accuracy=0.5))
+    few = made["architecture"].eq("rnn") & made["replicate"].gt(1)
+    table = compared(made.assign(left_out=np.where(few, "diverged", "")))
+    np.testing.assert_allclose(
+        table["p_bonferroni"],
+        (table["p_value"] * table.groupby("test")["p_value"].transform("count")).clip(upper=1),
+    )
+    assert table.loc[("rnn", "f_star"), "cause"] == ""
+    assert table.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
+    assert np.isnan(table.loc[("rnn", "levene"), "p_value"])
+    gone = compared(made.assign(left_out=np.where(made["architecture"] == "rnn", "diverged", "")))
+    assert gone.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
+    flat = compared(made.assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
-    gone = made_up(4)
-    gone["left_out"] = np.where(gone["architecture"] == "rnn", "diverged", "")
-    table = comparisons.compare_variances(gone).set_index(["architecture", "test"])
-    assert table.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
-    assert table.loc[("gru", "f_star"), "p_bonferroni"] == table.loc[("gru", "f_star"), "p_value"]
-
-
-def times(epochs):
-    rows = [
-        ("rnn", "d", order, "none", epoch)
-        for order, group in zip(("sequential", "permuted"), epochs, strict=True)
-        for epoch in group
-    ]
-    return pd.DataFrame(rows, columns=["architecture", *TASK, "epochs"])
 
 
 @pytest.mark.parametrize(
@@ -93,17 +85,24 @@ def times(epochs):
     ],
 )
 def test_times_that_can_and_cannot_be_compared(epochs, cause):
-    found = comparisons.compare_times(times(([1], [1])), times(epochs)).iloc[0]
+    def times(*groups):
+        orders = zip(("sequential", "permuted"), groups, strict=True)
+        rows = [("rnn", "d", order, "none", epoch) for order, group in orders for epoch in group]
+        return pd.DataFrame(rows, columns=["architecture", *TASK, "epochs"])
+
+    found = comparisons.compare_times(times([1], [1]), times(*epochs)).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
 
 
 def test_error_rates_over_tasks():
-    rows = []
-    for architecture, counts in {"rnn": (0, 15), "gru": (5, 6), "lstm": (0, 0)}.items():
-        for order, count in zip(("sequential", "permuted"), counts, strict=True):
-            status = ["diverged"] * count + ["completed"] * (20 - count)
-            rows += [(architecture, "d", order, "none", one) for one in status]
+    counts = {"rnn": (0, 15), "gru": (5, 6), "lstm": (0, 0)}
+    rows = [
+        (name, "d", order, "none", "diverged" if i < count else "completed")
+        for name, two in counts.items()
+        for order, count in zip(("sequential", "permuted"), two, strict=True)
+        for i in range(20)
+    ]
     design = pd.DataFrame(rows, columns=["architecture", *TASK, "status"])
     table, again = (comparisons.compare_error_rates(design) for _ in range(2))
     pd.testing.assert_frame_equal(table, again)  # its p values are drawn, from a seed

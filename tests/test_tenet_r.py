@@ -33,14 +33,13 @@ TOLERANCE = {
 """Relative, by quantity."""
 
 
-def read(kind: str) -> tuple[Rows, pd.DataFrame]:
+def observed(kind: str) -> tuple[Rows, pd.DataFrame]:
     """Return the stored observations of `kind`, as `Rows` and as the table they come from."""
     factors = [name for name in ATTEMPT if name != "replicate"]
     table = pd.read_csv(FOLDER / f"{kind}.csv")
-    attempts = with_covariates(table.drop_duplicates("attempt")[factors], REFERENCE)
     made = Rows(
         kind=kind,
-        attempts=attempts,
+        attempts=with_covariates(table.drop_duplicates("attempt")[factors], REFERENCE),
         attempt=pd.factorize(table["attempt"])[0],
         measured={name: table[name].to_numpy(float) for name in ("epoch", "accuracy", "metric")},
         account=pd.DataFrame(),
@@ -48,58 +47,52 @@ def read(kind: str) -> tuple[Rows, pd.DataFrame]:
     return made, table
 
 
-def read_values(text) -> pd.DataFrame:
-    table = pd.read_csv(text, dtype={"model": str, "term": str}, keep_default_na=False)
-    table = table[table["quantity"] != "version"]
-    return table.assign(value=table["value"].astype(float))
-
-
 @pytest.fixture(scope="module")
 def values():
-    return read_values(FOLDER / "values.csv")
+    """What R found, by model, quantity and term; of no term are the summaries."""
+    types = {"model": str, "term": str}
+    table = pd.read_csv(FOLDER / "values.csv", dtype=types, keep_default_na=False)
+    table = table[table["quantity"] != "version"].astype({"value": float})
+    return table.set_index(["model", "quantity", "term"])["value"].sort_index()
 
 
-@pytest.fixture(scope="module")
-def observations():
-    return {kind: read(kind) for kind in ("training", "terminal")}
-
-
-def name_in_r(term: str) -> str:
-    return "(Intercept)" if term == INTERCEPT else term.replace("[", "").replace("]", "")
-
-
-def assert_close(ours: float, theirs: float, quantity: str, what: str) -> None:
-    assert ours == pytest.approx(theirs, rel=TOLERANCE[quantity]), f"{what}: {quantity}"
+def assert_close(ours: dict, theirs: pd.Series) -> None:
+    """Hold numbers by quantity and term to R's."""
+    assert set(ours) == set(theirs.index)
+    for key, value in theirs.items():
+        assert ours[key] == pytest.approx(value, rel=TOLERANCE[key[0]]), key
 
 
 @pytest.mark.parametrize("number", MODELS)
-def test_coefficients_their_errors_and_summaries_are_those_of_r(number, values, observations):
+def test_coefficients_their_errors_and_summaries_are_those_of_r(number, values):
     model = MODELS[number]
-    found = fit(model, observations[model.rows][0])
-    table = found.coefficients.assign(term=found.coefficients["term"].map(name_in_r))
-    theirs = values[values["model"] == str(number)].set_index("quantity")
-    for quantity in ("estimate", "standard_error"):
-        stored = theirs.loc[[quantity]].set_index("term")["value"]
-        assert set(stored.index) == set(table["term"])
-        for row in table.itertuples():
-            assert_close(getattr(row, quantity), stored[row.term], quantity, row.term)
-    ours = dict(found.summary)
+    found = fit(model, observed(model.rows)[0])
+    terms = found.coefficients["term"].replace(INTERCEPT, "(Intercept)")
+    table = found.coefficients.set_index(terms.str.replace(r"[\[\]]", "", regex=True))
+    ours = {
+        (name, term): value
+        for name in ("estimate", "standard_error")
+        for term, value in table[name].items()
+    }
+    theirs, summary = values[str(number)].drop("criterion", errors="ignore"), dict(found.summary)
     if model.random:
-        ours["group_variance"] = ours["group_sd"] ** 2
-        ours["residual_variance"] = ours["residual_sd"] ** 2
-    summaries = theirs[theirs["term"] == ""]["value"].drop("criterion", errors="ignore")
-    assert len(summaries) == (6 if model.random else 4)
-    for quantity, value in summaries.items():
-        assert_close(ours[quantity], value, quantity, model.name)
+        summary["group_variance"] = summary["group_sd"] ** 2
+        summary["residual_variance"] = summary["residual_sd"] ** 2
+    names = [quantity for quantity, term in theirs.index if term == ""]
+    assert len(names) == (6 if model.random else 4)
+    assert_close(ours | {(name, ""): summary[name] for name in names}, theirs)
 
 
-def test_a_variance_of_zero_is_found_and_said(values, observations):
-    made, table = observations["training"]
-    columns = np.column_stack([made.column("epoch"), table["unrelated"]])
-    ours = fit_random_intercept(moments(np.ones((len(made.attempts), 1)), columns, made.attempt))
-    assert ours.group_variance == 0.0
-    theirs = values[values["model"] == "boundary"].set_index(["quantity", "term"])["value"]
-    assert theirs["group_variance", ""] < 1e-9
-    assert_close(ours.residual_variance, theirs["residual_variance", ""], "residual_variance", "")
+def random_intercepts(*columns):
+    made, table = observed("training")
+    held = table.assign(metric=made.column("metric"))[[*columns]].to_numpy()
+    return fit_random_intercept(moments(np.ones((len(made.attempts), 1)), held, made.attempt))
+
+
+def test_a_variance_of_zero_is_found_and_said(values):
+    ours, theirs = random_intercepts("epoch", "unrelated"), values["boundary"]
+    assert ours.group_variance == 0.0 and theirs["group_variance", ""] < 1e-9
     # The intercept is zero up to rounding; the slope is a number.
-    assert_close(ours.coefficients[1], theirs["estimate", "epoch"], "estimate", "epoch")
+    found = {("estimate", "epoch"): ours.coefficients[1]}
+    found["residual_variance", ""] = ours.residual_variance
+    assert_close(found, theirs[list(found)])
