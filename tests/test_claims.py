@@ -314,8 +314,20 @@ def test_a_claim_of_no_effect_says_what_would_have_been_found(low, high, said):
     assert ("shuffled" in row["note"]) == (said != claims.DIFFERS)
     # 0.008 wide is an error of 0.00204, and 1.96 + 0.84 of these would be found in four cases out of five.
     assert claims.detectable(Finding(0.004, 0.0, 0.008)) == pytest.approx(0.00572, abs=1e-5)
-    assert claims.judged_row("diss-3.5-terminal-sign", Finding(0.004, 0.0, 0.008))["note"] == ""
+    assert (
+        "four cases" not in claims.judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
+    )
     assert not LISTED.loc["diss-3.5-terminal-mild", "no_effect"]
+
+
+@pytest.mark.parametrize(("low", "times"), [(-0.004, 4.6), (-0.001, 2.5), (-0.1, 4.6)])
+def test_what_is_undecided_says_what_it_would_take(low, times):
+    found = between(low, 0.02)
+    note = claims.judged_row("diss-3.5-terminal-sign", found)["note"]
+    assert f"about {times} times as large" in note
+    error = (found.high - found.low) / 2 / claims.Z / math.sqrt(times)
+    drawn = np.random.default_rng(1).normal(abs(found.value), error, 4000)
+    assert np.mean(drawn > claims.Z * error) == pytest.approx(claims.DETECTED, abs=0.03)
 
 
 # stored results

@@ -129,7 +129,7 @@ class Finding:
 def verdict(
     finding: Finding, region: Region, published: float = math.nan
 ) -> tuple[str, float, str]:
-    """Return what `finding` says of a claim that is true in `region`, one of `VERDICTS`, its power, and what stands against what the interval says.
+    """Return what `finding` says of a claim that is true in `region`, one of `VERDICTS`, its power, and what stands against what the interval says, or what it would take.
 
     The interval decides: inside the region the claim agrees, outside it differs. In between it is undecided, and so it is
     where a reservation stands against the verdict. An experiment that could hardly have agreed is no test at this scale:
@@ -142,13 +142,23 @@ def verdict(
     for said, found in ((AGREES, region.holds), (DIFFERS, region.misses)):
         if found(finding.low, finding.high):
             if said == DIFFERS and power < ENOUGH_POWER:
-                chance = (
-                    f"were the text right, one of this size would agree {power:.0%} of the time"
-                )
-                return UNTESTABLE, power, f"would be “{said}”, but {chance}"
+                return UNTESTABLE, power, f"would be “{said}”, but {_chance(power)}"
             why = _reservations(finding, region, said)
             return (UNDECIDED if why else said), power, f"would be “{said}”, but {why}" * bool(why)
-    return (UNTESTABLE if power < ENOUGH_POWER else UNDECIDED), power, ""
+    said = UNTESTABLE if power < ENOUGH_POWER else UNDECIDED
+    return said, power, f"{_chance(power)}; " * (said == UNTESTABLE) + _larger(finding, region)
+
+
+def _chance(power: float) -> str:
+    return f"were the text right, one of this size would agree {power:.0%} of the time"
+
+
+def _larger(finding: Finding, region: Region) -> str:
+    """Return how large an experiment would decide a claim with the chance `DETECTED`, if the estimate is true: errors fall with its root."""
+    with np.errstate(divide="ignore"):
+        times = np.square((Z + stats.norm.ppf(DETECTED)) / _distance(finding, region))
+    size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
+    return f"were this estimate the truth, an experiment {size} as large would decide it"
 
 
 def _reservations(finding: Finding, region: Region, said: str) -> str:
@@ -194,13 +204,19 @@ def p_value(finding: Finding, region: Region) -> float:
 
     Of a normal estimate whose interval is this one: below .05 exactly where the interval holds no border.
     """
-    if math.isnan(finding.low):
-        return math.nan
+    return (
+        math.nan
+        if math.isnan(finding.low)
+        else float(2 * stats.norm.sf(_distance(finding, region)))
+    )
+
+
+def _distance(finding: Finding, region: Region) -> float:
+    """Return how many standard errors lie between the estimate and the region's nearest border."""
     (low, value, high), ends = _on_its_scale(finding, region)
     sides = np.where(ends < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = Z * np.abs(value - ends) / sides
-    return float(2 * stats.norm.sf(np.nanmin(z)))
+        return np.nanmin(Z * np.abs(value - ends) / sides)
 
 
 @cache
