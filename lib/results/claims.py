@@ -155,8 +155,9 @@ def _chance(power: float) -> str:
 
 def _larger(finding: Finding, region: Region) -> str:
     """Return how large an experiment would decide a claim with the chance `DETECTED`, if the estimate is true: errors fall with its root."""
-    with np.errstate(divide="ignore"):
-        times = np.square((Z + stats.norm.ppf(DETECTED)) / _distance(finding, region))
+    if not (away := _distance(finding, region)):
+        return "the estimate lies on the border itself, where no experiment decides"
+    times = ((Z + stats.norm.ppf(DETECTED)) / away) ** 2
     size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
     return f"were this estimate the truth, an experiment {size} as large would decide it"
 
