@@ -3,7 +3,6 @@
 import copy
 import hashlib
 import io
-import json
 import math
 import os
 import sys
@@ -87,18 +86,9 @@ class Resume:
 
     def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Write the state: weights, optimisers, generators, and what was recorded."""
-        row, weights = done.kept or (None, None)
-        text = {
-            "job": self._path.stem,
-            "batches": batches.state(),
-            "seconds": self.seconds,
-            "steps": done.steps,
-            "rows": done.rows,
-            "kept": row,
-        }
-        held = {**_held(model, moving), "kept": weights, "text": json.dumps(text)}
+        about = {"job": self._path.stem, "seconds": self.seconds, "batches": batches.state()}
         buffer = io.BytesIO()
-        torch.save(held, buffer)
+        torch.save(_held(model, moving) | about | {"done": vars(done)}, buffer)
         content = buffer.getvalue()
         whole = hashlib.sha256(content).digest() + content
         write_whole(self._path, lambda partial: partial.write_bytes(whole))
@@ -109,34 +99,27 @@ class Resume:
             return
         before = copy.deepcopy(_held(model, moving))
         try:
-            held, text = self._read()
+            held = self._read()
             _restore(model, moving, held)
-            _check_shapes(moving)
-            steps, rows, kept, seconds = (text[key] for key in ("steps", "rows", "kept", "seconds"))
-            if not (steps >= 0 and seconds >= 0 and all(row["step"] <= steps for row in rows)):
-                raise ValueError("its steps are out of order")
-            if kept and held["kept"].keys() != held["model"].keys():
-                raise ValueError("it keeps another model")
-            batches.restore(text["batches"])
+            batches.restore(held["batches"])
         except Exception as error:  # whatever a state that is none makes torch raise
             _restore(model, moving, before)
             reason = str(error).partition("\n")[0] or type(error).__name__
             say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
             set_aside(self._path)
             return
-        done.steps, done.rows, done.kept = steps, rows, (kept, held["kept"]) if kept else None
-        self._first, self._seconds_before, self.resumed = steps, seconds, True
+        vars(done).update(held["done"])
+        self._first, self._seconds_before, self.resumed = done.steps, held["seconds"], True
         say(f"{self._what}: goes on from step {done.steps}")
 
-    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _read(self) -> dict[str, Any]:
         content = self._path.read_bytes()
         if hashlib.sha256(content[32:]).digest() != content[:32]:
             raise ValueError("its content is not what was written")
         held = torch.load(io.BytesIO(content[32:]), weights_only=True)  # tensors and numbers alone
-        text = json.loads(held["text"])
-        if text["job"] != self._path.stem:
+        if held["job"] != self._path.stem:
             raise ValueError("it is another job's")
-        return held, text
+        return held
 
     def forget(self) -> None:
         """Remove the file, once the training's results are kept."""
@@ -167,12 +150,3 @@ def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) ->
 def say(line: str) -> None:
     """Print a line to the standard error, which no stored notebook keeps."""
     print(line, file=sys.stderr, flush=True)
-
-
-def _check_shapes(moving: dict[str, list]) -> None:
-    """Refuse what optimisers hold for parameters of another shape, which PyTorch takes."""
-    for optimiser in moving.get("optimisers", ()):
-        for parameter, held in optimiser.state.items():
-            for value in held.values():
-                if torch.is_tensor(value) and value.dim() and value.shape != parameter.shape:
-                    raise ValueError("its optimiser is another model's")
