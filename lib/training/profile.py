@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lib.run.params import Jobs, ParameterError, checked, merged, nearest, shown
+from pydantic import create_model
+
+from lib.run.params import Jobs, ParameterError, Section, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
 from lib.training import grammar
 from lib.training.factorial import Factorial
@@ -19,6 +21,14 @@ from lib.training.rows import Row, check_network
 
 DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
 """What is no row, by its section in `params.yaml`."""
+_TABLES = ("networks", "tasks", "trainings")
+_Sections = create_model(
+    "_Sections",
+    __base__=Section,
+    jobs=(Jobs, ...),
+    **dict.fromkeys(_TABLES, (dict[str, Any], ...)),
+    **{key: (kind, ...) for key, kind in DESIGNS.items()},
+)
 
 
 @dataclass(frozen=True)
@@ -73,22 +83,10 @@ def load_profile(name: str) -> Profile:
     Raises `ParameterError` where there is no such profile, a section is missing or unknown, a parameter is wrong, a network cannot be
     built, or a data set is unknown.
     """
-    sections: dict[str, Any] = merged(name)
-    known = ("jobs", "networks", "tasks", "trainings", *DESIGNS)
-    if strange := [section for section in sections if section not in known]:
-        raise ParameterError(
-            f"params.yaml: no experiment is called {shown(strange[0])}; expected one of {', '.join(known)}"
-        )
-    if missing := [section for section in known if section not in sections]:
-        raise ParameterError(
-            f"params.yaml: profile {name} has no section {missing[0]}; add it to base"
-        )
-    named = (grammar.mapping(sections[key], key) for key in ("networks", "tasks", "trainings"))
-    networks, tasks, groups = named
-    designs: dict[str, tuple[Job, ...]] = {
-        key: (checked(kind, sections[key], key),) for key, kind in DESIGNS.items()
-    }
-    for group, content in groups.items():
+    sections = checked(_Sections, merged(name), "")
+    networks, tasks = sections.networks, sections.tasks
+    designs: dict[str, tuple[Job, ...]] = {key: (getattr(sections, key),) for key in DESIGNS}
+    for group, content in sections.trainings.items():
         if content is None:
             continue
         if group in designs:
@@ -99,7 +97,7 @@ def load_profile(name: str) -> Profile:
             raise ParameterError(
                 f"params.yaml: {key} plans {planned:,} trainings; expected at most {grammar.MOST:,}, so lower replicates or levels"
             )
-    profile = Profile(name, checked(Jobs, sections["jobs"], "jobs"), designs)
+    profile = Profile(name, sections.jobs, designs)
     for dataset in profile.datasets:
         if dataset not in source_names():
             raise ParameterError(
