@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import sys
-import threading
 import time
 import zipfile
 from dataclasses import replace
@@ -294,21 +293,6 @@ def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, 
     monkeypatch.setattr(cluster, "TIMEOUT", "1s")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
         run_study("tcp://127.0.0.1:1", prepared, tmp_path)
-
-
-def test_workers_that_are_gone_are_missed_after_a_stated_time(monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "WORKERS", 0.06)
-    looks, ended = list("0000010000001000000001"), threading.Event()
-
-    def nthreads():
-        if not looks:
-            ended.set()
-        return {"one": 1} if not looks or looks.pop(0) == "1" else {}
-
-    cluster._watch(ended, SimpleNamespace(nthreads=nthreads), "dask worker tcp://a:1")
-    told = capsys.readouterr().err
-    assert told.count("no worker has been there") == 2, "once for each six looks without a worker"
-    assert told.count("`dask worker tcp://a:1`") == 2
 
 
 def test_local_processes_admit_no_stranger_and_are_counted():

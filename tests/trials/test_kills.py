@@ -147,23 +147,18 @@ def _struck(tmp_path, how, seconds, workers=1):
     [
         (signal.SIGKILL, 0, 2),
         (signal.SIGTERM, 0, 1),
-        (signal.SIGKILL, 5, 1),  # longer than Dask waits before it lets a worker go
+        (signal.SIGKILL, 5, 1),
     ],
 )
-def test_local_workers_come_back(trials, tmp_path, monkeypatch, how, paused, workers):
-    if paused:
-        monkeypatch.setitem(cluster._LOCAL, "distributed.deploy.lost-worker-timeout", "2s")
-        monkeypatch.setattr(cluster, "WORKERS", 20.0)
+def test_local_workers_come_back(trials, tmp_path, how, paused, workers):
     what = f"{how.name}, replaced after {paused} s"
     trials.accept(what, lambda: _struck(tmp_path, how, paused, workers), _right)
 
 
-def test_local_workers_that_never_come_back_are_told(trials, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "WORKERS", 4.0)
+def test_local_workers_that_never_come_back_are_told(trials, tmp_path, monkeypatch):
+    monkeypatch.setitem(cluster._LOCAL, "distributed.scheduler.no-workers-timeout", "12s")
     monkeypatch.setattr(cluster, "CLOSE", 5.0)
     trials.refuse("stopped", lambda: _struck(tmp_path, signal.SIGKILL, 300), ConnectionError)
-    told = capsys.readouterr().err.count("no worker has been there")
-    trials.accept("told", lambda: told, (1).__eq__)
     trials.accept("again", lambda: _struck(tmp_path, signal.SIGTERM, 0), _right)
 
 
@@ -211,17 +206,11 @@ def test_a_scheduler_that_is_lost_is_told_in_a_sentence_and_what_was_done_is_kep
     trials.accept("kept", lambda: len(list(cache.glob("*.npz"))), lambda kept: 5 <= kept < 40)
 
 
-def test_a_worker_without_the_code_ends_and_another_goes_on(trials, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(cluster, "WORKERS", 20.0)
+def test_a_worker_without_the_code_ends_and_another_goes_on(trials, tmp_path):
     with _scheduler(tmp_path, workers=1, program=_STRANGER) as (address, processes):
         where = Jobs(scheduler=address, workers=0)
         with ThreadPoolExecutor(1) as pool:
             found = pool.submit(run_jobs, {"code": _jobs(0, 40)}, tmp_path / "cache", where)
             processes[1].wait()
-            said = ""
-            while "no worker has been there" not in said and not found.done():
-                time.sleep(0.5)
-                said += capsys.readouterr().err
-            trials.accept("told", lambda: said.count("no worker has been there"), (1).__eq__)
             processes.append(_worker(tmp_path))
             trials.accept("done", lambda: len(found.result(600)["code"].results), (40).__eq__)

@@ -3,23 +3,18 @@
 import contextlib
 import logging
 import multiprocessing
-import threading
 from collections.abc import Iterator
 
 import dask
-from dask.distributed import Client, Future, LocalCluster, Security
+from dask.distributed import Client, LocalCluster, Security
 
 from lib.paths import CACHE
-from lib.training.resume import say
 
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
 
 WORKERS = 60.0
-"""Seconds without a worker before that is told."""
-
-LOST = 3
-"""Times that is told of local workers before their jobs are given up."""
+"""Seconds that a remote scheduler's first worker may take to join."""
 
 CLOSE = 20.0
 """Seconds that local workers have to end."""
@@ -42,8 +37,9 @@ _ENVIRONMENT = {
 
 _LOCAL = {
     "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
-    # A worker that dies is started again; this long that may take on a busy machine before another is started in its place.
-    "distributed.deploy.lost-worker-timeout": "30s",
+    # A worker that dies is started again, however long that takes on a busy machine; jobs that find none at all are given up.
+    "distributed.deploy.lost-worker-timeout": "1 day",
+    "distributed.scheduler.no-workers-timeout": "3 minutes",
 }
 
 
@@ -52,12 +48,11 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     """Give a Dask client: of the scheduler at an address, or of local processes (see `lib.run.params.Jobs`).
 
     Local processes are single-threaded, one per core trains faster than threads or ensembles on a CPU; they speak TLS with certificates
-    made for them alone (0.1 s), so that no other user of the machine reaches them. That no worker is left is said after a minute. Local
-    ones are started again, and where none comes for three minutes all futures are cancelled.
+    made for them alone (0.1 s), so that no other user of the machine reaches them. Those that die are started again; where none comes for
+    three minutes, futures end with Dask's `NoWorkerError`.
 
     Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or TLS has no certificates.
     """
-    ended = threading.Event()
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
             stack.enter_context(dask.config.set(_LOCAL))
@@ -68,12 +63,12 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 local_directory=str(CACHE / "dask"),
-                silence_logs=logging.CRITICAL,  # of workers that end, and come again, `_watch` tells
+                silence_logs=logging.CRITICAL,  # of workers that end, and come again
                 protocol="tls://",
                 security=Security.temporary(),
             )
             stack.callback(_close, cluster)
-            client, what = stack.enter_context(Client(cluster)), ("", cluster)
+            client = stack.enter_context(Client(cluster))
         else:
             client = stack.enter_context(_client(scheduler))
             try:
@@ -83,11 +78,6 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                     f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
                     f"commit and environment with `dask worker {scheduler}`"
                 ) from None
-            what = (f"dask worker {scheduler}",)
-        watch = threading.Thread(target=_watch, args=(ended, client, *what), daemon=True)
-        watch.start()
-        stack.callback(watch.join)
-        stack.callback(ended.set)
         yield client
 
 
@@ -111,28 +101,6 @@ def _client(scheduler: str) -> Client:
             f"no Dask scheduler answers at {scheduler} ({error}); start one with "
             "`dask scheduler`, or set scheduler to 'local' in params.yaml"
         ) from None
-
-
-def _watch(
-    ended: threading.Event, client: Client, where: str, cluster: LocalCluster | None = None
-) -> None:
-    """Tell, once each time, that the last worker has been gone for `WORKERS` seconds.
-
-    To a scheduler elsewhere others may come at any time. Local ones are started again, and given up after `LOST` times as long.
-    """
-    wanted, looks = len(cluster.workers) if cluster else 0, 0
-    rest = "others are being started" if cluster else f"the rest waits for `{where}`"
-    while not ended.wait(WORKERS / 6):
-        with contextlib.suppress(Exception):  # the scheduler is gone, which `run_jobs` tells
-            looks = 0 if client.nthreads() else looks + 1
-            if cluster:
-                cluster.scale(wanted)  # which starts those that Dask has let go
-            if looks == 6:
-                say(
-                    f"no worker has been there for {WORKERS:.0f} s; what is done is kept, and {rest}"
-                )
-            if cluster and looks == 6 * LOST:
-                client.cancel([Future(key, client) for key in list(client.futures)])
 
 
 def _close(cluster: LocalCluster) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from dask.distributed import Client, Future, as_completed
+from distributed.scheduler import NoWorkerError
 
 from lib.results.schema import DIVERGED
 from lib.run.files import write_whole
@@ -160,13 +161,13 @@ def _train(
         ended = as_completed(list(futures))
         for future in ended:
             call = futures.pop(future)
-            if future.status == "error":
-                error = future.exception()
+            error = future.exception() if future.status == "error" else None
+            if error and not isinstance(error, NoWorkerError):
                 failed += [f"{_title([job])}: {type(error).__name__}: {error}" for job in call]
                 continue
             try:
                 results = future.result()
-            except (OSError, CancelledError):  # as Dask says that its scheduler is gone
+            except (OSError, CancelledError, NoWorkerError):  # as Dask says what is gone
                 lost += len(call)
                 continue
             for job, result in zip(call, results, strict=True):
