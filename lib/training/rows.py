@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 import xarray as xr
 from pydantic import model_validator
 from torch import nn
@@ -24,12 +23,7 @@ from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, fit, grouped
 from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
-from lib.training.model import (
-    Model,
-    Network,
-    build,
-    pick_device,
-)
+from lib.training.model import Model, Network, build, pick_device
 from lib.training.objectives import WEIGHTS, last_states, objective
 from lib.training.resume import Resume
 
@@ -285,7 +279,7 @@ def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -
 
 
 def check_network(row: Row) -> None:
-    """Build a row's network as PyTorch's shapes alone, for inputs as its task draws them, or else as many as the state has numbers.
+    """Build a row's network, for inputs as its task draws them, or else as many as the state has numbers.
 
     The `ValueError` says what cannot be built, or what of it cannot be trained.
     """
@@ -302,12 +296,8 @@ def check_network(row: Row) -> None:
             vocabulary_size=1,
             train=Part(inputs, np.zeros(1, int)),
         )
-    try:
-        with torch.device("meta"):
-            model = build(task, row)
-    except RuntimeError:  # weights whose start looks at their values
-        with torch_seed(np.random.SeedSequence(0)):
-            model = build(task, row)
+    with torch_seed(np.random.SeedSequence(0)):
+        model = build(task, row)
     shape = getattr(getattr(model.cell, "W", None), "shape", ())
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
