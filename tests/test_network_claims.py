@@ -61,6 +61,18 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation):
     assert Networks(kept, steps=10).lead("good", "fair").reservation == ""  # as long as the text
 
 
+@pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.1, False)])
+def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late, falls):
+    """Four records; the last third takes `late` from an error of .3, which as long again would take below .1 or not."""
+    ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
+    fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
+    error = (ds["test_metric"].isel(record=0) + fall).transpose(*RECORD)
+    kept = ds.drop_dims("record").assign(test_metric=error, validation_metric=error)
+    kept = kept.assign(records=4 * ds["records"], step=0 * error + 1)
+    found = Networks(kept).ask("share_of_guess", "slow")
+    assert (found.reservation == "the error of slow still falls when trainings end") == falls
+
+
 def test_a_network_at_the_guess_must_have_had_a_choice_of_learning_rates():
     ds = _draw()
     only = "poor is at the guess at the only learning rate tried"

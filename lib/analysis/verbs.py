@@ -33,6 +33,8 @@ from lib.results.learned import LEAST, above_chance, data_of, stand_in
 
 SOLVED = 0.01
 """Mean squared error below which LEM's authors' log calls the adding problem solved; iRNN's text says no border."""
+LEARNED = 0.1
+"""Share of the guess's error below which a network has learned."""
 UNSETTLED = "some of these networks still improved when their training ended"
 """What a reader must know of a lead: that it may be one in learning fast."""
 _TAIL = (1 - claims.CONFIDENCE) / 2
@@ -230,6 +232,14 @@ class Networks:
         settled = rows["improving"].mean() <= 0.5 or enough or 3 * (before - gap) < gap
         return "" if settled else f"{behind} still comes nearer to {ahead} when trainings end"
 
+    def still_learns(self, name: str) -> str:
+        """Return whether the error of a network would be `LEARNED` of the guess's after as long again, at the pace of its last third."""
+        rows = self.of(name)
+        share = (rows["score"] / rows["guess"]).mean()
+        before = (self.unit * rows["then"] / rows["guess"]).mean()
+        soon = bool(share - 3 * (before - share) < LEARNED < share)
+        return f"the error of {name} still falls when trainings end" * soon
+
 
 def _joined(*reservations: str) -> str:
     return "; ".join(filter(None, reservations))
@@ -269,7 +279,8 @@ def _share_of_guess(held: Networks, name: str, _: str) -> Finding:
     """Return the share that a network's error is of that of guessing, geometric mean over trainings."""
     rows = held.of(name)
     found = claims.geometric_mean(rows["score"] / rows["guess"], held.scale(name))
-    return replace(found, reservation=_joined(held.at_the_guess(name), held.cut_short(name)))
+    against = held.at_the_guess(name), held.cut_short(name), held.still_learns(name)
+    return replace(found, reservation=_joined(*against))
 
 
 def _deviation(held: Networks, name: str, _: str) -> Finding:
