@@ -11,7 +11,7 @@ from IPython.display import Markdown
 from lib.paths import resolve
 from lib.plotting import use_style
 from lib.results.artefacts import Artefacts
-from lib.results.schema import ResultsError, count_ends, load
+from lib.results.schema import ResultsError, count_ends, load, settings_of
 
 PACKAGES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib", "torch")
 """What numbers and figures depend on."""
@@ -30,7 +30,7 @@ def open_results(
     """Return the results in a file and what shows and keeps the artefacts made of them; figures have the project's look.
 
     `tasks` are makers of tasks, such as ``"adding"``, and `networks` labels that the notebook cannot do without; `published_scale` is the
-    size of the text's experiment: variables of the results and their largest values there.
+    size of the text's experiment: variables, coordinates or settings of the results, and their largest values there.
     Raises ResultsError: the file is missing, is none, or holds results of something else.
     """
     use_style()
@@ -50,7 +50,8 @@ def open_results(
             f"{', '.join(labels or ['no networks'])}" + f" on {', '.join(makers)}" * bool(makers)
         )
     at_scale = published_scale is not None and all(
-        int(ds[name].max()) == size for name, size in published_scale.items()
+        int(ds[name].max() if name in ds else settings_of(ds)[name]) == size
+        for name, size in published_scale.items()
     )
     return ds, Artefacts(
         out, notebook=notebook, result_set=result_set, ds=ds, published_scale=at_scale
