@@ -1,10 +1,8 @@
 """Get a file from the mirror or the publisher, and trust it only with the right checksum."""
 
-import contextlib
 import gzip
 import hashlib
 import os
-import time
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,10 +19,6 @@ from lib.tasks.sources._table import ORIGINS
 T = TypeVar("T")
 
 MIRROR = "LTD_DATA_MIRROR"
-LARGEST = 2**32
-"""Bytes that a file may have; the largest, of word vectors and of speech, have half of it."""
-PATIENCE = 3600.0
-"""Seconds that one attempt at a file may take; the next goes on where it ended."""
 SILENCE = 60.0
 """Seconds that a publisher may be silent."""
 UNPACKED = 2**29
@@ -87,81 +81,41 @@ def fetch(origin: str, name: str) -> Path:
 def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    What an attempt left is kept and gone on from, where a checksum will tell whether the parts fit. Nothing is written
-    through a link. `sha256` is empty where the publisher states none and the caller checks the content.
-
-    Raises `ChecksumError` where what came is not what was expected, which has been removed again, and `DownloadError` where the
-    publisher cannot be reached, the file is too large or takes too long, or it cannot be kept.
+    `sha256` is empty where the publisher states none and the caller checks the content. Raises `ChecksumError` where what came is
+    not what was expected, and `DownloadError` where the publisher cannot be reached or the file cannot be kept; nothing is left then.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
-    part = target / f".{name}.part"
+    # Its bytes as they are: packed once more on the way they would have another checksum.
+    as_it_is = {"headers": {"Accept-Encoding": "identity"}}
+    download = pooch.HTTPDownloader(chunk_size=2**16, timeout=SILENCE, **as_it_is)
 
-    def download(address: str, partial: Path, pooch_: object) -> None:
-        _check_place(part, own=True)
-        if not sha256:
-            part.unlink(missing_ok=True)
-        try:
-            _download(address, part)
-            if sha256:  # here and not by pooch, so that the sentence is the mirror's
-                _compare(pooch.file_hash(part), sha256, name)
-        except ChecksumError:
-            part.unlink()
-            raise
-        part.replace(partial)
+    def checked(address: str, partial: Path, pooch_: object) -> None:
+        download(address, partial, pooch_)
+        if sha256:  # here and not by pooch, so that the sentence is the mirror's
+            _compare(pooch.file_hash(partial), sha256, name)
 
+    _check_place(target / name)
     try:
-        _check_place(target / name)
         # pooch hands over a temporary name and moves the file only after the function above.
-        return Path(
-            pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
-        )
-    except DownloadError:
-        raise
+        found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=checked)
     except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "
             f"set {MIRROR} to a folder that holds the files"
         ) from None
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()  # it takes room
         raise DownloadError(
             f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
         ) from None
+    return Path(found)
 
 
-def _check_place(path: Path, own: bool = False) -> None:
-    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one; any link where it must be a file of our `own`."""
-    if (own and path.is_symlink()) or (path.exists() and not path.is_file()):
+def _check_place(path: Path) -> None:
+    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one."""
+    if path.exists() and not path.is_file():
         raise DownloadError(
-            f"{path} is no file{' of its own' if own else ''} but a link, a folder or a pipe; remove it and run again"
+            f"{path} is no file but a link, a folder or a pipe; remove it and run again"
         )
-
-
-def _download(address: str, part: Path) -> None:
-    """Append to `part` what it lacks of the file at `address`."""
-    end, name = time.monotonic() + PATIENCE, part.name[1:-5]
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with requests.get(address, headers=headers, stream=True, timeout=SILENCE) as answer:
-        if have and answer.status_code == requests.codes.requested_range_not_satisfiable:
-            return  # it is whole, or another file's, which its checksum tells
-        answer.raise_for_status()
-        if not answer.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            have = 0  # the publisher sends all of it
-        with part.open("ab" if have else "wb") as file:
-            for piece in answer.iter_content(2**16):
-                have += len(piece)
-                if have > LARGEST:
-                    part.unlink()
-                    raise DownloadError(
-                        f"{name} has more than the {LARGEST} bytes that it may have; refused"
-                    )
-                file.write(piece)
-                if time.monotonic() > end:
-                    raise DownloadError(
-                        f"{name} took longer than {PATIENCE:.0f} s; run again, which goes on where its checksum is known"
-                    )
 
 
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
