@@ -278,6 +278,7 @@ def test_the_best_results_of_an_artefact_count(order):
         (["diss-tab-3.8"], {"learned": False}, [1, 0, 0, 0]),
         (["diss-tab-1.7"], {"stand_in": True, "published_scale": True}, [1, 1, 0, 0]),
         (["diss-tab-1.7"], {}, [1, 1, 1, 0]),
+        (["diss-tab-1.7"], {"published_scale": True, "profile": "quick"}, [1, 1, 1, 0]),
         # Pictures of a table's data count with the table.
         (["diss-fig-2.4", "diss-fig-2.5", "diss-tab-2.2"], {"published_scale": True}, [1] * 4),
     ],

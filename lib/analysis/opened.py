@@ -50,7 +50,7 @@ def open_results(
             f"{', '.join(labels or ['no networks'])}" + f" on {', '.join(makers)}" * bool(makers)
         )
     at_scale = published_scale is not None and all(
-        int(ds[name].max() if name in ds else settings_of(ds)[name]) == size
+        (ds[name].max() if name in ds else settings_of(ds).get(name)) == size
         for name, size in published_scale.items()
     )
     return ds, Artefacts(

@@ -25,7 +25,8 @@ def state(item: Artefact) -> str:
         return STATES[0]
     if item.stand_in:
         return STATES[1]
-    return STATES[3] if item.published_scale or item.profile == PUBLISHED_SCALE else STATES[2]
+    at_scale = item.published_scale or item.profile == PUBLISHED_SCALE
+    return STATES[3] if at_scale and not item.toy else STATES[2]
 
 
 def weight(item: Artefact) -> int:

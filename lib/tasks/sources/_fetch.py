@@ -86,8 +86,9 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     # Its bytes as they are: packed once more on the way they would have another checksum.
-    as_it_is = {"headers": {"Accept-Encoding": "identity"}}
-    download = pooch.HTTPDownloader(chunk_size=2**16, timeout=SILENCE, **as_it_is)
+    download = pooch.HTTPDownloader(
+        chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
+    )
 
     def checked(address: str, partial: Path, pooch_: object) -> None:
         download(address, partial, pooch_)
