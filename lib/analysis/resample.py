@@ -1,15 +1,16 @@
-r"""How much estimates and explained variances vary when other attempts had been trained: the Bayesian bootstrap over attempts.
+r"""How much estimates and explained variances vary when other treatments had been tried: the Bayesian bootstrap over treatments.
 
-Every attempt gets a weight drawn from an exponential distribution in place of how often it would be drawn again, so that no
-cell of the design is ever empty (Rubin, *The Bayesian bootstrap*, Annals of Statistics 9, 1981). All rows of an attempt share its
-weight. A random intercept keeps its ratio of variances, which saves the search for it and hardly matters to what is asked here.
+Every treatment gets a weight drawn from an exponential distribution in place of how often it would be drawn again, so that no
+level of a factor is ever empty (Rubin, *The Bayesian bootstrap*, Annals of Statistics 9, 1981). All attempts of a treatment share its
+weight, and all rows of an attempt: replicates are nearly alike, and as many more of them would not be as much more evidence for a claim on networks and tasks.
+A random intercept keeps its ratio of variances, which saves the search for it and hardly matters to what is asked here.
 
-Residuals of a fit are smaller than the errors, and a bootstrap of few attempts knows neither that nor how uncertain its own spread is: its intervals cover too little. So the distance of
+Residuals of a fit are smaller than the errors, and a bootstrap of few treatments knows neither that nor how uncertain its own spread is: its intervals cover too little. So the distance of
 every draw from the estimate is stretched by
 
 .. math:: \sqrt{\frac{G}{G - p}} \, \frac{t_{G-p}}{z}
 
-with G attempts, p coefficients that vary between attempts, and the quantiles of Student's and of the normal distribution; `notebooks/34_recovery.ipynb` shows how often they cover.
+with G treatments, p coefficients that vary between attempts, and the quantiles of Student's and of the normal distribution; `notebooks/34_recovery.ipynb` shows how often they cover.
 """
 
 from typing import NamedTuple
@@ -31,8 +32,8 @@ class Drawn(NamedTuple):
     """By the order of the design, shape (1 + draws, p)."""
 
 
-def resample(fit: Fit, *, draws: int = 200) -> Drawn:
-    """Estimate a model again with random weights of its attempts.
+def resample(fit: Fit, treatment: np.ndarray | None = None, *, draws: int = 200) -> Drawn:
+    """Estimate a model again with random weights of its treatments; `treatment` is the number of that of each attempt, each its own by default.
 
     Models that were fitted to the same rows get the same weights, so that their numbers can be compared draw by draw.
     """
@@ -49,7 +50,10 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     means = np.hstack([made.constant, own])
     intercept = made.order[made.names.index(INTERCEPT)]
     rng = np.random.default_rng(0)
-    weights = np.vstack([np.ones(len(n)), rng.exponential(size=(draws, len(n)))])
+    treatment = np.arange(len(n)) if treatment is None else treatment
+    treatments = treatment.max() + 1
+    drawn = rng.exponential(size=(draws, treatments))[:, treatment]
+    weights = np.vstack([np.ones(len(n)), drawn])
     r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))
     for place, weight in enumerate(weights):
         within = np.zeros((k, k))
@@ -69,15 +73,15 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
             whole = total[-1, -1] / rows - (total[intercept, -1] / rows) ** 2
         r2[place], coefficients[place] = explained / whole, beta[made.order]
     coefficients[:, made.names.index(INTERCEPT)] += made.response.mean()
-    wider = stretch(len(n), made.constant.shape[1])
+    wider = stretch(treatments, made.constant.shape[1])
     return Drawn(*(one[0] + wider * (one - one[0]) for one in (r2, coefficients)))
 
 
-def stretch(attempts: int, coefficients: int) -> float:
+def stretch(treatments: int, coefficients: int) -> float:
     """Return by what draws of a model are stretched that has so many coefficients between attempts."""
-    free = max(attempts - coefficients, 1)
+    free = max(treatments - coefficients, 1)
     tail = (1 - CONFIDENCE) / 2
-    return float(np.sqrt(attempts / free) * stats.t.isf(tail, free) / stats.norm.isf(tail))
+    return float(np.sqrt(treatments / free) * stats.t.isf(tail, free) / stats.norm.isf(tail))
 
 
 def interval(numbers: np.ndarray) -> tuple[float, float, float]:
