@@ -15,7 +15,7 @@ TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
 NAMES = np.array(["rnn", "gru", "lstm"])
 
 
-def make(seed=0, attempts=60, offset=0.0, epochs=5):
+def make(seed=0, attempts=60, offset=0.0, epochs=5, treatment=None):
     """Return a design over attempts of unequal length whose variance differs between architectures."""
     rng = np.random.default_rng(seed)
     table = pd.DataFrame({"architecture": NAMES[np.arange(attempts) % 3]})
@@ -26,7 +26,8 @@ def make(seed=0, attempts=60, offset=0.0, epochs=5):
     spread = np.where(table["architecture"] == "rnn", 5.0, 0.2)
     response = 0.1 * epoch + (spread * rng.normal(size=attempts))[attempt]
     response += rng.normal(size=len(attempt)) + offset
-    return design(TERMS, table, response, attempt=attempt, measured={"epoch": epoch})
+    of_rows = {"attempt": attempt, "measured": {"epoch": epoch}}
+    return design(TERMS, table, response, treatment=treatment, **of_rows)
 
 
 def simple(response, architectures=None):
@@ -65,8 +66,19 @@ def test_hc3_is_that_of_statsmodels_and_a_mean_of_a_million_costs_no_digits(offs
     np.testing.assert_allclose(found["estimate"], theirs.params, rtol=1e-10)
 
 
-def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part():
-    made = make()
+def test_treatments_are_left_out_one_at_a_time():
+    made = make(epochs=1, treatment=np.arange(60) % 17)
+    found, matrix = fit(made).coefficients, made.matrix()
+    left = [made.treatment != treatment for treatment in range(17)]
+    every = np.array([OLS(made.response[one], matrix[one]).fit().params for one in left])
+    expected = np.sqrt(((every - found["estimate"].to_numpy()) ** 2).sum(axis=0))
+    np.testing.assert_allclose(found["robust_error"], expected, rtol=1e-8)
+    assert (found["robust_df"] == 17 - len(found)).all()
+
+
+@pytest.mark.parametrize("treatment", [None, np.arange(60) % 17])
+def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part(treatment):
+    made = make(treatment=treatment)
     found = fit(made, random=True)
     ratio = (found.summary["group_sd"] / found.summary["residual_sd"]) ** 2
     n = np.bincount(made.attempt)
@@ -76,7 +88,7 @@ def test_clusters_are_those_of_statsmodels_on_rows_without_their_common_part():
         return column - ((1 - 1 / np.sqrt(1 + n * ratio)) * means)[made.attempt]
 
     matrix = np.apply_along_axis(transform, 0, made.matrix())
-    groups = {"groups": made.attempt}
+    groups = {"groups": made.treatment[made.attempt]}
     theirs = OLS(transform(made.response), matrix).fit(cov_type="cluster", cov_kwds=groups)
     np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-6)
     np.testing.assert_allclose(found.coefficients["robust_error"], theirs.bse, rtol=1e-6)

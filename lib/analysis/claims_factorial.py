@@ -22,7 +22,7 @@ from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates
 from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
 from lib.analysis.linear import CONFIDENCE
 from lib.analysis.regimes import VANISHED, published_border, regimes
-from lib.analysis.resample import Drawn, interval, resample
+from lib.analysis.resample import interval, resample
 from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
 from lib.results.claims import (
     Finding,
@@ -45,7 +45,7 @@ class Evidence(Fits):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        self.drawn = cache(self._draw)
+        self.drawn = cache(lambda number: resample(self.fit(number, SINGLE)))
         self.reference = task_models.choose_reference(ds["architecture"].values.tolist())
 
     @property
@@ -80,11 +80,6 @@ class Evidence(Fits):
     def second(self) -> task_models.TaskFits:
         """Fits of (1.11), with differences of architectures where networks are trained."""
         return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=CENTRE)
-
-    def _draw(self, number: int) -> Drawn:
-        entered = self.rows(MODELS[number].rows, SINGLE).attempts
-        treatment = entered.groupby(list(TREATMENT), sort=False, observed=True).ngroup()
-        return resample(self.fit(number, SINGLE), treatment.to_numpy())
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, and draws of it."""

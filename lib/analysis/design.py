@@ -80,6 +80,8 @@ class Design:
     """The names with those of columns that were dropped."""
     attempt: np.ndarray
     """Attempt of each row, shape (N,)."""
+    treatment: np.ndarray
+    """Treatment of each attempt, shape (G,): attempts of one are not independent of each other."""
     response: np.ndarray
     dropped: Mapping[str, str]
     """Columns that could not be estimated, with the cause."""
@@ -141,13 +143,14 @@ def design(
     response: np.ndarray,
     *,
     attempt: np.ndarray | None = None,
+    treatment: np.ndarray | None = None,
     measured: Mapping[str, np.ndarray] | None = None,
     absent: Mapping[str, str] | None = None,
 ) -> Design:
     """Return the columns of a model with an intercept and these `terms`, without what the rows cannot estimate.
 
     `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
-    default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
+    default; `treatment` is the number of each attempt's, its own by default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
     the cause, `absences` of these rows by default.
     Raises NothingToFit: a response or a measurement is not finite.
     """
@@ -166,6 +169,7 @@ def design(
         measured=measured,
         planned=tuple(columns),
         attempt=np.arange(len(table)) if attempt is None else attempt,
+        treatment=np.arange(len(table)) if treatment is None else treatment,
         response=response,
         dropped={},
         changed={},

@@ -9,9 +9,15 @@ Without one it is ordinary least squares by statsmodels. With one it is estimate
     R^2_\text{marginal} = \frac{\sigma_f^2}{\sigma_f^2 + \tau^2 + \sigma^2}, \qquad
     R^2_\text{conditional} = \frac{\sigma_f^2 + \tau^2}{\sigma_f^2 + \tau^2 + \sigma^2}
 
-Beside the standard errors of the model stand *robust* ones, which hold when variances differ: HC3 without a random intercept,
-and with one those that let the rows of an attempt depend on each other in any way (clusters, with the usual factor
-:math:`\frac{G}{G-1}\frac{N-1}{N-p}`).
+Beside the standard errors of the model stand *robust* ones, which hold when variances differ and the rows of a treatment depend on each
+other in any way. Without a random intercept they are the jackknife's, of treatments that are left out one at a time,
+
+.. math::
+
+    V = \sum_t B_t a_t a_t^\top B_t^\top, \qquad a_t = (I - H_{tt})^{-1} r_t,
+
+with r the residuals, H the hat matrix and B the inverse that maps responses to coefficients; for treatments of one attempt this is HC3. With
+one they are those of clusters with the usual factor :math:`\frac{T}{T-1}\frac{N-1}{N-p}` for T treatments.
 
 In `with_own_variances` every group of attempts, such as those of an architecture, has variances of its own:
 
@@ -31,6 +37,7 @@ covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A pra
 inference*, J. Human Resources 50, 2015. Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -102,30 +109,46 @@ def _least_squares(made: Design) -> Fit:
     # What rounding leaves of residuals that are all zero is no error to test against.
     elif np.sqrt(result.scale) < _EXACT * max(np.ptp(made.response), 1.0):
         unmeasured = "the residuals are all zero"
-    leverage = np.einsum("np,pn->n", matrix, inverse)
-    # An attempt alone with its coefficient is fitted exactly: its residual is rounding, not evidence.
-    free = leverage < 1 - 1e-9
+    treatments = made.treatment.max() + 1
     errors = robust = np.full(len(made.names), np.nan)
     if not unmeasured:
         errors = np.asarray(result.bse)
-        robust = np.sqrt((inverse[:, free] ** 2) @ (residuals[free] / (1 - leverage[free])) ** 2)
-        robust[(np.abs(inverse[:, ~free]) > 1e-12).any(axis=1)] = np.nan
+        of_row = made.treatment[made.attempt]
+        ends = np.cumsum(np.bincount(of_row))[:-1]
+        parts = np.split(np.argsort(of_row, kind="stable"), ends)
+        robust = _jackknife(matrix, inverse, residuals, parts)
     explained = {
         "r2": float(result.rsquared),
         "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
         "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
         "df_residual": int(result.df_resid),
     }
-    df = result.df_resid
+    df, robust_df = result.df_resid, treatments - len(made.names)
     return Fit(
         design=made,
-        coefficients=numbers(made.names, result.params, errors, df, robust, df),
+        coefficients=numbers(made.names, result.params, errors, df, robust, robust_df),
         summary=_summary(made, residuals, explained),
         fitted=np.asarray(result.fittedvalues),
         residuals=residuals,
         intercepts=None,
         unmeasured=unmeasured,
     )
+
+
+def _jackknife(
+    matrix: np.ndarray, inverse: np.ndarray, residuals: np.ndarray, parts: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Return robust errors from parts of the rows that are independent of each other."""
+    variance = np.zeros(len(inverse))
+    for part in parts:
+        values, vectors = np.linalg.eigh(np.eye(len(part)) - matrix[part] @ inverse[:, part])
+        # What a part alone tells is fitted exactly: its residual is rounding, not evidence.
+        free = values > 1e-9
+        adjusted = vectors[:, free] @ (vectors[:, free].T @ residuals[part] / values[free])
+        variance += (inverse[:, part] @ adjusted) ** 2
+        alone = np.abs(inverse[:, part] @ vectors[:, ~free]) > 1e-12
+        variance[alone.any(axis=1)] = np.nan
+    return np.sqrt(variance)
 
 
 def _mixed(made: Design) -> Fit:
@@ -149,11 +172,13 @@ def _mixed(made: Design) -> Fit:
         "group_sd": float(np.sqrt(group_variance)),
         "residual_sd": float(np.sqrt(residual_variance)),
     }
-    # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over an attempt, are what varies.
+    # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over a treatment, are what varies.
     constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
-    varying = [np.bincount(made.attempt, weights=one * residuals) for one in made.varying.T]
-    scores = np.column_stack([constant, *varying])[:, made.order] / residual_variance
-    rows, groups, p = len(residuals), len(n), len(beta)
+    constant = [np.bincount(made.treatment, weights=one) for one in constant.T]
+    of_row = made.treatment[made.attempt]
+    varying = [np.bincount(of_row, weights=one * residuals) for one in made.varying.T]
+    scores = np.column_stack([*constant, *varying])[:, made.order] / residual_variance
+    rows, groups, p = len(residuals), len(scores), len(beta)
     factor = groups / (groups - 1) * (rows - 1) / (rows - p)
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
     return Fit(

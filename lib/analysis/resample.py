@@ -32,8 +32,8 @@ class Drawn(NamedTuple):
     """By the order of the design, shape (1 + draws, p)."""
 
 
-def resample(fit: Fit, treatment: np.ndarray | None = None, *, draws: int = 200) -> Drawn:
-    """Estimate a model again with random weights of its treatments; `treatment` is the number of that of each attempt, each its own by default.
+def resample(fit: Fit, *, draws: int = 200) -> Drawn:
+    """Estimate a model again with random weights of its treatments.
 
     Models that were fitted to the same rows get the same weights, so that their numbers can be compared draw by draw.
     """
@@ -50,9 +50,8 @@ def resample(fit: Fit, treatment: np.ndarray | None = None, *, draws: int = 200)
     means = np.hstack([made.constant, own])
     intercept = made.order[made.names.index(INTERCEPT)]
     rng = np.random.default_rng(0)
-    treatment = np.arange(len(n)) if treatment is None else treatment
-    treatments = treatment.max() + 1
-    drawn = rng.exponential(size=(draws, treatments))[:, treatment]
+    treatments = made.treatment.max() + 1
+    drawn = rng.exponential(size=(draws, treatments))[:, made.treatment]
     weights = np.vstack([np.ones(len(n)), drawn])
     r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))
     for place, weight in enumerate(weights):

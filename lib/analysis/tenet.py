@@ -32,7 +32,7 @@ from patsy import dmatrix
 from scipy.stats import rankdata
 
 from lib.analysis import linear
-from lib.analysis.attempts import attempts, count_status, epochs, terminal
+from lib.analysis.attempts import TREATMENT, attempts, count_status, epochs, terminal
 from lib.analysis.design import CENTRE, NothingToFit, design, with_covariates
 from lib.analysis.linear import Fit, Unequal, with_own_variances
 from lib.analysis.reml import ConvergenceError
@@ -141,6 +141,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.attempt)
+
+    @property
+    def treatment(self) -> np.ndarray:
+        """Treatment of each attempt, shape (G,)."""
+        return self.attempts.groupby(list(TREATMENT), sort=False, observed=True).ngroup().to_numpy()
 
     def column(self, name: str) -> np.ndarray:
         """Return a column of the observations: a measurement, or a factor of their attempts."""
@@ -257,8 +262,14 @@ def fit(model: Model, observations: Rows) -> Fit:
             f"{model.name}: each of the {count:,} attempts has a single {model.rows} row, so an intercept per attempt "
             "cannot be told from the residual; train for two epochs or more"
         )
-    of_rows = {"attempt": observations.attempt, "measured": observations.measured}
-    made = design(model.terms, observations.attempts, response, **of_rows)
+    made = design(
+        model.terms,
+        observations.attempts,
+        response,
+        attempt=observations.attempt,
+        treatment=observations.treatment,
+        measured=observations.measured,
+    )
     if count <= len(made.names):
         raise NothingToFit(
             f"{model.name} has {len(made.names)} coefficients and {count} rows; train more attempts"
