@@ -194,6 +194,23 @@ def test_steps_are_known_up_to_the_spacing_of_records():
     assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
 
 
+def test_who_never_solves_the_problem_had_a_choice_of_rates_and_the_text_s_steps():
+    ds = _solved({"never": None}).assign(
+        guess_metric=("run", [0.3]), steps=lambda of: 0 * of["steps"] + 900
+    )
+    again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
+    both = xr.concat([ds, again], "run", data_vars="minimal")
+    few = "2 trainings on a side where 5 are asked for"
+    only = f"{few}; never is at the guess at the only learning rate tried"
+    for tried, steps, against in (
+        (ds, 900, only),
+        (both, 900, few),
+        (both, 1000, f"{few}; trained for 900 steps, in the text for 1000"),
+    ):
+        found = Networks(tried, steps=steps).ask("steps", "never")
+        assert (found.value, found.reservation) == (900, against)
+
+
 def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
     claim = claims().loc["irnn-4.3.1-copy"]
     ds = evidence(claim, np.random.default_rng(0), true=False)

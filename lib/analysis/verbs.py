@@ -304,8 +304,9 @@ def _steps(held: Networks, name: str, _: str) -> Finding:
     rows = _solved(held, name)
     half = float((rows["late"] - rows["early"]).mean()) / 2
     found = claims.mean((rows["late"] + rows["early"]) / 2, held.scale(name))
-    seeds = _too_few(rows) if np.isinf(rows["steps"]).any() else ""
-    return replace(found, low=found.low - half, high=found.high + half, reservation=seeds)
+    against = (_too_few(rows), held.at_the_guess(name), held.cut_short(name))
+    reservation = _joined(*against) if np.isinf(rows["steps"]).any() else ""
+    return replace(found, low=found.low - half, high=found.high + half, reservation=reservation)
 
 
 def _longer(held: Networks, one: str, other: str) -> Finding:
@@ -382,7 +383,7 @@ VERBS: dict[str, tuple[Callable[..., Finding], str]] = {
     "memoryless": (_memoryless, "nobody"),
     "deviation": (_deviation, "itself"),
     "trend": (_trend, "itself"),
-    "steps": (_steps, "itself"),
+    "steps": (_steps, "nobody"),
     **{verb: (partial(_time_steps, of), "itself") for verb, of in scales.ESTIMATES.items()},
 }
 """By name: what it finds of the networks held and the names of a pair (the second may be empty, or say what the verb needs), and who must have learned."""
