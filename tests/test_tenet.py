@@ -10,7 +10,7 @@ from refusals import refused
 from scipy import stats
 from synthetic_results import make_results
 
-from lib.analysis.claims_factorial import QUANTITIES, Evidence, share_by_task
+from lib.analysis.claims_factorial import QUANTITIES, Evidence, mean_share
 from lib.analysis.design import NothingToFit
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
@@ -257,7 +257,7 @@ def test_the_published_counts_pass_the_judges_of_counterexamples():
     )
     kinds = vanished.groupby(["order", "noise"]).sum()
     found = {
-        "training-quartile": share_by_task(best["vanished"], best.sum(axis=1)),
+        "training-quartile": mean_share(best["vanished"], best.sum(axis=1)),
         "terminal-quartile": claims.share(vanished["Q1.00"].sum(), vanished.to_numpy().sum()),
         "terminal-median": claims.smallest(
             claims.share(row["Q0.75"] + row["Q1.00"], row.sum()) for _, row in kinds.iterrows()

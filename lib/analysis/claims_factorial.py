@@ -201,10 +201,10 @@ def beyond_guessing(rows: pd.DataFrame, ds: xr.Dataset) -> pd.Series:
     return above_chance(rows["accuracy"], guess, examples, tried)
 
 
-def share_by_task(chosen: pd.Series, total: pd.Series) -> Finding:
-    """Return the mean over tasks of the share of `chosen` among `total`, counts by task: attempts at one task compete and depend on each other.
+def mean_share(chosen: pd.Series, total: pd.Series) -> Finding:
+    """Return the mean of the share of `chosen` among `total`, counts by task or by treatment: attempts at one task compete, those of one treatment are nearly alike.
 
-    Where all or none are chosen at every task, Student's interval would have no width: then tasks are counted, exactly.
+    Where all or none are chosen in every one, Student's interval would have no width: then they are counted, exactly.
     """
     shares = chosen[total > 0] / total[total > 0]
     if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
@@ -218,26 +218,33 @@ def best_had_vanished_while_training(ds: xr.Dataset, border: float | None = None
     ever = ended["attempt"].isin(training.loc[_vanished(training, border), "attempt"])
     top = (quartiles(ended) == TOP) & beyond_guessing(ended, ds)
     task = [ended[name] for name in TASK]
-    return share_by_task(*((which & top).groupby(task).sum() for which in (ever, top)))
+    return mean_share(*((which & top).groupby(task).sum() for which in (ever, top)))
+
+
+def _among_vanished(rows: pd.DataFrame, chosen: pd.Series, border: float | None) -> pd.DataFrame:
+    """Return for every treatment how many attempts vanished (``all``) and how many of these are `chosen`."""
+    gone = _vanished(rows, border)
+    counts = rows.assign(chosen=chosen & gone, all=gone).groupby(list(TREATMENT), observed=True)
+    return counts[["chosen", "all"]].sum()
 
 
 def vanished_are_among_the_best(ds: xr.Dataset, border: float | None = None) -> Finding:
     """Return the share, of the attempts that vanished at the end, that are in the upper quartile."""
     rows = terminal(ds)
     top = (quartiles(rows) == TOP) & beyond_guessing(rows, ds)
-    gone = _vanished(rows, border)
-    return share(int((top & gone).sum()), int(gone.sum()))
+    counts = _among_vanished(rows, top, border)
+    return mean_share(counts["chosen"], counts["all"])
 
 
 def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -> Finding:
-    """Return the smallest share over the task varieties of attempts that vanished at the end and are above the median."""
+    """Return the smallest share over the task varieties, of treatments that vanished at the end, that have an attempt above the median."""
     rows = terminal(ds)
     upper = quartiles(rows).isin(QUARTILES[2:]) & beyond_guessing(rows, ds)
-    kinds = rows.assign(upper=upper)[_vanished(rows, border)]
-    found = [share(int(k.sum()), len(k)) for _, k in kinds.groupby(["order", "noise"])["upper"]]
-    if len(found) < ds.sizes["order"] * ds.sizes["noise"]:
+    kinds = _among_vanished(rows, upper, border).groupby(["order", "noise"])
+    if not all(of["all"].any() for _, of in kinds):
         return unable("some task variety has no attempt with vanished adjoints")
-    return smallest(found)
+    counts = ((of[["chosen", "all"]] > 0).sum() for _, of in kinds)
+    return smallest(share(int(of["chosen"]), int(of["all"])) for of in counts)
 
 
 def basic_rnn_nearest(ds: xr.Dataset) -> Finding:
