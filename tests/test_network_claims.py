@@ -209,6 +209,8 @@ def test_who_never_solves_the_problem_had_a_choice_of_rates_and_the_text_s_steps
     ):
         found = Networks(tried, steps=steps).ask("steps", "never")
         assert (found.value, found.reservation) == (900, against)
+    ds["records"][0, 1] = 2  # diverged: no reason to count it as quick
+    assert Networks(ds).ask("steps", "never").value == 900
 
 
 def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():

@@ -331,9 +331,14 @@ def _longer(held: Networks, one: str, other: str) -> Finding:
 
 
 def _solved(held: Networks, name: str) -> pd.DataFrame:
-    """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``."""
+    """Return when each training's error came below `SOLVED`: between the records ``early`` and ``late``.
+
+    Both are the last of the longest training where it never did: one that diverged was not quick.
+    """
     rows = networks.steps_to(held.ds.sel(run=held.of(name)["run"].unique()), SOLVED)
-    return rows.assign(early=rows["before"], late=rows[["steps", "trained"]].min(axis=1))
+    end = rows["trained"].max()
+    early = rows["before"].where(np.isfinite(rows["steps"]), end)
+    return rows.assign(early=early, late=rows["steps"].clip(upper=end))
 
 
 def _gains(quantity: str, held: Networks, one: str, other: str) -> Finding:
