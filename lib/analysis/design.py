@@ -150,8 +150,8 @@ def design(
     """Return the columns of a model with an intercept and these `terms`, without what the rows cannot estimate.
 
     `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
-    default; `treatment` is the number of each attempt's, its own by default; `measured` are terms that vary within an attempt, with their values, shape (N,); `absent` are covariates without levels to tell their effect, with
-    the cause, `absences` of these rows by default.
+    default; `treatment` is the number of each attempt's, its own by default; `measured` are terms that vary within an attempt, with their values, shape (N,);
+    `absent` are covariates without levels to tell their effect, with the cause, `absences` of these rows by default.
     Raises NothingToFit: a response or a measurement is not finite.
     """
     measured = {name: values for name, values in (measured or {}).items() if name in terms}

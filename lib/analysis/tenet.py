@@ -23,7 +23,7 @@ variances compare only over the same rows. What is left out is counted, never si
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
@@ -142,7 +142,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.attempt)
 
-    @property
+    @cached_property
     def treatment(self) -> np.ndarray:
         """Treatment of each attempt, shape (G,)."""
         return self.attempts.groupby(list(TREATMENT), sort=False, observed=True).ngroup().to_numpy()

@@ -85,7 +85,8 @@ def _gradients(scalars, W, h0, outputs, gates, arrived, carried):
     delta, delta_state = np.empty_like(gates), np.empty_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
     _backward(*scalars, W, h0, outputs, gates, arrived, carried, delta, delta_state, sums)
-    of_scalars = np.append(np.zeros(1, h0.dtype), sums.sum(axis=(1, 2)))
+    # In float64: what is left of one less the other may be a small part of either.
+    of_scalars = np.append(0, sums.sum(axis=(1, 2), dtype=float)).astype(h0.dtype)
     return of_scalars, product(delta_state, h0, outputs), delta, carried
 
 
