@@ -8,7 +8,7 @@ import xarray as xr
 from drawn import RECORD, drawn, evidence
 
 from lib.analysis.verbs import UNSETTLED, Networks, find
-from lib.results.claims import claims, judged_row
+from lib.results.claims import Region, claims, judged_row
 from lib.results.networks import in_measure, tuned
 
 SCORE = (*RECORD[:2], "test_sequence")
@@ -95,6 +95,25 @@ def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = Networks(single).lead("LEM", "LSTM")
     assert found.low > 0 and found.reservation == "" and found.note == "of single trainings"
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.03])
+def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
+    """Trainings answer 500 sequences by chance, with chances so far apart; whether a border of 4 points is met is known by drawing."""
+    rng, found, said = np.random.default_rng(7), [], Region.parse("< 4")
+    for _ in range(200):
+        chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
+        answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
+        ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
+        ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
+        found.append(Networks(ds).ask("deviation", "LEM"))
+    value, low, high = np.array([[one.value, one.low, one.high] for one in found]).T
+    assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
+    assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
+    chance = np.mean([one.chance(said, 100 * spread) for one in found])
+    assert chance == pytest.approx(
+        np.mean([said.holds(one.low, one.high) for one in found]), abs=0.05
+    )
 
 
 @pytest.mark.parametrize("measure", ["error", "squared error"])

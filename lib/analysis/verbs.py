@@ -196,18 +196,32 @@ class Networks:
 
     def _by_sequence(self, name: str, *, logs: bool) -> np.ndarray | None:
         """Return how far each test sequence pulls the score (or its log), mean over trainings; None where that was not stored."""
-        if "sequence_score" not in self.ds or self.measure in ("perplexity", "bits"):
+        answers = self._answers(name)
+        if answers is None:
             return None
-        rows = self.of(name)
-        of_run = self.ds["sequence_score"].sel(run=rows["run"].iloc[0])
-        each = of_run.sel(replicate=rows["replicate"].tolist()).mean("replicate").values
-        each = each[np.isfinite(each)].astype(float)
-        if len(each) < 2:
-            return None
+        each = np.nanmean(answers, axis=0)
         middle, power = each.mean(), 1.0 if self.measure == "squared error" else 0.5
         # The slope of the score in the mean over sequences, of which an error is that power.
         slope = self.unit if self.higher else -power * middle ** (power - 1)
         return (power / middle if logs else slope) * (each - middle)
+
+    def _answers(self, name: str) -> np.ndarray | None:
+        """Return each training's score of each test sequence, (n, sequences); None where that was not stored."""
+        if "sequence_score" not in self.ds or self.measure in ("perplexity", "bits"):
+            return None
+        rows = self.of(name)
+        of_run = self.ds["sequence_score"].sel(run=rows["run"].iloc[0])
+        each = of_run.sel(replicate=rows["replicate"].tolist()).values.astype(float)
+        each = each[:, np.isfinite(each).any(axis=0)]
+        return each if each.shape[1] > 1 else None
+
+    def luck(self, name: str) -> float:
+        """Return the variance of a training's score by which test sequences there are, beyond what these are to all trainings; 0 where that was not stored."""
+        answers = self._answers(name)
+        if answers is None:
+            return 0.0
+        apart = self.unit * (answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True))
+        return apart.var() * len(answers) / (len(answers) - 1) / answers.shape[1]
 
     def at_the_guess(self, name: str) -> str:
         """Return what stands against a verdict on a network that guesses and had no choice of learning rates."""
@@ -284,13 +298,21 @@ def _share_of_guess(held: Networks, name: str, _: str) -> Finding:
 
 
 def _deviation(held: Networks, name: str, _: str) -> Finding:
-    """Return the standard deviation over a network's trainings, with the interval of normal values."""
+    """Return the standard deviation over a network's trainings beyond that of few test sequences, with the interval of normal values."""
     scores, scale = held.scores(name), held.scale(name)
     if len(scores) < 2:
         return unable("fewer than two replicates have no spread", scale)
-    found, free = scores.std(ddof=1), len(scores) - 1
-    low, high = (found * math.sqrt(free / chi2.ppf(p, free)) for p in (1 - _TAIL, _TAIL))
-    return Finding(found, low, high, scale)
+    free, luck = len(scores) - 1, held.luck(name)
+    far, near = chi2.ppf([1 - _TAIL, _TAIL], free)
+    variances = scores.var(ddof=1) * np.array([1, free / far, free / near]) - luck
+
+    def chance(region: Region, truth: float) -> float:
+        least = far * (region.low**2 + luck) if region.low > 0 else 0.0
+        ends = np.array([least, near * (region.high**2 + luck)]) / (truth**2 + luck)
+        return float(np.diff(chi2.cdf(ends, free)).clip(0)[0])
+
+    found = np.sqrt(variances.clip(min=0)).tolist()
+    return Finding(*found, scale, ratio=True, chance=chance)
 
 
 def _trend(held: Networks, name: str, factor: str) -> Finding:

@@ -124,6 +124,8 @@ class Finding:
     """The findings of which this is the smallest or the largest."""
     free: float = math.inf
     """Degrees of freedom behind the interval."""
+    chance: Callable[[Region, float], float] | None = None
+    """Chance that one of this size agrees where a number is the truth; None: by the interval, as of a normal estimate or a share."""
 
 
 def verdict(
@@ -176,6 +178,8 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         published = float(region.high > 1)  # the best case: all of them, or none
     if not region.holds(published, published) or math.isnan(finding.low):
         return math.nan  # what the text's own number contradicts, or nobody measured, has no power
+    if finding.chance:
+        return finding.chance(region, published)
     if finding.trials is not None:
         successes = np.arange(finding.trials + 1)
         low, high = proportion_confint(successes, finding.trials, 1 - CONFIDENCE, "beta")
@@ -453,6 +457,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     for one in found:
         wider = stats.t.isf(_TAIL / len(found), one.free) / stats.t.isf(_TAIL, one.free)
         inner.append(one.value - wider * (one.value - (one.low if sign > 0 else one.high)))
+    chances = [one.chance for one in found]
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)
     )
@@ -463,6 +468,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
         note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
         ratio=all(one.ratio for one in found),
         parts=tuple(part for one in found for part in one.parts or (one,)),
+        chance=(lambda *at: math.prod(one(*at) for one in chances)) if all(chances) else None,
     )
 
 
