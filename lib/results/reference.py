@@ -107,7 +107,7 @@ def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
         },
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": _processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
         },
@@ -169,7 +169,8 @@ def _recorded_md5(root: Path, name: str) -> str:
     return found
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the processor's name, as Linux tells it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8").splitlines() if info.exists() else []
     found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
