@@ -140,7 +140,7 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
             "status": (dims, np.full(shape, COMPLETED)),
         },
         {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates), "time": times},
-        {"settings": '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 1}'},
+        {"settings": '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 4000}'},
     )
 
 
