@@ -58,6 +58,9 @@ def between(low, high):
         (between(0.01, 0.12), "0.02 .. 0.13", math.nan, claims.UNDECIDED),
         (between(0.14, 0.2), "0.02 .. 0.13", math.nan, claims.DIFFERS),
         (between(math.nan, math.nan), "-0.3 .. 0.3", math.nan, claims.UNTESTABLE),
+        (Finding(2, 1.6, math.inf), "> 1.5", 2.0, claims.AGREES),  # more than could be seen
+        (Finding(1.2, 1.1, math.inf), "> 1.5", 2.0, claims.UNDECIDED),
+        (Finding(1.2, 1.1, math.inf), "< 1.0", math.nan, claims.DIFFERS),
         # What could hardly have agreed with the text's own number is no test.
         (between(-2.5, -0.5), "> 0", 5.0, claims.DIFFERS),
         (between(-2.5, -0.5), "> 0", 0.1, claims.UNTESTABLE),

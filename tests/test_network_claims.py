@@ -208,6 +208,10 @@ def test_steps_are_known_up_to_the_spacing_of_records():
     found = networks.ask("longer", "slow", "fast")
     assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
     assert networks.ask("longer", "never", "fast").value > found.value
+    for pair, open_side in ((("never", "fast"), "high"), (("fast", "never"), "low")):
+        unsolved = networks.ask("longer", *pair)
+        assert getattr(unsolved, open_side) == {"high": math.inf, "low": 0}[open_side]
+        assert unsolved.low < unsolved.value < unsolved.high
     assert "neither never nor stuck" in networks.ask("longer", "never", "stuck").note
     found = networks.ask("steps", "fast")
     assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))

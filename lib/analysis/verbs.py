@@ -334,8 +334,8 @@ def _steps(held: Networks, name: str, _: str) -> Finding:
 def _longer(held: Networks, one: str, other: str) -> Finding:
     """Return how many times as many steps to an error of `SOLVED` one network takes as another.
 
-    A training that never came so far counts as if it had at its end. When one did is known up to the spacing of its
-    records, which the interval covers.
+    A training that never came so far counts as if it had at its end, and leaves the interval open on the side on which it would lie. When one
+    did is known up to the spacing of its records, which the interval covers.
     """
     if one == other:
         return unable("trained at one of these lengths alone", held.scale(one))
@@ -348,7 +348,9 @@ def _longer(held: Networks, one: str, other: str) -> Finding:
         spacing += float(np.mean(late - early)) / 2
     found = claims.difference(*middles, held.scale(one, other))
     reservation = _joined(_too_few(*sides), held.at_the_guess(one))
-    ends = {"low": found.low - spacing, "high": found.high + spacing}
+    late, never = (bool(np.isinf(rows["steps"]).any()) for rows in sides)
+    ends = {"low": -math.inf if never else found.low - spacing}
+    ends["high"] = math.inf if late else found.high + spacing
     return claims.exponential(replace(found, **ends, reservation=reservation))
 
 

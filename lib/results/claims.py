@@ -82,7 +82,8 @@ class Region:
 
     def holds(self, low: float, high: float) -> bool:
         """Return whether all numbers from `low` to `high` lie inside."""
-        return self.low < low and high < self.high
+        above, below = self.low < low, high < self.high
+        return (above or self.low == -math.inf) and (below or self.high == math.inf)
 
     def misses(self, low: float, high: float) -> bool:
         """Return whether all numbers from `low` to `high` lie outside."""
@@ -157,6 +158,8 @@ def _chance(power: float) -> str:
 
 def _larger(finding: Finding, region: Region) -> str:
     """Return how large an experiment would decide a claim with the chance `DETECTED`, if the estimate is true: errors fall with its root."""
+    if finding.high == math.inf:
+        return "only longer trainings could say how large it is"
     if not (away := _distance(finding, region)):
         return "the estimate lies on the border itself, where no experiment decides"
     times = ((Z + stats.norm.ppf(DETECTED)) / away) ** 2
@@ -176,7 +179,7 @@ def _reservations(finding: Finding, region: Region, said: str) -> str:
 def _power(finding: Finding, region: Region, published: float) -> float:
     if finding.trials is not None and math.isnan(published):
         published = float(region.high > 1)  # the best case: all of them, or none
-    if not region.holds(published, published) or math.isnan(finding.low):
+    if not region.holds(published, published) or not math.isfinite(finding.high):
         return math.nan  # what the text's own number contradicts, or nobody measured, has no power
     if finding.chance:
         return finding.chance(region, published)
