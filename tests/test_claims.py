@@ -61,6 +61,7 @@ def between(low, high):
         (Finding(2, 1.6, math.inf), "> 1.5", 2.0, claims.AGREES),  # more than could be seen
         (Finding(1.2, 1.1, math.inf), "> 1.5", 2.0, claims.UNDECIDED),
         (Finding(1.2, 1.1, math.inf), "< 1.0", math.nan, claims.DIFFERS),
+        (Finding(0.3, 0.0, 0.35, ratio=True), "> 1.5", 2.0, claims.DIFFERS),
         # What could hardly have agreed with the text's own number is no test.
         (between(-2.5, -0.5), "> 0", 5.0, claims.DIFFERS),
         (between(-2.5, -0.5), "> 0", 0.1, claims.UNTESTABLE),

@@ -189,10 +189,12 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         agree = (region.low < low) & (high < region.high)
         return float(stats.binom.pmf(successes[agree], finding.trials, published).sum())
     (low, value, high, truth), ends = _on_its_scale(finding, region, published)
-    error = (high - low) / 2 / Z
+    above = high - value
+    below = above if finding.low == 0 and finding.ratio else value - low  # one is open
+    error = (below + above) / 2 / Z
     if not error:
         return 1.0
-    margins = np.array([value - low, value - high])
+    margins = np.array([below, -above])
     inside = stats.norm.cdf(ends + margins - truth, scale=error)
     return float(max(inside[1] - inside[0], 0.0))
 
