@@ -107,7 +107,7 @@ def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
         },
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": processor(),
+            "processor": _processor(),
             "cores": os.cpu_count(),
             "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
         },
@@ -169,8 +169,7 @@ def _recorded_md5(root: Path, name: str) -> str:
     return found
 
 
-def processor() -> str:
-    """Return the processor's name, as Linux tells it."""
+def _processor() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8").splitlines() if info.exists() else []
     found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
