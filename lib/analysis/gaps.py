@@ -5,6 +5,7 @@ That the states of latching networks stay bounded (Figure 3.7) is no claim: tanh
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -199,7 +200,7 @@ def _scale(ds: xr.Dataset, replicates: int) -> Scale:
 def deciding_input_first(ds: xr.Dataset) -> Finding:
     """Return how often the input at 50 has the largest emphasis, of the networks that are better than a coin.
 
-    By much none can be: of width four the best is right in 63 % (notebook 41), and the text says "some degree of learning".
+    None can be by much: of width four the best is right in 63 % (notebook 41), and the text says "some degree of learning".
     """
     table = emphasis_table(ds)
     place = 50 if 50 in ds["place"] else int(ds["place"][0])
@@ -209,7 +210,11 @@ def deciding_input_first(ds: xr.Dataset) -> Finding:
     rank = table.loc[learned, "rank"]
     if rank.empty:
         return unable("no network is better than a coin", _scale(ds, len(table)))
-    return share(int((rank == 1).sum()), len(rank), _scale(ds, len(rank)))
+    found = share(int((rank == 1).sum()), len(rank), _scale(ds, len(rank)))
+    above = rank.median() - 1
+    return replace(
+        found, note=f"in the median network {above:g} of {ds.sizes['time'] - 1} others weigh more"
+    )
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Finding:

@@ -216,9 +216,9 @@ class Networks:
         return each if each.shape[1] > 1 else None
 
     def luck(self, name: str) -> float:
-        """Return the variance of a training's score by which test sequences there are, beyond what these are to all trainings; 0 where that was not stored."""
+        """Return the variance of a training's score by which test sequences there are, beyond what these are to all trainings; 0 where that was not stored of each."""
         answers = self._answers(name)
-        if answers is None:
+        if answers is None or not np.isfinite(answers).all():
             return 0.0
         apart = self.unit * (answers - answers.mean(axis=0) - answers.mean(axis=1, keepdims=True))
         return apart.var() * len(answers) / (len(answers) - 1) / answers.shape[1]

@@ -240,7 +240,7 @@ def plot_readings(
             ax.plot(line.index, line, dash, color=tint, label=label)
         draw(ax)
         ax.set(title=READINGS[name], **axes)
-        ax.legend(fontsize=8)
+        ax.legend(fontsize=8, frameon=True, framealpha=0.8, edgecolor="none")
     for ax in panels.flat[len(there) :]:
         ax.set_visible(False)
     for ax in panels.flat[max(len(there) - 2, 0) : len(there)]:  # the lowest of each column
