@@ -228,7 +228,7 @@ def plot_readings(
     there = [name for name in READINGS if (frame["reading"] == name).any()]
     rows = (len(there) + 1) // 2
     fig, panels = plt.subplots(
-        rows, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 2.9 * rows)
+        rows, 2, sharex=True, sharey=True, squeeze=False, figsize=(9, 3.5 * rows)
     )
     for ax, name in zip(panels.flat, there, strict=False):
         seen = set()
@@ -240,7 +240,7 @@ def plot_readings(
             ax.plot(line.index, line, dash, color=tint, label=label)
         draw(ax)
         ax.set(title=READINGS[name], **axes)
-        ax.legend(fontsize=8, frameon=True, framealpha=0.8, edgecolor="none")
+        ax.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     for ax in panels.flat[len(there) :]:
         ax.set_visible(False)
     for ax in panels.flat[max(len(there) - 2, 0) : len(there)]:  # the lowest of each column
