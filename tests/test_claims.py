@@ -136,6 +136,23 @@ def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
     assert math.isnan(claims.verdict(draws[0], region, -1.0)[1])
 
 
+def test_the_power_of_a_share_of_variance_does_not_hang_on_the_share_found():
+    """Intervals found where six per cent are explained tell how often one would agree if it were half a per cent."""
+
+    def explained(truth, n=1500):
+        x, noise = rng.standard_normal((2, n))
+        r = np.corrcoef(x, truth**0.5 * x + (1 - truth) ** 0.5 * noise)[0, 1]
+        half = claims.Z * (1 - r**2) / n**0.5
+        ends = (end * abs(end) for end in (r, r - half, r + half))
+        return claims.Finding(*ends, of_variance=True)
+
+    rng, region = np.random.default_rng(0), Region.parse("< 0.02")
+    agreed = np.mean([region.holds(one.low, one.high) for one in map(explained, [0.005] * 400)])
+    power = np.mean([claims.verdict(explained(0.06), region, 0.005)[1] for _ in range(20)])
+    assert abs(agreed - power) < 0.1
+    assert claims.verdict(explained(0.06), region, 0.005)[0] == claims.DIFFERS
+
+
 # intervals
 
 

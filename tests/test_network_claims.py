@@ -116,6 +116,24 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
     )
 
 
+def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
+    """Whether "no better than guessing" could have been found does not hang on how far apart networks are that learn."""
+    rng, said = np.random.default_rng(8), Region.parse("< 3")
+
+    def over_guess(chances):
+        answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
+        ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
+        ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
+        return Networks(ds).ask("over_guess", "LEM")
+
+    guess = _draw({"LEM": 60.0})["guess_metric"].item()
+    found = [over_guess(guess) for _ in range(200)]
+    agreed = np.mean([said.holds(one.low, one.high) for one in found])
+    learned = over_guess(np.linspace(0.2, 0.8, 6)[:, None])
+    assert learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.06)
+    assert learned.high - learned.low > 40
+
+
 @pytest.mark.parametrize("measure", ["error", "squared error"])
 def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
     """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""

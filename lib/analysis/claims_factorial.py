@@ -396,36 +396,44 @@ over_tasks = Judges({claim: judge_of(quantity) for claim, quantity in _TASKS.ite
 
 # the twelve models (3.5)
 
-QUANTITIES: dict[int, dict[str, Callable[[Evidence], np.ndarray]]] = {
+QUANTITIES: dict[int, dict[str, int | tuple[int, int] | Callable[[Evidence], np.ndarray]]] = {
     1: {
-        "diss-3.5-training-alone": lambda e: e.r2(1),
-        "diss-3.5-training-omission": lambda e: e.r2(2) - e.r2(3),
+        "diss-3.5-training-alone": 1,
+        "diss-3.5-training-omission": (2, 3),
         "diss-3.5-training-range": lambda e: np.abs(e.slope(2)) * e.range(),
     },
     2: {
         "diss-3.5-terminal-stronger": lambda e: e.r2(4) - e.r2(1),
-        "diss-3.5-terminal-mild": lambda e: e.r2(4),
-        "diss-3.5-terminal-factors": lambda e: e.r2(5) - e.r2(6),
+        "diss-3.5-terminal-mild": 4,
+        "diss-3.5-terminal-factors": (5, 6),
         "diss-3.5-terminal-sign": lambda e: e.slope(5),
     },
     3: {
-        "diss-3.5-reverse-training-alone": lambda e: e.r2(7),
-        "diss-3.5-reverse-training-beside": lambda e: e.r2(8) - e.r2(9),
+        "diss-3.5-reverse-training-alone": 7,
+        "diss-3.5-reverse-training-beside": (8, 9),
         "diss-3.5-reverse-training-size": lambda e: np.maximum(
             np.abs(e.slope(7)), np.abs(e.slope(8))
         ),
     },
     4: {
         "diss-3.5-reverse-terminal-stronger": lambda e: e.r2(10) - e.r2(7),
-        "diss-3.5-reverse-terminal-beside": lambda e: e.r2(11) - e.r2(12),
+        "diss-3.5-reverse-terminal-beside": (11, 12),
         "diss-3.5-reverse-terminal-drop": lambda e: e.slope(11) / e.slope(10),
     },
 }
-"""What decides the claims on each family of models: a number and draws of it."""
+"""What decides the claims on each family of models: what one explains of the variance, or one more than another without its predictor, or a number and draws of it."""
 
 
-def _of_draws(quantity: Callable[[Evidence], np.ndarray]) -> Callable[[Evidence], Finding]:
-    return lambda e: Finding(*interval(quantity(e)))
+def draws_of(e: Evidence, quantity) -> np.ndarray:
+    """Return one of `QUANTITIES`, and draws of it."""
+    if callable(quantity):
+        return quantity(e)
+    return e.r2(quantity) if isinstance(quantity, int) else np.subtract(*map(e.r2, quantity))
+
+
+def _of_draws(quantity) -> Callable[[Evidence], Finding]:
+    of_variance = not callable(quantity)
+    return lambda e: Finding(*interval(draws_of(e, quantity)), of_variance=of_variance)
 
 
 JUDGES = {

@@ -24,7 +24,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import chi2
+from scipy.stats import chi2, norm, t
 
 from lib.analysis import scales
 from lib.results import claims, networks
@@ -286,7 +286,18 @@ def _over_guess(held: Networks, name: str, _: str) -> Finding:
     """Return by how much a network's score is larger than that of guessing."""
     rows, (error, _) = held.of(name), held.sampling_error(name)
     found = _wider(claims.mean(rows["score"] - rows["guess"], held.scale(name)), error)
-    return replace(found, reservation=held.at_the_guess(name))
+    share, answers = rows["guess"].iloc[0], len(rows) * rows["test_sequences"].iloc[0]
+
+    def chance(region: Region, truth: float) -> float:
+        if not held.higher or not region.holds(0.0, 0.0):
+            return claims.normal_chance(found, region, truth)
+        # Networks that guess spread by their luck alone, however far apart these are that learn.
+        luck = math.sqrt(share * (held.unit - share) / answers)
+        half = luck * math.hypot(t.isf(_TAIL, len(rows) - 1), claims.Z)
+        low, high = norm.cdf([region.low + half, region.high - half], truth, luck)
+        return float(max(high - low, 0.0))
+
+    return replace(found, reservation=held.at_the_guess(name), chance=chance)
 
 
 def _share_of_guess(held: Networks, name: str, _: str) -> Finding:

@@ -119,6 +119,8 @@ class Finding:
     """What a reader must know beside it; the reason where nothing can be said."""
     ratio: bool = False
     """Whether it is a ratio, whose interval is that of its logarithm."""
+    of_variance: bool = False
+    """Whether it is a share of variance, the square of a correlation: its root, not itself, varies alike whatever its size."""
     reservation: str = ""
     """Why no verdict may rest on it, whatever its interval."""
     parts: tuple["Finding", ...] = ()
@@ -126,7 +128,7 @@ class Finding:
     free: float = math.inf
     """Degrees of freedom behind the interval."""
     chance: Callable[[Region, float], float] | None = None
-    """Chance that one of this size agrees where a number is the truth; None: by the interval, as of a normal estimate or a share."""
+    """Chance that one of this size agrees where a number is the truth; None: as of a share, or `normal_chance`."""
 
 
 def verdict(
@@ -188,7 +190,12 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         low, high = proportion_confint(successes, finding.trials, 1 - CONFIDENCE, "beta")
         agree = (region.low < low) & (high < region.high)
         return float(stats.binom.pmf(successes[agree], finding.trials, published).sum())
-    (low, value, high, truth), ends = _on_its_scale(finding, region, published)
+    return normal_chance(finding, region, published)
+
+
+def normal_chance(finding: Finding, region: Region, truth: float) -> float:
+    """Return the chance that a normal estimate with an interval as wide as this one agrees where `truth` is the truth."""
+    (low, value, high, truth), ends = _on_its_scale(finding, region, truth)
     above = high - value
     below = above if finding.low == 0 and finding.ratio else value - low  # one is open
     error = (below + above) / 2 / Z
@@ -200,12 +207,14 @@ def _power(finding: Finding, region: Region, published: float) -> float:
 
 
 def _on_its_scale(finding: Finding, region: Region, *more: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return low, value, high and `more` numbers, and the ends of the region; their logarithms of a ratio."""
+    """Return low, value, high and `more` numbers, and the ends of the region; their logarithms of a ratio, their roots (negative ones of negative numbers) of a share of variance."""
     numbers = np.array([finding.low, finding.value, finding.high, *more])
     ends = np.array([region.low, region.high])
     if finding.ratio:  # zero is a very small ratio
         with np.errstate(divide="ignore"):
             numbers, ends = np.log(numbers.clip(np.finfo(float).tiny)), np.log(ends.clip(0))
+    if finding.of_variance:
+        numbers, ends = (np.sign(x) * np.sqrt(np.abs(x)) for x in (numbers, ends))
     return numbers, ends
 
 
