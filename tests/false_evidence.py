@@ -247,4 +247,4 @@ IN_NOTEBOOKS = {
     "irnn-3.2-surface": lambda rng: share(int(rng.binomial(200, 1 / 3)), 200),
     "irnn-a.6.6-negative": lambda rng: mean(rng.normal(0.9, 0.02, 8)),
 }
-"""What notebook 54 counts itself, drawn where a third of the paths, and nine tenths of the eigenvalues, are as the claim says."""
+"""What notebooks 54 and 55 count themselves, drawn where a third of the paths, and nine tenths of the eigenvalues, are as the claim says."""

@@ -5,7 +5,8 @@ import torch
 
 from lib.cells import make_cell
 from lib.cells.irnn import NoEquilibriumError, equilibrium
-from lib.probes.equilibria import distances, residuals, stability
+from lib.probes.equilibria import distances, residuals, signs, stability
+from lib.results.rows import REAL_PARTS
 
 D, P = 6, 3
 
@@ -55,9 +56,22 @@ def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(for
     found = stability(cell, torch.randn(4, 3, P, dtype=torch.float64))
     assert found.shape == (4, 3, D)
     assert ((found.abs() < 1e-9).sum(-1) == D - rank).all()
+    by_sign, by_size = signs(found)
+    assert by_sign[1] == pytest.approx((D - rank) / D)
+    assert by_sign.sum() == pytest.approx(1) == by_size.sum()
+    assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
     full = stability(_cell(0.6), torch.randn(4, 3, P, dtype=torch.float64))
     assert (full.real < 0).all(), "||U|| < alpha"
     assert (stability(_cell(9.0), torch.randn(20, 3, P, dtype=torch.float64)).real > 0).any()
+
+
+def test_signs_and_classes_of_real_parts_are_counted():
+    by_sign, by_size = signs(torch.tensor([-9 + 1j, -0.96, 1e-10, -1e-10 + 2j, 0.3]))
+    assert by_sign.tolist() == [0.4, 0.4, 0.2]
+    counted = {REAL_PARTS[k]: share for k, share in enumerate(by_size) if share}
+    assert counted == {-3.0: 0.2, -1.0: 0.2, 0.0: 0.4, 0.3: 0.2}
+    with pytest.raises(ValueError, match="gru: expected an iRNN.*leave eigenvalues out"):
+        stability(make_cell("gru", P, D), torch.zeros(2, 1, P))
 
 
 def test_residuals_are_what_the_state_before_and_the_next_leave():

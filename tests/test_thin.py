@@ -17,7 +17,6 @@ ORACLES = {
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
     "lib.probes.coadjoint.engine_names": "the engines themselves",
-    "lib.probes.equilibria": "a closed form",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""

@@ -11,11 +11,16 @@ neurons in :math:`\nabla F` are those of a matrix of rank r: where more than r n
 exceed r are exactly zero, and none of the text's strict inequalities can hold.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lib.cells import Cell
 from lib.cells.irnn import argument, equilibrium, multiply
+from lib.results.rows import REAL_PARTS
+
+ZERO = 1e-9
+"""Real parts below are zero: what is left of rounding where rows of the matrix depend on each other."""
 
 
 @torch.no_grad()
@@ -49,6 +54,14 @@ def distances(cell: Cell, h: Tensor, u: Tensor, inner_steps: int) -> Tensor:
     return torch.stack(found)
 
 
+def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of eigenvalues whose real part is negative, zero and positive, and the shares by classes of `REAL_PARTS`."""
+    real = eigenvalues.real.numpy().ravel()
+    by_sign = np.array([(real < -ZERO).mean(), (abs(real) <= ZERO).mean(), (real > ZERO).mean()])
+    inside = np.where(abs(real) <= ZERO, 0.0, real).clip(REAL_PARTS[0], REAL_PARTS[-1])
+    return by_sign, np.histogram(inside, REAL_PARTS)[0] / real.size
+
+
 def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     """Return the eigenvalues of the derivative of F along sequences, (rounds, batch, hidden), complex.
 
@@ -58,7 +71,16 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
         What a trained iRNN reads; its first state is zero.
     every
         One round of so many is looked at.
+
+    Raises
+    ------
+    ValueError
+        The cell is no iRNN.
     """
+    if cell.name != "irnn":
+        raise ValueError(
+            f"{cell.name}: expected an iRNN, whose inner steps have an equilibrium; leave eigenvalues out of the row's measures"
+        )
     weights = cell.weights()
     identity = torch.eye(cell.hidden_size, dtype=u.dtype)
     U = multiply(weights, identity).T.detach()

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from lib.probes.adjoint import adjoint_norms, log10_sum
 from lib.probes.coadjoint import Penalised, coadjoint_loss
+from lib.probes.equilibria import signs, stability
 from lib.probes.lyapunov import singular_values
 from lib.probes.scores import cross_entropy, likeliest, task_loss, tensors, wide
 from lib.probes.state_gains import state_gains
@@ -21,7 +22,9 @@ from lib.results.rows import POSITIONS
 from lib.tasks import Part, Task
 
 WITH_RECORDS = ("gains", "penalty")
-AT_ENDS = ("time_steps", "adjoint_norms", "adjoint_curve", "singular_values")
+AT_ENDS = ("time_steps", "adjoint_norms", "adjoint_curve", "singular_values", "eigenvalues")
+FOLLOWED = 8
+"""Sequences along which eigenvalues are taken."""
 _COUNTING = ("lu_rnn", "inverse_rnn")
 """Cells whose second state counts steps and is no memory."""
 
@@ -90,6 +93,13 @@ class Probe:
         start = max(0, len(u) - (self._row.stretch or len(u)))
         values = singular_values(self._model.cell, u, parts=parts, start=start).log10()
         return {"singular_values": np.array([values[:, end].mean().item() for end in (0, -1)])}
+
+    def eigenvalues(self) -> dict[str, np.ndarray]:
+        """Of the first `FOLLOWED` sequences, at every fourth step."""
+        cell = copy.deepcopy(self._model.cell).cpu().double().requires_grad_(False)
+        u = driven(self._model, self._tested[0][:FOLLOWED]).cpu().double()
+        by_sign, by_size = signs(stability(cell, u, every=4))
+        return {"eigenvalue_sign": by_sign, "eigenvalue_share": by_size}
 
     def trajectories(self) -> dict[str, np.ndarray]:
         inputs, labels = self._tested

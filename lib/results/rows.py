@@ -21,6 +21,9 @@ STAGES = ("untrained", "trained")
 ENDS = ("largest", "smallest")
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""
+SIGNS = ("negative", "zero", "positive")
+REAL_PARTS = tuple(round(k / 20, 2) for k in range(-60, 41))
+"""Edges of the classes of eigenvalues' real parts; what lies beyond is counted in the outer ones."""
 
 _RUN = ("run",)
 _TRAINING = ("run", "replicate")
@@ -37,6 +40,8 @@ _DIMS = {
     "decade": ("log10 of a time step, lower end of a class of its histogram", "1"),
     "position": ("place in the sequence, as a share of its length", "1"),
     "end": ("end of the singular values", "1"),
+    "real_sign": ("sign of an eigenvalue's real part", "1"),
+    "real_part": ("lower end of a class of real parts of eigenvalues", "1"),
     "sequence": ("sequence followed through the trained network", "1"),
     "time": ("time t of a state, from 1", "step"),
     "test_sequence": ("test sequence, the same for all networks of a task", "1"),
@@ -116,6 +121,14 @@ MEASURED = {
     "singular_values": _floats(
         (*_STAGE, "end"),
         singular_values="mean over sequences of log10 of the singular values of the last steps",
+    ),
+    "eigenvalues": _floats(
+        (*_STAGE, "real_sign"),
+        eigenvalue_sign="share of the eigenvalues near iRNN's equilibrium by the sign of their real parts",
+    )
+    | _floats(
+        (*_STAGE, "real_part"),
+        eigenvalue_share="share of the eigenvalues near iRNN's equilibrium with such a real part",
     ),
     "trajectories": _floats(
         _TIME,

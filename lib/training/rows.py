@@ -15,7 +15,16 @@ from lib.probes.measures import WITH_RECORDS, Probe
 from lib.probes.scores import evaluate, sequence_scores, tensors
 from lib.probes.time_steps import DECADES, SCALES
 from lib.results.joined import coordinates
-from lib.results.rows import ENDS, MEASURED, POSITIONS, STAGES, factors, schema
+from lib.results.rows import (
+    ENDS,
+    MEASURED,
+    POSITIONS,
+    REAL_PARTS,
+    SIGNS,
+    STAGES,
+    factors,
+    schema,
+)
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
@@ -207,6 +216,8 @@ class Row(Job, Network, Recipe):
             "decade": DECADES[:-1].tolist(),
             "position": list(POSITIONS),
             "end": list(ENDS),
+            "real_sign": list(SIGNS),
+            "real_part": list(REAL_PARTS[:-1]),
             "sequence": longest("state_norm"),
             "time": [t + 1 for t in longest("state_norm", 1)],
             "test_sequence": longest("sequence_score"),
