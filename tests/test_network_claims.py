@@ -118,7 +118,7 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
 
 def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
     """Whether "no better than guessing" could have been found does not hang on how far apart networks are that learn."""
-    rng, said = np.random.default_rng(8), Region.parse("< 3")
+    rng, said = np.random.default_rng(8), Region.parse("< 2")
 
     def over_guess(chances):
         answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
@@ -130,7 +130,7 @@ def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would()
     found = [over_guess(guess) for _ in range(200)]
     agreed = np.mean([said.holds(one.low, one.high) for one in found])
     learned = over_guess(np.linspace(0.2, 0.8, 6)[:, None])
-    assert learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.06)
+    assert 0.4 < learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.08)
     assert learned.high - learned.low > 40
 
 

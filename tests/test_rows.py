@@ -7,8 +7,9 @@ import pytest
 import torch
 from designs import fail_after, loaded, one_job, rows_of, train
 
+from lib.probes.measures import FOLLOWED
 from lib.probes.scores import evaluate, sequence_scores
-from lib.results.rows import schema
+from lib.results.rows import REAL_PARTS, schema
 from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from lib.tasks import Part, Task
 from lib.training.job import torch_seed
@@ -176,6 +177,23 @@ def test_records_begin_before_training_and_both_ends_are_measured():
     assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
     assert str(found["metric"]) == "squared error"
     np.testing.assert_array_equal(found["test_metric"], found["test_loss"])
+
+
+def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_training():
+    network = {"inner_steps": 2, "rank": 2, "measures": ["eigenvalues"]}
+    found = []
+    for size in (0, FOLLOWED):  # of sixteen that are drawn
+        (row,) = rows_of(
+            _table("a value at the end", {"iRNN": network}, measure_size=size), tasks=TASKS
+        )
+        found.append(next(row.jobs()).compute(None, None))
+    for name in ("eigenvalue_sign", "eigenvalue_share"):
+        np.testing.assert_array_equal(*(one[name] for one in found))
+    ds = type(row).joined("smoke", [row], found[:1])
+    shares = ds["eigenvalue_share"].squeeze()
+    np.testing.assert_allclose(shares.sum("real_part"), 1)
+    assert shares["real_part"].values.tolist() == list(REAL_PARTS[:-1])
+    assert not np.array_equal(*shares)
 
 
 def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded(monkeypatch):

@@ -10,7 +10,7 @@ from refusals import refused
 from scipy import stats
 from synthetic_results import make_results
 
-from lib.analysis.claims_factorial import QUANTITIES, Evidence, draws_of, mean_share
+from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
 from lib.analysis.design import NothingToFit
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
@@ -245,6 +245,8 @@ def test_the_text_s_own_numbers_and_law_pass_all_judges_of_models_but_one():
                 of_text.add(claim)
             if said(claim, claims.Finding(*interval(draws_of(fits, quantity)))) != claims.AGREES:
                 of_law.add(claim)
+    alone, omission, slope = (judge(fits).of_variance for judge in JUDGES[1].values())
+    assert alone and omission and not slope
     # The text's own slope times its own range is 6.6 %, where it says one.
     assert of_text == of_law == {"diss-3.5-training-range"}
 
