@@ -180,7 +180,7 @@ def test_records_begin_before_training_and_both_ends_are_measured():
 
 
 def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_training():
-    network = {"inner_steps": 2, "rank": 2, "measures": ["eigenvalues"]}
+    network = {"inner_steps": 2, "rank": 2, "length": 6, "measures": ["eigenvalues"]}
     found = []
     for size in (0, FOLLOWED):  # of sixteen that are drawn
         (row,) = rows_of(
