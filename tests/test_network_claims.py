@@ -9,7 +9,7 @@ from drawn import RECORD, drawn, evidence
 
 from lib.analysis.verbs import UNSETTLED, Networks, find
 from lib.results.claims import Region, claims, judged_row
-from lib.results.networks import in_measure, tuned
+from lib.results.networks import in_measure, trainings, tuned
 
 SCORE = (*RECORD[:2], "test_sequence")
 DIGITS = '{"dataset": "digits"}'
@@ -43,6 +43,18 @@ def test_a_lead_of_networks_that_still_improve_says_so():
     for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
         ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
         assert Networks(ds).lead("good", "fair").note == note
+
+
+def test_where_nothing_is_validated_the_test_metric_tells_who_still_improves():
+    end = _draw()
+    nothing = end["validation_metric"] * np.nan
+    worse = end.assign(test_metric=end["test_metric"] - 0.2)
+    for records, improving in (((worse, end), True), ((end, worse), False)):
+        ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
+        ds["validation_metric"] = nothing.isel(record=0) * ds["test_metric"]
+        rows = trainings(ds.transpose(*RECORD, ...))
+        assert (rows["improving"] == improving).all()
+        assert (rows["test"] == rows["last"]).all()
 
 
 NEARER = "fair still comes nearer to good when trainings end"

@@ -59,15 +59,19 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every planned training: ``run``, ``replicate``, the columns of `about`, and what it came to.
 
     ``step``, ``test`` and ``validation`` are those of the record with the best validation metric (the last, where nothing is
-    validated), ``last`` is the test metric at the end, ``then`` after two thirds of the records, ``improving`` whether validation was best there. A training that diverged
+    validated), ``last`` is the test metric at the end, ``then`` after two thirds of the records, ``improving`` whether validation (the test metric,
+    where nothing is validated) was best at the end. A training that diverged
     before its first record has ``nan``; ``completed`` says which did not diverge.
     """
     records, status, metric = (ds.variables[name] for name in ("records", "status", "metric"))
     validation = ds.variables["validation_metric"]
-    score = validation.where(metric == "accuracy", -validation)
-    score = score.where(_there(ds) & np.isfinite(validation), -np.inf)
-    validated, last = np.isfinite(score).any("record"), (records - 1).clip(0)
-    chosen = score.argmax("record").where(validated, last)
+    seen = _there(ds) & np.isfinite(validation)
+    validated, last = seen.any("record"), (records - 1).clip(0)
+    score = xr.where(validated, validation, ds.variables["test_metric"])
+    score = score.where(metric == "accuracy", -score)
+    best = score.where(xr.where(validated, seen, _there(ds)) & np.isfinite(score), -np.inf)
+    best = best.argmax("record")
+    chosen = best.where(validated, last)
 
     def at(name: str, place: xr.Variable) -> xr.Variable:
         return ds.variables[name].isel(record=place).where(records > 0)
@@ -78,7 +82,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
         "validation": at("validation_metric", chosen),
         "last": at("test_metric", last),
         "then": at("test_metric", (-(-2 * records // 3) - 1).clip(0)),
-        "improving": validated & (chosen == last) & (last > 0),
+        "improving": (best == last) & (last > 0),
         "completed": status == COMPLETED,
     }
     return by_training(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")
