@@ -237,13 +237,13 @@ class Networks:
         return short if steps < self.steps else ""
 
     def _catches_up(self, behind: str, ahead: str) -> str:
-        """Return whether a network that still improves would be level after as long again, at the pace of its last third."""
+        """Return whether a network would be level after as long again, at the pace of the last third."""
         rows, others = self.of(behind), self.of(ahead)
         sign = 1 if self.higher else -1
         gap = sign * (others["score"].mean() - rows["score"].mean())
         before = sign * self.unit * (others["then"].mean() - rows["then"].mean())
         enough = self.ds["steps"].sel(run=rows["run"].unique()).max() >= self.steps
-        settled = rows["improving"].mean() <= 0.5 or enough or 3 * (before - gap) < gap
+        settled = enough or 3 * (before - gap) < gap
         return "" if settled else f"{behind} still comes nearer to {ahead} when trainings end"
 
     def still_learns(self, name: str) -> str:

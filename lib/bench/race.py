@@ -8,7 +8,6 @@ is a row as well, and the others go on.
 
 import csv
 import os
-import platform
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import torch
 from torch import nn
 
 from lib import kernels
+from lib.run.machine import processor
 
 COLUMNS = ("what", "size", "quantity", "round", "value", "unit", "baseline", "ratio")
 COLUMNS += ("rounds", "limit", "passed", "failure", "machine", "versions")
@@ -159,13 +159,7 @@ def engines_on(cell: str, device: str = "cpu") -> list[str]:
 
 def machine() -> str:
     """Return what a reader needs to place the times: processor, cores, threads used."""
-    # As in lib.results.reference, whose packages a box for benchmarks has not.
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [row.split(":")[1] for row in info.read_text().splitlines() if "model name" in row]
-        model = names[0].strip() if names else model
-    return f"{model}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used"
+    return f"{processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) used"
 
 
 def versions() -> str:

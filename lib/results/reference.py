@@ -24,6 +24,7 @@ from ruamel.yaml import YAML
 from lib.paths import ROOT
 from lib.results.artefacts import CLAIMS
 from lib.results.schema import ResultsError, count_ends
+from lib.run.machine import processor
 from lib.run.notebooks import read_parameters
 
 RESULTS = "data/results"
@@ -107,7 +108,7 @@ def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
         },
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
-            "processor": _processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "memory": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
         },
@@ -167,13 +168,6 @@ def _recorded_md5(root: Path, name: str) -> str:
             f"{name} has the hash {found}, dvc.lock records {recorded}; run `make repro` to the end first"
         )
     return found
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text("utf-8").splitlines() if info.exists() else []
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return found[0] if found else platform.processor() or "unknown"
 
 
 def main(arguments: list[str] | None = None) -> int:
