@@ -23,7 +23,7 @@ from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
-from lib.training.fit import Recipe, Record, every_epoch, fit
+from lib.training.fit import Recipe, Record, Training, every_epoch, fit
 from lib.training.job import seeds, torch_seed
 from lib.training.limits import ARRAYS, check_memory, memory_needed
 from lib.training.model import Dropout, Model, Network, build
@@ -45,10 +45,10 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs), labels)
 
 
-def _fit(model, recipe, *, part=None, record=None, objective=_objective, keep=None, **more):
-    batches = Epochs(part or _part(), 3, np.random.default_rng(1))
+def _fit(model, recipe, *, record=None, objective=_objective, keep=None, resume=None, **more):
+    batches = Epochs(_part(), 3, np.random.default_rng(1))
     record = record or Record(norm, every_epoch(recipe, batches), keep=keep)
-    return fit(model, batches, recipe, objective, record, **more)
+    return fit(Training(model, batches, recipe, record, resume), objective, **more)
 
 
 def test_an_epoch_is_every_sequence_once_in_a_new_order():
@@ -151,11 +151,11 @@ test_a_recipe_that_cannot_train_is_refused_when_it_is_read = refused(
 RNN = Network(cell="rnn", width=4)
 RECIPE = Recipe(learning_rate=0.1, epochs=1)
 RNG = np.random.default_rng(0)
-DRAWN = Fresh(lambda: tensors(draw_sums(5, 4, RNG)), RNG)
+UNENDING = Training(_model(), Fresh(lambda: tensors(draw_sums(5, 4, RNG)), RNG), RECIPE)
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
     ("7 sequences has no whole batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
-    ("has no epochs, its sequences are drawn", lambda: fit(_model(), DRAWN, RECIPE, _objective)),
+    ("has no epochs, its sequences are drawn", lambda: fit(UNENDING, _objective)),
     ("to be loss, gradients or nothing", lambda: _fit(_model(), RECIPE, finite="gradient")),
     ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
 )

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -43,12 +44,7 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None,
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i))
     record = Record(norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
-    return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
-
-
-def _changed(training, **parts):
-    """Return a training with other parts."""
-    return Training(**vars(training) | parts)
+    return Training(model, batches, recipe, record, resume)
 
 
 def _objective(model, inputs, labels):
@@ -56,7 +52,7 @@ def _objective(model, inputs, labels):
 
 
 def _alone(training, **more):
-    return fit(objective=_objective, **vars(training), **more)
+    return fit(training, _objective, **more)
 
 
 def _together(trainings, places=PLACES, **more):
@@ -109,7 +105,7 @@ def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
     expected = _together(whole)
     # The last has kept no state: it begins anew, beside those in their fourth step.
     cut = trainings(0.0, 0.0, 1e9)
-    cut[0] = _changed(cut[0], batches=_Interrupted(cut[0].batches, after=4))
+    cut[0] = replace(cut[0], batches=_Interrupted(cut[0].batches, after=4))
     with pytest.raises(KeyboardInterrupt):
         _together(cut)
     again = trainings(0.0, 0.0, 0.0)
@@ -157,11 +153,11 @@ def test_what_cannot_share_a_pass_is_refused():
         _together([_training("gru", 0, width=5)])
     model = Model(make_cell("gru", 1, 16), 2, dropout=Dropout(output_dropout=0.1))
     with pytest.raises(ValueError, match="without dropout side by side; train them one by one"):
-        _together([_changed(one, model=model)])
+        _together([replace(one, model=model)])
     part = toy_task("pixels", 10).train
     part.inputs[:, 2] = np.nan
     batches = Epochs(part, 4, np.random.default_rng(0))
-    (found,) = _together([_changed(_training("gru", 0, kind="pixels"), batches=batches)])
+    (found,) = _together([replace(_training("gru", 0, kind="pixels"), batches=batches)])
     assert isinstance(found, ValueError) and "expected finite inputs" in str(found)
 
 
@@ -271,9 +267,9 @@ def test_an_error_of_one_s_own_ends_that_one_alone():
     cut = _Interrupted(trainings[2].batches, after=4, error=OSError("no batch"))
     values = iter([1.0, math.nan])
     measured = Record(lambda model: {"value": next(values)}, (2, 4))
-    trainings[1] = _changed(trainings[1], record=failing)
-    trainings[2] = _changed(trainings[2], batches=cut)
-    trainings[4] = _changed(trainings[4], record=measured)
+    trainings[1] = replace(trainings[1], record=failing)
+    trainings[2] = replace(trainings[2], batches=cut)
+    trainings[4] = replace(trainings[4], record=measured)
     first, second, third, fourth, fifth = _together(trainings, places=5)
     assert (str(second), str(third)) == ("no measurement", "no batch")
     assert (fifth.status, fifth.steps, fifth.column("value", 1)) == (DIVERGED, 4, [1.0])

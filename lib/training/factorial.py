@@ -67,7 +67,6 @@ class Factorial(Job):
 
     section: ClassVar = "factorial"
     held: ClassVar = FACTORIAL
-    modules: ClassVar = ("lib.tasks.variations",)
     architecture: Factor[Architecture]
     width: Factor[Positive]
     learning_rate: Factor[LearningRate]
@@ -175,7 +174,7 @@ def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str,
     """
     task = job.varied(data)
     training = _training(job, task, resume)
-    done = fit(objective=objective("plain", task), **vars(training))
+    done = fit(training, objective("plain", task))
     return _measurements(job, task, training.model, done)
 
 
@@ -193,7 +192,7 @@ def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
         options={"eps": 1e-7},  # Keras's
     )
     record = Record(partial(_measure_splits, task, job), every_epoch(recipe, batches))
-    return Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
+    return Training(model, batches, recipe, record, resume)
 
 
 def network(job: Factorial) -> Network:

@@ -103,9 +103,12 @@ def every_epoch(recipe: Recipe, batches: Batches) -> range:
     return range(batches.epoch, recipe.total(batches.epoch) + 1, batches.epoch)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class Training:
-    """What is trained, on what, how, and what is recorded, see `fit`."""
+    """What is trained, on what, how, and what is recorded.
+
+    With `resume`, where the state is kept every few minutes and found again by the next call, it ends with the same bits as without.
+    """
 
     model: nn.Module
     batches: Batches
@@ -114,30 +117,13 @@ class Training:
     resume: Resume | None = None
 
 
-def fit(
-    model: nn.Module,
-    batches: Batches,
-    recipe: Recipe,
-    objective: Objective,
-    record: Record = NOTHING,
-    *,
-    finite: str = "loss",
-    resume: Resume | None = None,
-) -> Fit:
+def fit(training: Training, objective: Objective, *, finite: str = "loss") -> Fit:
     """Train a model in place, those of its parameters that require a gradient.
 
-    An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result.
-
-    Parameters
-    ----------
-    finite
-        What must stay finite, or the training has diverged: ``loss``, ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is
-        looked at with every recorded row, not at every step: reading it would stop the device.
-    resume
-        Where the state is kept every few minutes, and found again by the next call; with it the training ends with the
-        same bits as without.
+    An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result. So it is if what
+    must be `finite` is not: the ``loss``, the ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is looked at with every
+    recorded row, not at every step: reading it would stop the device.
     """
-    training = Training(model=model, batches=batches, recipe=recipe, record=record, resume=resume)
     (done,) = _fit([training], lambda models, parts: [objective(models[0], *parts[0])], finite)
     if isinstance(done, Exception):
         raise done

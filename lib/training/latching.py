@@ -34,7 +34,7 @@ from lib.results.schema import COMPLETED
 from lib.run.params import LearningRate, Positive
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
-from lib.training.fit import Recipe, Record, fit
+from lib.training.fit import Recipe, Record, Training, fit
 from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.model import Model
 from lib.training.resume import Resume
@@ -56,7 +56,6 @@ class Latching(Job):
     section: ClassVar = "latching"
     held: ClassVar = LATCHING
     cells: ClassVar = ("rnn",)
-    modules: ClassVar = ("lib.tasks.long_time_gap",)
     width: Positive
     place: Positive
     horizon: Positive
@@ -108,18 +107,16 @@ class Latching(Job):
 
         how = {"gradient_clip": self.clip, "cosine": True, "options": {"fused": True}}
         recipe = Recipe(learning_rate=self.learning_rate, steps=self.training_steps, **how)
+        batches = Fresh(lambda: tensors(draw(self.batch_size, drawing)), drawing, checking)
+        record = Record(
+            look,
+            range(self.check_every, self.training_steps + 1, self.check_every),
+            # Half of it: other sequences' error is then below the tolerance, too.
+            stop=lambda row: row["error"] < self.tolerance / 2,
+        )
         done = fit(
-            model,
-            Fresh(lambda: tensors(draw(self.batch_size, drawing)), drawing, checking),
-            recipe,
+            Training(model, batches, recipe, record, resume),
             lambda model, inputs, labels: cross_entropy(model(inputs), labels),
-            Record(
-                look,
-                range(self.check_every, self.training_steps + 1, self.check_every),
-                # Half of it: other sequences' error is then below the tolerance, too.
-                stop=lambda row: row["error"] < self.tolerance / 2,
-            ),
-            resume=resume,
         )
         shape = (len(self.horizons), self.probe_size, max(self.horizons))
         found = {

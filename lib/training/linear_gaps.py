@@ -28,7 +28,7 @@ from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
-from lib.training.fit import Recipe, fit
+from lib.training.fit import Recipe, Training, fit
 from lib.training.job import Job, Results, seeds_of, torch_seed
 from lib.training.resume import Resume
 
@@ -75,7 +75,7 @@ class LinearGaps(Job):
 
         batches = Fresh(lambda: _sequences(self, draws, self.batch_size), *draws)
         recipe = Recipe(learning_rate=self.learning_rate, steps=self.steps)
-        fit(networks, batches, recipe, objective, finite="nothing", resume=resume)
+        fit(Training(networks, batches, recipe, resume=resume), objective, finite="nothing")
         return _measure(self, networks)
 
     @classmethod

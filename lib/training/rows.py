@@ -29,7 +29,7 @@ from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Epochs, Fresh
-from lib.training.fit import Group, Recipe, Record, fit, grouped
+from lib.training.fit import Group, Recipe, Record, Training, fit, grouped
 from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.limits import check_memory
 from lib.training.model import Model, Network, build, pick_device
@@ -168,9 +168,9 @@ class Row(Job, Network, Recipe):
                 # Without a bound no loss is below it.
                 stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
             )
-            how = {"finite": "gradients" if self.objective == "coadjoint" else "loss"}
-            minimised = objective(self.objective, task, weight)
-            done = fit(trained, batches, self.recipe, minimised, record, **how, resume=resume)
+            training = Training(trained, batches, self.recipe, record, resume)
+            finite = "gradients" if self.objective == "coadjoint" else "loss"
+            done = fit(training, objective(self.objective, task, weight), finite=finite)
             after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
             if not sound:
                 done.status = DIVERGED
