@@ -69,8 +69,6 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
         ({}, {}, "trainings.table has no rows"),
-        ({"LEM": {"learning_rate": [k / 1e7 for k in range(1, 2000)], "width": list(range(1, 2000))}},
-         {}, "plans 3,996,001 rows; expected at most 1,000,000"),
     ],
 )  # fmt: skip
 def test_a_table_that_cannot_be_trained_is_refused_when_it_is_read(network, shared, complaint):

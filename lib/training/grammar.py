@@ -18,7 +18,6 @@ know it. A network is trained on all tasks of its table, or on its own ``tasks``
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,8 +27,6 @@ from lib.run.params import ParameterError, checked, nearest, overlaid, shown
 from lib.tasks import TASKS, find_task
 from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
 
-MOST = 10**6
-"""A table that plans more trainings than this was mistyped."""
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
 _OF_TABLE = ("networks", "tasks", "tables")
@@ -115,7 +112,6 @@ class _Table:
             chosen = {str(name): {} for name in chosen}
         self.tasks = self._chosen("tasks", chosen, tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
-        self._planned = 0
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
 
@@ -153,11 +149,6 @@ class _Table:
         """Yield a row for each meeting of the levels of a network on a task."""
         said, places = self._said(name, reading, task, where)
         levels = [_levels(key, one) for key, one in said.items()]
-        self._planned += math.prod(map(len, levels))
-        if self._planned > MOST:
-            raise ParameterError(
-                f"params.yaml: {self.where} plans {self._planned:,} rows; expected at most {MOST:,}"
-            )
         maker = self.known_tasks[task]
         label = reading.get("label", self.known_networks[name].get("label"))
         for chosen in itertools.product(*levels):

@@ -21,6 +21,8 @@ from lib.training.rows import Row, check_network
 
 DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
 """What is no row, by its section in `params.yaml`."""
+MOST = 10**6
+"""A dataset of more trainings than this was mistyped."""
 _TABLES = ("networks", "tasks", "trainings")
 _Sections = create_model(
     "_Sections",
@@ -93,9 +95,9 @@ def load_profile(name: str) -> Profile:
             raise ParameterError(f"params.yaml: two datasets are called {shown(group)}; rename one")
         designs[group] = grammar.rows(group, content, networks, tasks)
     for key, several in designs.items():
-        if (planned := sum(design.planned for design in several)) > grammar.MOST:
+        if (planned := sum(design.planned for design in several)) > MOST:
             raise ParameterError(
-                f"params.yaml: {key} plans {planned:,} trainings; expected at most {grammar.MOST:,}, so lower replicates or levels"
+                f"params.yaml: {key} plans {planned:,} trainings; expected at most {MOST:,}, so lower replicates or levels"
             )
     profile = Profile(name, sections.jobs, designs)
     for dataset in profile.datasets:
