@@ -159,14 +159,13 @@ def test_standardising_uses_the_training_part_alone():
 
 
 BAD_SERIES = [
-    (HEADER + "1,2,3:up\n", "toy.ts, line 10: expected 2 dimensions and a target, got 1 dim"),
+    (HEADER + "1:2:up\n1:up\n", "toy.ts, line 11: expected 2 dimensions and a target, got 1 dim"),
     (HEADER + "1,2,3:4,5:up\n", "line 10, dimension 2: expected 3 values, got 2; series of"),
     (HEADER + "1,2,3:4,5,6:left\n", "line 10: unknown label 'left'; the header names up, Do"),
     (HEADER + "1,2,3:4,?,6:up\n", r"line 10, dimension 2: expected numbers .*'\?'"),
     (HEADER + "1,2,3:4,nan,6:up\n", "dimension 2: expected finite numbers, got nan"),
     (HEADER, "toy.ts: no case follows @data; the file is cut"),
     (HEADER.replace("@DATA\n", ""), "toy.ts: there is no @data"),
-    (HEADER.replace("dimensions 2", "dimensions two"), "number after @dimensions, got 'two'"),
     (HEADER.replace("classLabel true", "classLabel false"), "expected '@classLabel true ...'"),
     (HEADER.replace("STAMPS false", "STAMPS true"), "with time stamps are not read"),
     ("1,2:up\n" + HEADER, "line 1: expected an identifier or @data, got '1,2:up'"),

@@ -28,8 +28,8 @@ class Series:
 def read_ts(lines: Iterable[str], name: str) -> Series:
     """Read a ``.ts`` file by its lines; `name` stands at the head of every error.
 
-    Raises `FormatError`, with the line's number, where a case lacks a dimension, series differ in length, a label is not in the
-    header, a value is no finite number, or the header says none of what is needed.
+    Raises `FormatError`, with the line's number, where a case has not the dimensions of the first, series differ in length, a label is not in
+    the header, a value is no finite number, or the header says none of what is needed.
 
     >>> series = read_ts(["@classLabel true a b", "@data", "1,2:3,4:b"], "toy.ts")
     >>> series.inputs.tolist(), series.targets.tolist()
@@ -54,9 +54,7 @@ def read_ts(lines: Iterable[str], name: str) -> Series:
     labelled, *labels = header.get("classlabel") or ["false"]
     if labelled.lower() != "true" or not labels:
         raise FormatError(f"{name}: expected '@classLabel true ...' in the header")
-    # What the header leaves open, the first case says.
-    dimensions, length = (_count(header, key, name) for key in ("dimensions", "serieslength"))
-    inputs, targets = [], []
+    inputs, targets, dimensions, length = [], [], 0, 0  # as the first case has them
     for number, line in numbered:
         where = f"{name}, line {number}"
         *columns, target = line.split(":")
@@ -123,13 +121,3 @@ def _numbers(text: str, where: str, length: int) -> np.ndarray:
             f"{where}: expected {length} values, got {len(values)}; series of unequal lengths are not read"
         )
     return values
-
-
-def _count(header: dict[str, list[str]], key: str, name: str) -> int | None:
-    """Return the positive number behind an identifier; None without one."""
-    if key not in header:
-        return None
-    text = " ".join(header[key])
-    if not text.isdecimal() or int(text) < 1:
-        raise FormatError(f"{name}: expected a positive number after @{key}, got {shown(text)}")
-    return int(text)

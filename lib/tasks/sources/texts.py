@@ -278,10 +278,6 @@ def stream(train: Sequence[str], validation: Sequence[str], test: Sequence[str])
     for part, tokens in {"train": train, "validation": validation, "test": test}.items():
         if unknown := set(tokens) - set(ids):
             raise ValueError(f"the {part} part has {min(unknown)!r}, which the training part lacks")
-        if len(tokens) <= ROW:
-            raise ValueError(
-                f"expected more than {ROW} tokens in the {part} part, got {len(tokens)}"
-            )
         parts[part] = cut(np.array([ids[token] for token in tokens], np.int32), ROW)
     size = len(ids)
     return parts | {"outputs": size, "valid_max": size - 1, "vocabulary_size": size}

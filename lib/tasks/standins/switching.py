@@ -39,13 +39,13 @@ def switching_series(
     return Series(inputs, targets, LABELS)
 
 
-def bayes_accuracy(time_steps: int, faster: float = 1.0) -> float:
+def bayes_accuracy(time_steps: int) -> float:
     """Return the accuracy of the best classifier that is told the number of turns in so many steps.
 
     >>> [round(100 * bayes_accuracy(n), 1) for n in (1000, 5000, 10_000, 17_984)]
     [61.8, 80.5, 88.5, 93.9]
     """
-    means = np.array(RATES) * faster * time_steps / 1000
+    means = np.array(RATES) * time_steps / 1000
     counts = np.arange(poisson.ppf(1 - 1e-12, means.max()) + 1)
     return float((np.array(PRIORS) * poisson.pmf(counts[:, None], means)).max(axis=1).sum())
 
