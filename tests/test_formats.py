@@ -15,7 +15,6 @@ from lib.tasks.formats.archives import member, members
 from lib.tasks.formats.series import read_ts, ts_lines
 from lib.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
 from lib.tasks.sources._table import standardised
-from lib.tasks.sources.texts import glove_vectors
 
 HEADER = """# a comment
 @ProblemName toy
@@ -177,7 +176,6 @@ BAD_SOUND = [
     (b"no wav file at all, but text", "a.wav is no wav file of 16-bit PCM"),
     (wav_bytes(np.zeros(30))[:-20], "a.wav: expected 30 samples, got 20; the file is cut"),
 ]
-BAD_VECTORS = "100d.txt, line 2: expected 2 numbers after 'of', got"
 
 test_what_is_no_file_of_its_format_is_refused = refused(
     FormatError,
@@ -186,9 +184,5 @@ test_what_is_no_file_of_its_format_is_refused = refused(
     (
         "a.wav: expected at most 16000 samples, got 16001",
         lambda: log_energies(_clip(16001), "a.wav"),
-    ),
-    *(
-        (BAD_VECTORS, lambda line=line: glove_vectors(["the 1 2", line], ["of"], size=2))
-        for line in ("of 3", "of 3 x", "of 1 2 3")
     ),
 )

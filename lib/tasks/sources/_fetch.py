@@ -81,24 +81,17 @@ def fetch(origin: str, name: str) -> Path:
 def from_publisher(url: str, sha256: str, folder: str) -> Path:
     """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
 
-    `sha256` is empty where the publisher states none and the caller checks the content. Raises `ChecksumError` where what came is
-    not what was expected, and `DownloadError` where the publisher cannot be reached or the file cannot be kept; nothing is left then.
+    `sha256` is empty where the publisher states none and the caller checks the content. Raises `ValueError` where what came is not
+    what was expected, and `DownloadError` where the publisher cannot be reached or the file cannot be kept; nothing is left then.
     """
     target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
     # Its bytes as they are: packed once more on the way they would have another checksum.
     download = pooch.HTTPDownloader(
         chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
     )
-
-    def checked(address: str, partial: Path, pooch_: object) -> None:
-        download(address, partial, pooch_)
-        if sha256:  # here and not by pooch, so that the sentence is the mirror's
-            _compare(pooch.file_hash(partial), sha256, name)
-
     _check_place(target / name)
     try:
-        # pooch hands over a temporary name and moves the file only after the function above.
-        found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=checked)
+        found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
     except requests.RequestException as error:
         raise DownloadError(
             f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import member, members
 from lib.tasks.language import cut
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN
@@ -147,28 +146,19 @@ def _glove(known: list[str], tokens: np.ndarray) -> dict:
     return {"substitute": "" if has_one.all() else substitute, "vectors": {"glove": glove}}
 
 
-def glove_vectors(
-    lines: Iterable[str], words: list[str], size: int = SIZE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the embedding (3 + n, size) of the words and whether each has a vector of GloVe's, (n,) bool.
+def glove_vectors(lines: Iterable[str], words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the embedding (3 + n, 100) of the words and whether each has a vector of GloVe's, (n,) bool.
 
-    GloVe's file has a word and its numbers a line; a line with more or fewer numbers, or something else, is a `FormatError`. Words
-    without a vector get N(0, 1), filling, start and unknown words zeros.
+    GloVe's file has a word and its numbers a line. Words without a vector get N(0, 1), filling, start and unknown words zeros.
     """
     places = {word: place for place, word in enumerate(words, FIRST_WORD)}
-    shape = FIRST_WORD + len(words), size
+    shape = FIRST_WORD + len(words), SIZE
     embedding = np.random.default_rng(SEED).standard_normal(shape, np.float32)
     embedding[:FIRST_WORD], has_one = 0, np.zeros(shape[0], bool)
-    for number, line in enumerate(lines, 1):
+    for line in lines:
         word, *values = line.rstrip("\n").split(" ")
         if place := places.get(word):
-            try:
-                embedding[place] = np.array(list(map(float, values))).reshape(size)
-            except ValueError:
-                raise FormatError(
-                    f"{MEMBER}, line {number}: expected {size} numbers after {word!r}, got {len(values)} words; "
-                    "the file is cut or has vectors of another size"
-                ) from None
+            embedding[place] = np.array(list(map(float, values))).reshape(SIZE)
             has_one[place] = True
     return embedding, has_one[FIRST_WORD:]
 
