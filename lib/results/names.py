@@ -76,7 +76,6 @@ LABELS = {
     "ptb_characters": "Penn Treebank, characters",
     "ptb_words": "Penn Treebank, words",
     "respiratory_rate": "Respiratory rate",
-    "respiratory_rate_by_patient": "Respiratory rate, by patient",
     "reuters": "Reuters",
     "rnn": "Basic RNN",
     "sru": "SRU",

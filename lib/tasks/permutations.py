@@ -22,8 +22,7 @@ def torch_permutation(length: int, seed: int) -> np.ndarray:
 PERMUTATIONS = {
     "none": np.arange,
     "lem": lambda length: torch_permutation(length, 5544),
-    "cornn": lambda length: torch_permutation(length, 12008),
     "exprnn": lambda length: np.random.RandomState(92916).permutation(length),
 }
-"""Orders of so many inputs by the program that they are from: ``lem``'s is also UnICORNN's, ``cornn``'s also the Lipschitz network's,
-``exprnn``'s also that of the dissertation's author. iRNN's, "seed 42" of an unnamed library, cannot be known."""
+"""Orders of so many inputs by the program that they are from: ``lem``'s is also UnICORNN's, ``exprnn``'s also that of the dissertation's
+author. iRNN's, "seed 42" of an unnamed library, cannot be known."""

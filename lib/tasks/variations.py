@@ -7,12 +7,9 @@ input of their own, so noise is none of them.
 """
 
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
-from lib.run.params import Positive, Size
-from lib.tasks._registry import task
 from lib.tasks.data import Task, image_shape
 from lib.tasks.permutations import PERMUTATIONS
 from lib.tasks.prepared import FIRST_WORD
@@ -24,18 +21,17 @@ SPREADS = ("floor", "bresenham")
 ROWS = 4096
 
 
-@task
 def vary(
     data: Task,
     rng: np.random.Generator,
     *,
-    order: Literal[ORDERS] = "sequential",
-    noise: Literal[NOISES] = "none",
-    noise_inputs: Size = 0,
-    pool: Positive = 1,
-    words: Size = 0,
-    permutation: Literal[DRAWS] = "attempt",
-    spread: Literal[SPREADS] = "floor",
+    order: str = "sequential",
+    noise: str = "none",
+    noise_inputs: int = 0,
+    pool: int = 1,
+    words: int = 0,
+    permutation: str = "attempt",
+    spread: str = "floor",
     sigmoid: bool = False,
 ) -> Task:
     """Return one of the six variations of a prepared data set, made smaller first where asked for.
@@ -51,8 +47,9 @@ def vary(
     With `sigmoid` two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay as
     they are.
     """
-    data = pooled(data, pool)
-    if words:
+    if data.kind == "pixels":
+        data = pooled(data, pool)
+    elif words:
         data.check("tokens", "class")
         data = data.map_inputs(lambda inputs: inputs[:, -words:])
     data = replace(data, noise_inputs=noise_inputs or data.noise_inputs)

@@ -132,9 +132,8 @@ class Factorial(Job):
     def varied(self, data: Task) -> Task:
         """Return the attempt's own variation of its data set."""
         (seed,) = seeds_of(self, ATTEMPT, 1)
-        names = ("order", "noise", "noise_inputs", "permutation", "spread", "sigmoid")
-        shorter = ("pool",) if data.kind == "pixels" else ("words",)
-        settings = {name: getattr(self, name) for name in (*names, *shorter)}
+        names = ("order", "noise", "noise_inputs", "pool", "words", "permutation", "spread")
+        settings = {name: getattr(self, name) for name in (*names, "sigmoid")}
         return vary(data, np.random.default_rng(seed), **settings)
 
     @classmethod
