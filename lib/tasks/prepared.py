@@ -6,17 +6,13 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from lib.results.schema import ResultsError, Schema, read_netcdf, write_netcdf
+from lib.results.schema import ResultsError, read_netcdf, write_netcdf
 
 SCHEMA = "prepared/2"
 SPLITS = ("train", "test", "validation")
 PAD, START, UNKNOWN, FIRST_WORD = 0, 1, 2, 3
 """Ids of tokens: filling, start of a text, a word not in the vocabulary, the most frequent word."""
 
-_ATTRIBUTES = (
-    *("dataset", "kind", "target", "outputs", "vocabulary_size", "noise_inputs"),
-    *("source", "substitute"),
-)
 _INPUTS = {
     "pixels": (("sample", "time", "feature"), "uint8", "brightness", "1"),
     "tokens": (("sample", "time"), "int32", "token id, by frequency", "1"),
@@ -28,29 +24,10 @@ _TARGETS = {
     ("steps", "i"): (("sample", "time"), "int32", "class", "1"),
     ("steps", "f"): (("sample", "time", "output"), "float32", "value", "1"),
 }
-"""Dimensions, type, meaning and unit, of inputs by kind, of targets by what is asked for and whether it is a class or a value."""
+_SPLIT = (("sample",), "int8", "part of the data set", "1")
+"""Dimensions, type, meaning and unit: of inputs by kind, of targets by what is asked for and whether it is a class or a value, of the parts."""
 
 Arrays = tuple[np.ndarray, np.ndarray]
-
-
-def _schema(name: str, kind: str, target: str, letter: str) -> Schema:
-    """Return the schema of a data set's kind, target, and type of targets (``i`` or ``f``)."""
-    if kind not in _INPUTS or (target, letter) not in _TARGETS:
-        raise ResultsError(
-            f"{name}: expected pixels, tokens or series, and as a target a class (integer), a value (float) or steps (either), "
-            f"got {kind!r} and {target!r} of type {letter!r}"
-        )
-    return Schema(
-        SCHEMA,
-        coordinates={},
-        variables={
-            "inputs": _INPUTS[kind],
-            "target": _TARGETS[target, letter],
-            "split": (("sample",), "int8", "part of the data set", "1"),
-        },
-        check=_check_values,
-        attributes=_ATTRIBUTES,
-    )
 
 
 def prepared_dataset(
@@ -78,64 +55,48 @@ def prepared_dataset(
     tokens by name, (vocabulary, size) each, that an embedding may start from.
     """
     parts = [train, test] if validation is None else [train, test, validation]
-    flags = np.arange(len(SPLITS), dtype=np.int8)
-    values = {
-        "inputs": np.concatenate([part[0] for part in parts]),
-        "target": np.concatenate([part[1] for part in parts]),
-        "split": np.repeat(flags[: len(parts)], [len(part[1]) for part in parts]),
-    }
-    more = {"split": {"flag_values": flags, "flag_meanings": " ".join(SPLITS)}}
-    if kind != "series":
-        more["inputs"] = {"valid_max": valid_max}
-    letter = "i" if values["target"].dtype.kind in "iu" else "f"
-    variables = {}
-    for key, (dims, dtype, text, units) in _schema(name, kind, target, letter).variables.items():
-        about = {"long_name": text, "units": units} | more.get(key, {})
-        variables[key] = (dims, values[key].astype(dtype), about)
-    about = {"long_name": "vector of a token", "units": "1"}
-    for key, array in (vectors or {}).items():
-        variables[f"vectors_{key}"] = (("token", "component"), array.astype(np.float32), about)
-    said = (name, kind, target, outputs, vocabulary_size, noise_inputs, source, substitute)
-    attrs = {"schema": SCHEMA} | dict(zip(_ATTRIBUTES, said, strict=True))
-    return validate_prepared(xr.Dataset(variables, attrs=attrs))
-
-
-def validate_prepared(ds: xr.Dataset) -> xr.Dataset:
-    """Return `ds` unchanged if it follows the schema; raises `ResultsError` with the first thing that is wrong."""
-    if ds.attrs.get("schema") != SCHEMA or "target" not in ds:
-        raise ResultsError(
-            f"expected prepared data of schema {SCHEMA!r} with a target, got {ds.attrs.get('schema')!r}; "
-            "run notebook 00 again"
-        )
-    name, kind, target = (ds.attrs.get(key) for key in ("dataset", "kind", "target"))
-    return _schema(name, kind, target, ds["target"].dtype.kind).validate(ds)
-
-
-def _check_values(ds: xr.Dataset) -> None:
-    name, kind, outputs = ds.attrs["dataset"], ds.attrs["kind"], int(ds.attrs["outputs"])
-    # First, so that the minima below are those of something.
-    for flag, split in enumerate(SPLITS[:2]):
-        if not (ds["split"] == flag).any():
+    sizes = [len(targets) for _, targets in parts]
+    for split, size in zip(SPLITS, sizes, strict=False):
+        if not size:
             raise ResultsError(f"{name}: the {split} part is empty")
-    _check_range(name, "splits", ds["split"].values, len(SPLITS) - 1)
-    inputs, targets = ds["inputs"].values, ds["target"].values
+    inputs, targets = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+    letter = "i" if targets.dtype.kind in "iu" else "f"
+    if kind not in _INPUTS or (target, letter) not in _TARGETS:
+        raise ResultsError(
+            f"{name}: expected pixels, tokens or series, and as a target a class (integer), a value (float) or steps (either), "
+            f"got {kind!r} and {target!r} of type {letter!r}"
+        )
     for what, values in (("inputs", inputs), ("targets", targets)):
         if values.dtype.kind == "f" and (bad := int((~np.isfinite(values)).sum())):
             raise ResultsError(f"{name}: expected finite {what}, got {bad} that are not")
-    if targets.dtype.kind == "i":
+    if letter == "i":
         _check_range(name, "classes", targets, outputs - 1)
     elif targets.shape[-1] != outputs:
         raise ResultsError(f"{name}: expected {outputs} numbers a target, got {targets.shape[-1]}")
-    if kind == "series":
-        return
-    if "valid_max" not in ds["inputs"].attrs:
-        raise ResultsError(f"{name}: inputs lacks 'valid_max', the largest value it can take")
-    largest, known = int(ds["inputs"].attrs["valid_max"]), int(ds.attrs["vocabulary_size"])
-    _check_range(name, "inputs", inputs, largest)
-    if kind == "tokens" and largest >= known:
+    if kind != "series":
+        _check_range(name, "inputs", inputs, valid_max)
+    if kind == "tokens" and valid_max >= vocabulary_size:
         raise ResultsError(
-            f"{name}: tokens up to {largest} need a vocabulary of {largest + 1}, got {known}"
+            f"{name}: tokens up to {valid_max} need a vocabulary of {valid_max + 1}, got {vocabulary_size}"
         )
+    flags = np.arange(len(SPLITS), dtype=np.int8)
+    of_split = {"flag_values": flags, "flag_meanings": " ".join(SPLITS)}
+    held = {
+        "inputs": (inputs, _INPUTS[kind], {} if kind == "series" else {"valid_max": valid_max}),
+        "target": (targets, _TARGETS[target, letter], {}),
+        "split": (np.repeat(flags[: len(parts)], sizes), _SPLIT, of_split),
+    }
+    variables = {
+        key: (dims, values.astype(dtype), {"long_name": text, "units": units} | more)
+        for key, (values, (dims, dtype, text, units), more) in held.items()
+    }
+    about = {"long_name": "vector of a token", "units": "1"}
+    for key, array in (vectors or {}).items():
+        variables[f"vectors_{key}"] = (("token", "component"), array.astype(np.float32), about)
+    attrs = {"schema": SCHEMA, "dataset": name, "kind": kind, "target": target, "outputs": outputs}
+    attrs |= {"vocabulary_size": vocabulary_size, "noise_inputs": noise_inputs}
+    attrs |= {"source": source, "substitute": substitute}
+    return xr.Dataset(variables, attrs=attrs)
 
 
 def _check_range(name: str, what: str, values: np.ndarray, largest: int) -> None:
@@ -146,8 +107,7 @@ def _check_range(name: str, what: str, values: np.ndarray, largest: int) -> None
 
 
 def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
-    """Validate `ds` and write it to ``<folder>/<dataset>.nc``, whole or not at all; a full disk is an `OSError` that says so."""
-    validate_prepared(ds)
+    """Write `ds` to ``<folder>/<dataset>.nc``, whole or not at all; a full disk is an `OSError` that says so."""
     packed = {"zlib": True, "complevel": 1, "shuffle": True}
     return write_netcdf(
         ds, Path(folder) / f"{ds.attrs['dataset']}.nc", dict.fromkeys(ds.data_vars, packed)
@@ -155,5 +115,11 @@ def save_prepared(ds: xr.Dataset, folder: str | Path) -> Path:
 
 
 def load_file(path: str | Path) -> xr.Dataset:
-    """Read and validate a prepared data set; raises `ResultsError` with what is wrong."""
-    return validate_prepared(read_netcdf(path, "prepared data", mask_and_scale=False))
+    """Read a prepared data set; raises `ResultsError` where there is none. Its values were checked before it was written."""
+    ds = read_netcdf(path, "prepared data", mask_and_scale=False)
+    if ds.attrs.get("schema") != SCHEMA:
+        raise ResultsError(
+            f"{path}: expected prepared data of schema {SCHEMA!r}, got {ds.attrs.get('schema')!r}; "
+            "run notebook 00 again"
+        )
+    return ds
