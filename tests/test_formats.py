@@ -37,7 +37,7 @@ def test_files_become_series():
     assert (series.inputs.dtype, series.targets.dtype) == (np.float32, np.int64)
     assert series.inputs.tolist() == [[[1, -1], [2, -2], [3, 0.5]], [[4, 7], [5, 8], [6, 9]]]
     assert (series.targets.tolist(), series.labels) == ([1, 0], ("up", "Down"))
-    again = _read("\n".join(ts_lines(series, "toy", "made\nup")))
+    again = _read("\n".join(ts_lines(series)))
     assert np.array_equal(again.inputs, series.inputs) and again.labels == series.labels
     assert np.array_equal(again.targets, series.targets)
 

@@ -575,7 +575,7 @@ def _worms(size, time_steps):
         inputs = _rng().normal(size=(part, time_steps, 6)).round(3).astype(np.float32)
         drawn.append(Series(inputs, np.arange(part) % 5, ("1", "2", "3", "4", "5")))
     names = (f"EigenWorms/EigenWorms_{part}.ts" for part in ("TRAIN", "TEST"))
-    files = {n: "\n".join(ts_lines(s, "EigenWorms")) for n, s in zip(names, drawn, strict=True)}
+    files = {n: "\n".join(ts_lines(s)) for n, s in zip(names, drawn, strict=True)}
     return files, np.concatenate([series.inputs for series in drawn])
 
 

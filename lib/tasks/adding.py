@@ -24,9 +24,6 @@ from lib.tasks.data import Part, Task
 FEATURES = 2
 """Numbers in one input: the value and the mark."""
 
-BASELINE = 2 * (1 / 12)
-"""Mean squared error of predicting 1, the expected sum, always: the variance of two uniform numbers (remark 2.3)."""
-
 
 @task(draws=True)
 def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:

@@ -94,13 +94,8 @@ def read_problem(archive: Path, problem: str) -> Series:
     return Series(np.concatenate(inputs), np.concatenate(targets), train.labels)
 
 
-def ts_lines(series: Series, name: str, comment: str = "") -> Iterator[str]:
+def ts_lines(series: Series) -> Iterator[str]:
     """Give the lines of a ``.ts`` file that holds `series`, values with six significant digits."""
-    _, length, dimensions = series.inputs.shape
-    yield from (f"# {line}" for line in comment.splitlines())
-    yield from (f"@problemName {name}", "@timeStamps false", "@missing false")
-    yield from (f"@univariate {str(dimensions == 1).lower()}", f"@dimensions {dimensions}")
-    yield from ("@equalLength true", f"@seriesLength {length}")
     yield from (f"@classLabel true {' '.join(series.labels)}", "@data")
     for case, target in zip(series.inputs, series.targets, strict=True):
         columns = (",".join([f"{value:.6g}" for value in column]) for column in case.T.tolist())

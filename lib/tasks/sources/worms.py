@@ -34,7 +34,7 @@ def worms() -> dict:
 def switching(size: int, time_steps: int, faster: float = 1.0) -> dict:
     """Return the stand-in, written as a ``.ts`` file and read again."""
     drawn = switching_series(size, time_steps, np.random.default_rng(STATE), faster)
-    again = read_ts(ts_lines(drawn, "SwitchingSeries", STAND_IN), "SwitchingSeries.ts")
+    again = read_ts(ts_lines(drawn), "SwitchingSeries.ts")
     return _parts(again) | {"source": "made up", "substitute": STAND_IN}
 
 
