@@ -213,13 +213,15 @@ def overlaid(base: Any, change: Any) -> Any:
     return change
 
 
-def checked(kind: type[Section], content: object, where: str) -> Any:
+def checked(
+    kind: type[Section], content: object, where: str, *, lead: str = "params.yaml: "
+) -> Any:
     """Return a section as an object of its kind; a ParameterError has a sentence per problem: the key, what came, what was expected."""
     try:
         # By way of JSON a list may be a tuple, and nothing else is converted.
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ParameterError(_explain(where, error)) from None
+        raise ParameterError(_explain(lead, where, error)) from None
 
 
 def shown(value: object) -> str:
@@ -235,7 +237,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return ", ".join(like) + (f", .. ({len(names)} in all)" if len(names) > _NAMES else "")
 
 
-def _explain(where: str, error: ValidationError) -> str:
+def _explain(lead: str, where: str, error: ValidationError) -> str:
     lines = []
     for problem in error.errors():
         key = ".".join(filter(None, [where, *map(str, problem["loc"])])) or "the file"
@@ -246,5 +248,5 @@ def _explain(where: str, error: ValidationError) -> str:
             "extra_forbidden": f"unknown parameter {key}; remove it or correct its spelling",
             "missing": f"{key} is missing",
         }.get(problem["type"], f"{key}{came}; {message[0].lower()}{message[1:]}")
-        lines.append(f"params.yaml: {said}")
+        lines.append(f"{lead}{said}")
     return "\n".join(lines)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, ValidationError, create_model
+from pydantic import Field, create_model
 
-from lib.run.params import Section, Size, shown
+from lib.run.params import Section, Size, checked, shown
 from lib.tasks.data import Task, hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
@@ -101,19 +101,5 @@ def _checked(spec: Mapping) -> tuple[Maker, dict[str, Any]]:
     """Return a task's maker and all its settings, defaults among them."""
     maker = find_task(spec)
     said = {key: value for key, value in spec.items() if key != "task"}
-    try:
-        given = maker.settings.model_validate(said)
-    except ValidationError as error:
-        problem, name = error.errors()[0], maker.settings.__name__
-        key = problem["loc"][0]
-        match problem["type"]:
-            case "extra_forbidden":
-                known = ", ".join(maker.settings.model_fields) or "none"
-                sentence = f"task {name!r} has no setting {shown(key)}; it has {known}"
-            case "missing":
-                sentence = f"task {name!r} needs the setting {key!r}"
-            case _:
-                message = problem["msg"][0].lower() + problem["msg"][1:]
-                sentence = f"task {name!r}: {key} is {shown(problem['input'])}; {message}"
-        raise ValueError(sentence) from None
+    given = checked(maker.settings, said, f"task {spec['task']}", lead="")
     return maker, {name: getattr(given, name) for name in maker.settings.model_fields}
