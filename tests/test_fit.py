@@ -25,7 +25,7 @@ from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit
 from lib.training.job import seeds, torch_seed
-from lib.training.limits import ARRAYS, check_memory, memory_needed
+from lib.training.limits import ARRAYS, check_memory
 from lib.training.model import Dropout, Model, Network, build
 from lib.training.objectives import last_states, objective
 from lib.training.resume import Resume
@@ -325,20 +325,25 @@ TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=T
 
 
 def test_memory_is_that_of_the_parts_and_of_a_batch_to_the_byte(monkeypatch):
-    held, steps = 2 * 8 * (10 * 20 + 10), 20 * 5
-    assert memory_needed(TEXTS, 20, 5, 64) == held + 4 * steps * (2 + ARRAYS * 64)
     words = Part(TOKENS.inputs, TOKENS.inputs)
     every = replace(TEXTS, target="steps", outputs=1000, train=words, test=words)
+    a_number, held = 4 * 20 * 5, 2 * 8 * 2 * 10 * 20
     predicted = 3 * 1000  # logits, their softmax, and the gradient
-    needed = 2 * 8 * 2 * 10 * 20 + 4 * steps * (2 + ARRAYS * 64 + predicted)
-    assert memory_needed(every, 20, 5, 64) == needed
-    memory, cpu = SimpleNamespace(available=needed), torch.device("cpu")
+    memory, cpu = SimpleNamespace(), torch.device("cpu")
     monkeypatch.setattr("lib.training.limits.psutil.virtual_memory", lambda: memory)
-    check_memory(every, 20, 5, 64, cpu)
     told = "toy: batches of 5 sequences of 20 steps at width 64 need about 0.0 GiB, there are .*; lower "
-    for memory.available, advice in ((needed - 1, "batch_size to 4"), (6400, "the length")):
-        with pytest.raises(ValueError, match=told + advice):
-            check_memory(every, 20, 5, 64, cpu)
+    for task, needed in (
+        (TEXTS, 2 * 8 * (10 * 20 + 10) + a_number * (2 + ARRAYS * 64)),
+        (every, held + a_number * (2 + ARRAYS * 64 + predicted)),
+    ):
+        memory.available = needed
+        check_memory(task, 20, 5, 64, cpu)
+        memory.available = needed - 1
+        with pytest.raises(ValueError, match=told + "batch_size to 4"):
+            check_memory(task, 20, 5, 64, cpu)
+    memory.available = held
+    with pytest.raises(ValueError, match=told + "the length"):
+        check_memory(every, 20, 5, 64, cpu)
 
 
 def test_an_embedding_starts_from_the_vectors_of_its_words():

@@ -10,37 +10,26 @@ ARRAYS = 12
 _FLOAT = 4
 
 
-def memory_needed(task: Task, time_steps: int, batch_size: int, width: int) -> int:
-    """Return about how many bytes a training needs: the task's parts, and a batch's inputs, states, and predictions of every step.
+def check_memory(
+    task: Task, time_steps: int, batch_size: int, width: int, device: torch.device
+) -> None:
+    """Refuse a training that does not fit the bytes that the device has free now.
 
-    `width` is the recurrent dimension d, times the layers of a stack.
+    It needs about the task's parts, and a batch's inputs, states, and predictions of every step; `width` is the recurrent dimension d,
+    times the layers of a stack. The `ValueError` says how much is needed, how much there is, and a batch that would fit.
     """
+    on_gpu = device.type == "cuda"
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
     parts = (part for part in (task.train, task.validation, task.test) if part is not None)
     held = sum(part.nbytes for part in parts)
     # Logits, their softmax, and the gradient.
     predicted = 3 * task.outputs if task.target == "steps" else 0
     numbers = 2 * max(1, task.features) + ARRAYS * width + predicted
-    return held + _FLOAT * time_steps * batch_size * numbers
-
-
-def check_memory(
-    task: Task,
-    time_steps: int,
-    batch_size: int,
-    width: int,
-    device: torch.device,
-) -> None:
-    """Refuse a training that does not fit the bytes that the device has free now.
-
-    The `ValueError` says how much is needed (see `memory_needed`), how much there is, and a batch that would fit.
-    """
-    on_gpu = device.type == "cuda"
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
-    needed, empty = (memory_needed(task, time_steps, size, width) for size in (batch_size, 0))
-    fitting = int((free - empty) // ((needed - empty) / batch_size))
+    a_sequence = _FLOAT * time_steps * numbers
+    fitting = (free - held) // a_sequence
     advice = f"batch_size to {fitting}" if fitting > 0 else "the length or the number of sequences"
     what = f"batches of {batch_size} sequences of {time_steps} steps at width {width}"
-    _refuse(task, f"{what} need", needed, free, advice)
+    _refuse(task, f"{what} need", held + batch_size * a_sequence, free, advice)
 
 
 def check_copies(task: Task, copies: int) -> None:
