@@ -29,7 +29,6 @@ import torch
 from numba import types
 from numba.extending import overload
 from threadpoolctl import threadpool_limits
-from torch import Tensor
 
 from lib.kernels._registry import register
 from lib.paths import CACHE
@@ -100,11 +99,6 @@ def scalar(function: Callable) -> Callable:
     `lib.kernels._cuda_device.shared` compiles it for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
     """
     return numba.njit(forceinline=True, **_OPTIONS)(function)
-
-
-def array(tensor: Tensor) -> np.ndarray:
-    """Return a contiguous NumPy view of a tensor (a copy only if it is not contiguous)."""
-    return tensor.detach().contiguous().numpy()
 
 
 def run_chains(run: Callable, steps: int, *parts: np.ndarray | float) -> None:

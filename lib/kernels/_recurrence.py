@@ -51,7 +51,8 @@ class Recurrence(NamedTuple):
         return like.new_zeros(shape)
 
 
-def _tensor(value: Any) -> Any:
+def as_tensor(value: Any) -> Any:
+    """Return an array as a tensor of the same memory, all else as it is."""
     return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
 
@@ -59,14 +60,14 @@ class _Function(torch.autograd.Function):
     @staticmethod
     def forward(ctx, recurrence: Recurrence, *inputs: Any) -> tuple[Tensor, ...]:
         found, final, kept = recurrence.forward(*map(recurrence.taken, inputs))
-        outputs = _tensor(found)
-        kept = [outputs if part is found else _tensor(part) for part in kept]
+        outputs = as_tensor(found)
+        kept = [outputs if part is found else as_tensor(part) for part in kept]
         kept = [*(inputs[k] for k in recurrence.saved), *kept]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*(part for part in kept if isinstance(part, Tensor)))
         ctx.others = [None if isinstance(part, Tensor) else (part,) for part in kept]
         ctx.recurrence, ctx.shape, ctx.like = recurrence, outputs.shape, outputs.new_empty(0)
-        return outputs, *(_tensor(part).clone() for part in final)
+        return outputs, *(as_tensor(part).clone() for part in final)
 
     @staticmethod
     @once_differentiable
@@ -86,7 +87,7 @@ class _Function(torch.autograd.Function):
         )
         wanted = ctx.needs_input_grad[-len(found) :]
         gradients = (
-            _tensor(part() if callable(part) else part) if needed else None
+            as_tensor(part() if callable(part) else part) if needed else None
             for part, needed in zip(found, wanted, strict=True)
         )
         return *(None for _ in ctx.needs_input_grad[len(found) :]), *gradients

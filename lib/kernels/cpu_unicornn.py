@@ -38,8 +38,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import ONE, array, engine, kernel, run_chains, scalar, tanh, variants
-from lib.kernels._recurrence import Recurrence, drive, per_chain
+from lib.kernels._cpu import ONE, engine, kernel, run_chains, scalar, tanh, variants
+from lib.kernels._recurrence import Recurrence, as_tensor, drive, per_chain
 
 STORED, RECOVERED, REVERSIBLE = range(3)
 WAYS = ("stored", "recovered", "reversible")
@@ -123,40 +123,25 @@ def _backward(
                 z_now[i] = velocity + h_[i] * (s + alpha * before)  # (7)
 
 
-def states(w, h, alpha, g, y0, z0, *, every: int = 1) -> tuple[np.ndarray, ...]:
-    """Run one layer forward, without a graph.
-
-    Arguments are arrays, as for a layer (`recurrence_of`). Returned are y (time, batch, hidden), z (time // every, batch, hidden) after every
-    `every` steps, and z_T.
-    """
+def states(w, h, alpha, g, y0, z0, every: int = 1) -> tuple[np.ndarray, ...]:
+    """Run one layer forward, without a graph, on arrays; arguments and results as for ``there`` of `recurrence_of`."""
     T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
     y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
     run_chains(_forward, T, w, h, alpha, g, y0, z_end, y, z, every)
     return y, z, z_end
 
 
-def _there(w, h, alpha, g, y0, z0, every):
-    w, h, g, y0, z0 = (array(part) for part in (w, h, g, y0, z0))
-    found = states(w, h, alpha, g, y0, z0, every=every)
-    return tuple(torch.from_numpy(part) for part in found)
-
-
 def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
-    w, h, g, *kept = (array(part) for part in (w, h, g, *kept))
-    arrived, *carried = (array(part) for part in (arrived, *carried))
-    by_g, by_w, by_h = np.empty(g.shape, w.dtype), np.zeros_like(w), np.zeros_like(w)
+    by_g, by_w, by_h = np.empty_like(g), np.zeros_like(w), np.zeros_like(w)
     ends = arrived, *carried, by_g, by_w, by_h
-    number = WAYS.index(way)
-    if number == REVERSIBLE:
-        y, z, *now = kept[0], kept[1], kept[2].copy(), kept[3].copy()
-    else:
-        y0, y, z = (*kept, kept[1])[:3]
-        now = y0, y0
-    run_chains(_backward[number], len(g), w, h, w.dtype.type(alpha), g, y, z, *now, every, *ends)
-    return tuple(torch.from_numpy(part) for part in (by_w, by_h, by_g, *carried))
+    y, z, *now = kept
+    now = (part.copy() for part in now)  # the reversible way writes over them
+    run = _backward[WAYS.index(way)]
+    run_chains(run, len(g), w, h, w.dtype.type(alpha), g, y, z, *now, every, *ends)
+    return by_w, by_h, by_g, *carried
 
 
-def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Recurrence:
+def recurrence_of(there: Callable, back: Callable, *, arrays: bool) -> Recurrence:
     """Return one layer as a function ``(way, checkpoint, *sources, w, h, alpha, g, y0, z0) -> (y, (y_T, z_T))``.
 
     The way back keeps the `sources` in place of g, which `_drive` makes of them again. `w` and `h` are the weights and steps of
@@ -164,28 +149,27 @@ def recurrence_of(there: Callable[..., tuple], back: Callable[..., tuple]) -> Re
 
     ``there(w, h, alpha, g, y0, z0, every) -> (y, z, z_T)`` gives positions at all times, velocities (time // every, batch, hidden)
     after every `every` steps, and the last velocity; ``back(w, h, alpha, g, way, kept, every, arrived, *carried) -> (by_w, by_h,
-    by_g, by_y0, by_z0)`` the gradients, from what the way back keeps: ``stored`` y0, y and z, ``recovered`` y0 and y, ``reversible``
-    y and z after every `every` steps and after the last.
+    by_g, by_y0, by_z0)`` the gradients, from what the way back keeps: y, z (``recovered``: y again) and y0 twice, or ``reversible`` y and z
+    after every `every` steps and after the last.
     """
 
     def forward(way, checkpoint, *inputs):
         *_, w, h, alpha, g, y0, z0 = inputs
         every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[way]
         y, z, z_end = there(w, h, alpha, g, y0, z0, every)
-        kept = {
-            "stored": (y0, y, z),
-            "recovered": (y0, y),
-            "reversible": (y[every - 1 :: every].contiguous(), z, y[-1].clone(), z_end),
-        }[way]
+        kept = y, y if way == "recovered" else z, y0, y0
+        if way == "reversible":
+            kept = y[every - 1 :: every].copy(), z, y[-1].copy(), z_end
         return y, [y[-1], z_end], kept
 
     def backward(way, checkpoint, below, V, b, skipped, skip, w, h, alpha, *more):
         *kept, arrived, of_y, of_z = more
-        g = _drive(below, V, b, skipped, skip)
+        g = layer.taken(_drive(*map(as_tensor, (below, V, b, skipped, skip))))
         by_w, by_h, *others = back(w, h, alpha, g, way, kept, checkpoint, arrived, of_y, of_z)
         return by_w, by_h, None, *others
 
-    return Recurrence(forward, backward, saved=tuple(range(10)), arrays=False)
+    layer = Recurrence(forward, backward, saved=tuple(range(10)), arrays=arrays)
+    return layer
 
 
 def run_layers(
@@ -199,21 +183,15 @@ def run_layers(
         w, h = per_chain(w, y0), per_chain(dt * torch.sigmoid(c), y0)
         skipped = None if skips[k - 1] is None else handed[k - skip - 1]
         sources = handed[-1], V, b, skipped, skips[k - 1]
+        g = _drive(*sources)
         if backward == "stored":
-            sources = of_drive(_drive(*sources))
+            sources = g, None, None, None, None  # the drive is kept as it is
         kept = (None if part is None else part.detach() for part in sources)
-        outputs, ends = recurrence(
-            backward, checkpoint, *kept, w, h, alpha, _drive(*sources), y0, z0
-        )
+        outputs, ends = recurrence(backward, checkpoint, *kept, w, h, alpha, g, y0, z0)
         final += ends
         # The mask is the same at all times.
         handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
     return outputs, tuple(final)
-
-
-def of_drive(g: Tensor) -> tuple:
-    """Return the sources of a drive that is kept as it is."""
-    return g, None, None, None, None
 
 
 def _drive(below, V, b, skipped, skip) -> Tensor:
@@ -224,7 +202,7 @@ def _drive(below, V, b, skipped, skip) -> Tensor:
     return g if skip is None else g + drive(skipped, skip)
 
 
-LAYER = recurrence_of(_there, _back)
+LAYER = recurrence_of(states, _back, arrays=True)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))

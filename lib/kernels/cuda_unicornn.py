@@ -96,13 +96,13 @@ def _there(w, h, alpha, g, y0, z0, every):
 
 def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
     by_w, by_h, by_g = torch.empty_like(w), torch.empty_like(w), torch.empty_like(g)
-    y0, y, z = (*kept, kept[1])[:3]
+    y, z, y0, _ = kept
     states, ends = (y0, y, z, int(way == "recovered")), (arrived, *carried, by_g, by_w, by_h)
     launch_chains(_backward, w.numel(), w, h, per_chain(alpha, w), g, *states, *ends, len(g))
     return by_w, by_h, by_g, *carried
 
 
-_LAYER = recurrence_of(_there, _back)
+_LAYER = recurrence_of(_there, _back, arrays=False)
 
 
 @engine("unicornn", "stacked unicornn", options=("backward",))
