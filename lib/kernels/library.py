@@ -6,7 +6,6 @@ Their layers carry two biases per gate, the cells one: the second is a constant 
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from lib.kernels._registry import register
 
@@ -16,18 +15,15 @@ torch.backends.cudnn.allow_tf32 = False
 _EVERYWHERE = {"devices": ("cpu", "cuda"), "dtypes": (torch.float32, torch.float64)}
 
 
-def _flat(weights) -> list[Tensor]:
-    W, R, b = weights
-    return [R, W, b, torch.zeros_like(b)]
-
-
 def _register(layer: Callable, *cells: str) -> None:
     @register("library", *cells, **_EVERYWHERE)
     def run(weights, state, u):
+        W, R, b = weights
+        flat = [R, W, b, torch.zeros_like(b)]
         before = [part[None] for part in state]
         before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
         # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a backward.
-        outputs, *final = layer(u, before, _flat(weights), True, 1, 0.0, True, False, False)
+        outputs, *final = layer(u, before, flat, True, 1, 0.0, True, False, False)
         return outputs, tuple(part[0] for part in final)
 
 
