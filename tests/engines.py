@@ -23,7 +23,6 @@ VARIANTS = [
     ("cornn", {"implicit": True, "dt": 0.3}),
     ("dt_lstm", {"version": 1, "dt": 0.4}),
     ("exponential", {"trivialization": "static"}),
-    ("fastgrnn", {"rank_U": 2, "rank_W": 1}),
     ("fastrnn", {"phi": "relu"}),
     ("fastrnn", {"phi": "sigmoid"}),
     ("gated_antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),

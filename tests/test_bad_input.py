@@ -128,8 +128,6 @@ REFUSED = [
     ("irnn", {"length": 3}, "none otherwise, got length=3"),
     # or the sizes
     ("irnn", {"rank": 6}, "1 <= rank <= 5"),
-    ("fastgrnn", {"rank_W": 3}, "1 <= rank_W <= 2"),
-    ("fastgrnn", {"rank_U": 6}, "1 <= rank_U <= 5"),
 ]
 
 

@@ -13,8 +13,8 @@ of Table 3.3. B_0 stays where B starts and S starts at zero: the dynamic trivial
 public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient.
 
 As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
-Kaiming normal and b zero. ``original`` (github.com/Lezcano/expRNN) is the Cayley initialisation, angles -tan(theta / 2) with
-theta from U(0, pi/2), and b from U(-0.01, 0.01); ``author``, the dissertation's public program, has R from N(0, 1/p^2) besides.
+Kaiming normal and b zero. ``author``, the dissertation's public program, is the Cayley initialisation of github.com/Lezcano/expRNN,
+angles -tan(theta / 2) with theta from U(0, pi/2), and b from U(-0.01, 0.01), but R from N(0, 1/p^2).
 With b = 0 the modReLU is the identity, but automatic differentiation takes its slope at 0 for 0: an input of zeros then
 makes the adjoint exactly zero.
 """
@@ -64,14 +64,11 @@ class ExponentialRNN(Cell, name="exponential"):
         nn.init.zeros_(self.b)
 
     def start_author(self) -> None:
-        self.start_original()
-        nn.init.normal_(self.R, std=1 / self.input_size)
-
-    def start_original(self) -> None:
         theta = self.R.new_empty(self.hidden_size // 2).uniform_(0, math.pi / 2)
         self._rotate(-torch.tan(theta / 2))
-        nn.init.kaiming_normal_(self.R)
+        nn.init.kaiming_normal_(self.R)  # drawn over below; stored runs drew it, too
         nn.init.uniform_(self.b, -0.01, 0.01)
+        nn.init.normal_(self.R, std=1 / self.input_size)
 
     def _rotate(self, angles: Tensor) -> None:
         """Let B have a rotation by each of the (d // 2,) angles on its diagonal: the exponential of 2x2 blocks (section 4)."""

@@ -10,15 +10,14 @@ networks*, ICLR 2021, equations 3, 4 and 7 there:
 
 The dissertation names no hyper-parameters: epsilon 0.03, beta 0.75 and gamma 0.001 are the original
 authors' for pixel-by-pixel MNIST. As weights start, ``text`` draws M_A and M_W from N(0, (0.1 / d)^2) and R from N(0, 1/p).
-``author``, the dissertation's public program, draws M_A and M_W from N(0, (0.1 / 128)^2) at every width and R by Glorot;
-``original`` (github.com/erichson/LipschitzRNN) R and b from U(-1/sqrt(p), 1/sqrt(p)), PyTorch's for a linear layer.
+``author``, the dissertation's public program, draws M_A and M_W from N(0, (0.1 / 128)^2) at every width and R by Glorot.
 """
 
 import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import normal, uniform_fan
+from lib.cells._init import normal
 from lib.cells._keywords import Number
 
 
@@ -71,8 +70,3 @@ class LipschitzRNN(Cell, name="lipschitz"):
             nn.init.normal_(M, std=0.1 / 128)
         nn.init.xavier_uniform_(self.R)
         nn.init.zeros_(self.b)
-
-    def start_original(self) -> None:
-        for M in (self.M_A, self.M_W):
-            nn.init.normal_(M, std=0.1 / self.hidden_size)
-        uniform_fan(self.R, self.b, fan=self.input_size)
