@@ -20,7 +20,7 @@ SLACK = 3
 VARIANTS = [
     ("antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
     ("chrono_lstm", {"chrono": 20}),
-    ("cornn", {"implicit": True, "dt": 0.3}),
+    ("cornn", {"dt": 0.3, "gamma": 1.5, "epsilon": 3.0}),
     ("dt_lstm", {"version": 1, "dt": 0.4}),
     ("exponential", {"trivialization": "static"}),
     ("fastrnn", {"phi": "relu"}),

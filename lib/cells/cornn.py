@@ -7,7 +7,7 @@ T. K. Rusch, S. Mishra, *Coupled oscillatory recurrent neural network (coRNN)*, 
     z_n &= z_{n-1} + \Delta t \, \tanh(W y_{n-1} + \mathcal{W} z_{n-1} + V u_n + b)
            - \Delta t \, \gamma y_{n-1} - \Delta t \, \epsilon z_{\bar n} \tag{3}
 
-where n-bar is n - 1 (damping explicit) or n (implicit, solved for z_n).
+where n-bar is n - 1 here, as in the authors' program; the text also has n, which is solved for z_n.
 
 None of the five texts gives the constants: the defaults are those of the authors' own code for sequential MNIST with
 256 units (github.com/tk-rusch/coRNN, sMNIST). That program (``author``) holds all weights in one linear layer of n = p + 2d inputs,
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lib.cells._cell import Cell, State
 from lib.cells._init import uniform_fan
-from lib.cells._keywords import FLAG, Number
+from lib.cells._keywords import Number
 
 
 class CoRNN(Cell, name="cornn"):
@@ -37,19 +37,17 @@ class CoRNN(Cell, name="cornn"):
         "dt": Number(0.042, "(0, 1)"),  # time step
         "gamma": Number(2.7, "(0, inf)"),  # frequency
         "epsilon": Number(4.7, "(0, inf)"),  # damping
-        "implicit": FLAG,  # whether the damping is taken at the new velocity
     }
-    Weights = "W W_z V b dt gamma epsilon implicit"
+    Weights = "W W_z V b dt gamma epsilon"
     states = 2
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
         """One step; `state` is (y, z), positions, which are read out, and velocities."""
-        W, W_z, V, b, dt, gamma, epsilon, implicit = weights
+        W, W_z, V, b, dt, gamma, epsilon = weights
         y, z = state
         force = torch.tanh(y @ W.T + z @ W_z.T + u @ V.T + b) - gamma * y
-        moved = z + dt * force
-        z = moved / (1 + dt * epsilon) if implicit else moved - dt * epsilon * z  # (3), second line
+        z = z + dt * force - dt * epsilon * z  # (3), second line
         y = y + dt * z  # (3), first line
         return y, z
 

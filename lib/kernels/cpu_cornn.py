@@ -4,18 +4,16 @@ Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and
 
 .. math::
     f_n &= \tanh(M (y_{n-1}, z_{n-1}) + g_n) \\
-    z_n &= s \, (r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1})), \qquad y_n = y_{n-1} + \Delta t \, z_n
-
-where :math:`s = 1, r = 1 - \Delta t \, \epsilon` for explicit damping and :math:`s = 1 / (1 + \Delta t \, \epsilon), r = 1` for implicit.
+    z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon, \qquad y_n = y_{n-1} + \Delta t \, z_n
 
 Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, that of
 :math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
-recurrence). With :math:`m_n = s \mu_n`:
+recurrence):
 
 .. math::
-    \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma m_{n+1} + W^\top \delta_{n+1} \\
-    \mu_n &= \Delta t \, \lambda_n + r m_{n+1} + \mathcal{W}^\top \delta_{n+1}, \qquad
-    \delta_n = \Delta t \, m_n \odot (1 - f_n^2)
+    \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma \mu_{n+1} + W^\top \delta_{n+1} \\
+    \mu_n &= \Delta t \, \lambda_n + r \mu_{n+1} + \mathcal{W}^\top \delta_{n+1}, \qquad
+    \delta_n = \Delta t \, \mu_n \odot (1 - f_n^2)
 
 Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial M = \sum_n \delta_n (y_{n-1}, z_{n-1})^\top`, a product over
 the whole sequence for each half.
@@ -31,21 +29,21 @@ from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @scalar
-def oscillate(dt, gamma, s, r, f, y, z):
+def oscillate(dt, gamma, r, f, y, z):
     """Return the position and the velocity after a step of force f."""
-    z = s * (r * z + dt * (f - gamma * y))
+    z = r * z + dt * (f - gamma * y)
     return y + dt * z, z
 
 
 @scalar
-def pull_back(dt, gamma, s, r, f, lambda_, mu):
+def pull_back(dt, gamma, r, f, lambda_, mu):
     """Return lambda and mu as the step before finds them, without the product, and delta."""
-    m = s * (mu + dt * lambda_)
-    return lambda_ - dt * gamma * m, r * m, dt * m * (ONE - f * f)
+    mu = mu + dt * lambda_
+    return lambda_ - dt * gamma * mu, r * mu, dt * mu * (ONE - f * f)
 
 
 @kernel
-def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
+def _forward(dt, gamma, r, M, g, y0, z0, y, z, f):
     batch, d = y0.shape
     both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
     for k in range(batch):
@@ -58,13 +56,13 @@ def _forward(dt, gamma, s, r, M, g, y0, z0, y, z, f):
             y_before, z_before = both[k, :d], both[k, d:]
             for i in range(d):
                 f_n[i] = tanh(f_n[i] + g_n[i])
-                position, velocity = oscillate(dt, gamma, s, r, f_n[i], y_before[i], z_before[i])
+                position, velocity = oscillate(dt, gamma, r, f_n[i], y_before[i], z_before[i])
                 y_n[i] = y_before[i] = position
                 z_n[i] = z_before[i] = velocity
 
 
 @kernel
-def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
+def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
     batch, d = y_carried.shape
     products = np.empty((batch, 2 * d), M.dtype)
@@ -74,7 +72,7 @@ def _backward(dt, gamma, s, r, M, f, from_y, y_carried, z_carried, delta):
             o_n, f_n, d_n = from_y[n, k], f[n, k], delta[n, k]
             for i in range(d):
                 lambda_[i], mu[i], d_n[i] = pull_back(
-                    dt, gamma, s, r, f_n[i], lambda_[i] + o_n[i], mu[i]
+                    dt, gamma, r, f_n[i], lambda_[i] + o_n[i], mu[i]
                 )
         np.dot(delta[n], M, products)
         for k in range(batch):
@@ -107,6 +105,6 @@ def cornn(weights, state, u):
 
 def run_by(recurrence: Recurrence, weights, state, u):
     """Run the network by its loops on a device."""
-    W, W_z, V, b, dt, gamma, epsilon, implicit = weights
-    s, r = (1 / (1 + dt * epsilon), 1.0) if implicit else (1.0, 1 - dt * epsilon)
-    return recurrence((dt, gamma, s, r), torch.cat([W, W_z], dim=1), drive(u, V, b), *state)
+    W, W_z, V, b, dt, gamma, epsilon = weights
+    scalars = dt, gamma, 1 - dt * epsilon
+    return recurrence(scalars, torch.cat([W, W_z], dim=1), drive(u, V, b), *state)

@@ -19,12 +19,12 @@ _BUFFERS = 4  # vectors in shared memory
 
 @kernel
 def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch):
-    """`M_T` (2 d, d) holds both matrices, transposed, `scalars` dt, gamma, s, r."""
+    """`M_T` (2 d, d) holds both matrices, transposed, `scalars` dt, gamma, r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
     g_n, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, d)
-    dt, gamma, s, r = scalars[0], scalars[1], scalars[2], scalars[3]
+    dt, gamma, r = scalars[0], scalars[1], scalars[2]
     here = 0
     memory = cuda.shared.array(0, real)
     both, after, other = 0, 2 * d * tile, d * tile  # the second half of both is the velocity
@@ -40,7 +40,7 @@ def _forward(M_T, scalars, g, y0, z0, y, z, f, T, batch):
                 own, there = j * tile + i, here + places[i] + j
                 position, velocity = memory[both + own], memory[both + other + own]
                 force = tanh(total[i] + g_n[i])
-                position, velocity = _oscillate(dt, gamma, s, r, force, position, velocity)
+                position, velocity = _oscillate(dt, gamma, r, force, position, velocity)
                 memory[after + own], memory[after + other + own] = position, velocity
                 f[there], y[there], z[there] = force, position, velocity
         cuda.syncthreads()
@@ -56,7 +56,7 @@ def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
     force, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
     by_y, by_z = cuda.local.array(tile, real), cuda.local.array(tile, real)
     locate(places, cuda.blockIdx.x, batch, d)
-    dt, gamma, s, r = scalars[0], scalars[1], scalars[2], scalars[3]
+    dt, gamma, r = scalars[0], scalars[1], scalars[2]
     here = (T - 1) * batch * d
     memory = cuda.shared.array(0, real)
     deltas, after = 0, d * tile
@@ -75,7 +75,7 @@ def _backward(M, scalars, f, from_y, y_carried, z_carried, delta, T, batch):
                 own = j * tile + i
                 of_y = arrived[i] + memory[lambda_ + own] + by_y[i]
                 of_z = memory[mu + own] + by_z[i]
-                of_y, of_z, value = _pull_back(dt, gamma, s, r, force[i], of_y, of_z)
+                of_y, of_z, value = _pull_back(dt, gamma, r, force[i], of_y, of_z)
                 memory[deltas + own], delta[here + places[i] + j] = value, value
                 memory[lambda_ + own], memory[mu + own] = of_y, of_z
         cuda.syncthreads()
