@@ -22,9 +22,9 @@ from lib import kernels
 from lib.run.machine import processor
 
 COLUMNS = ("what", "size", "quantity", "round", "value", "unit", "baseline", "ratio")
-COLUMNS += ("rounds", "limit", "passed", "failure", "machine", "versions")
+COLUMNS += ("rounds", "passed", "failure", "machine", "versions")
 """Of every benchmark. One measurement has its ``round``, a median the number of ``rounds`` and its ``baseline``; ``ratio`` is the
-median over rounds of the time by the baseline's, below 1 where it is faster. ``limit`` and ``passed`` belong to what is promised."""
+median over rounds of the time by the baseline's, below 1 where it is faster. ``passed`` tells whether what must hold did."""
 
 MEASUREMENT, MEDIAN = "time", "median time"
 """Quantities of the rows of a race."""
