@@ -73,7 +73,7 @@ def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
         ValueError, match="run unicornn: it has no option 'checkpoint'; it has back"
     ):
         cell(torch.zeros(1, 1, 1), engine="numba-cuda")
-    assert kernels.choose("unicornn", "cpu", torch.float32, cell.engine_options) == "numba-cpu"
+    assert kernels.choose("unicornn", "cpu", cell.engine_options) == "numba-cpu"
 
 
 def test_inputs_that_are_not_contiguous_are_copied():

@@ -95,7 +95,7 @@ def test_cudnn_keeps_the_digits_of_float32():
 
 
 def test_engines_away_from_the_cpu_have_names_of_their_own():
-    named = {on: kernels.choose("lstm", on, torch.float32) for on in ("cpu", "cuda", "meta")}
+    named = {on: kernels.choose("lstm", on) for on in ("cpu", "cuda", "meta")}
     assert named == {"cpu": "library", "cuda": "library-cuda", "meta": "reference-meta"}
     u = torch.zeros(3, 2, 2, device="meta")
     assert kernels.select("lstm", "reference-meta", u) is None

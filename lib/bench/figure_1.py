@@ -60,7 +60,7 @@ def on_gpu(u: torch.Tensor) -> bool:
 
 
 def _name(cell: str, u: torch.Tensor) -> str:
-    engine = kernels.choose(cell, u.device.type, u.dtype)
+    engine = kernels.choose(cell, u.device.type)
     return f"{cell}, {engine}, {LAYERS[cell]} layer(s)"
 
 

@@ -80,7 +80,7 @@ def converted(to: str | torch.dtype, cell: Cell, u: Tensor, state: State) -> Cas
     return copy.deepcopy(cell).to(to), u, tuple(state)
 
 
-def device_of(cell: str, engine: str, dtype: torch.dtype) -> str | None:
+def device_of(cell: str, engine: str) -> str | None:
     """Return the device on which an engine can run here, None where there is none."""
     here = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
-    return next((on for on in here if kernels.takes(cell, engine, on, dtype)), None)
+    return next((on for on in here if kernels.takes(cell, engine, on)), None)

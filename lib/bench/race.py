@@ -152,9 +152,9 @@ def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], ob
 
 
 def engines_on(cell: str, device: str = "cpu") -> list[str]:
-    """Return the engines that take a cell's float32 on a device here, the reference first."""
+    """Return the engines that run a cell on a device here, the reference first."""
     names = kernels.engine_names(cell)
-    return [name for name in names if kernels.takes(cell, name, device, torch.float32)]
+    return [name for name in names if kernels.takes(cell, name, device)]
 
 
 def machine() -> str:

@@ -1,4 +1,4 @@
-"""Engines: fast twins of the cells' references, chosen by device, type and availability.
+"""Engines: fast twins of the cells' references, chosen by device and availability.
 
 An engine is a function with the signature of a reference unrolling bound to its step,
 ``run(weights, state, u) -> (outputs, state)``, registered by the file that defines it. A cell without an

@@ -51,10 +51,8 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
 def engine(*cells: str, **more) -> Callable:
-    """Return a decorator that registers a function as the engine ``numba-cpu`` of `cells`, for float32 and float64."""
-    return register(
-        "numba-cpu", *cells, devices=("cpu",), dtypes=(torch.float32, torch.float64), **more
-    )
+    """Return a decorator that registers a function as the engine ``numba-cpu`` of `cells`."""
+    return register("numba-cpu", *cells, devices=("cpu",), **more)
 
 
 def kernel(function: Callable, **names: int) -> Callable:

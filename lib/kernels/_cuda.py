@@ -42,8 +42,6 @@ else:
 
 DEVICES = ("cpu",) if SIMULATED else ("cuda",)
 """Where the tensors are that kernels take."""
-DTYPES = (torch.float32, torch.float64)
-"""Types of number that kernels take."""
 
 real = np.float32
 """In the text of a kernel: the type of number that it is being compiled for."""
@@ -222,9 +220,7 @@ def engine(*cells: str, **more) -> Callable:
             except torch.OutOfMemoryError:
                 raise torch.OutOfMemoryError(_too_large(cells[0], state, u)) from None
 
-        register("numba-cuda", *cells, devices=DEVICES, dtypes=DTYPES, obstacle=obstacle, **more)(
-            checked
-        )
+        register("numba-cuda", *cells, devices=DEVICES, obstacle=obstacle, **more)(checked)
         return checked
 
     return add

@@ -1,11 +1,10 @@
-"""The registry of engines and the choice among them."""
+"""The registry of engines and the choice among them; all compute in float32 and in float64, the types that a cell lets in."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
@@ -22,19 +21,15 @@ class Engine:
     cell: str
     run: Run
     devices: tuple[str, ...]
-    dtypes: tuple[torch.dtype, ...]
     options: tuple[str, ...] = ()
     """Keywords of `run` by which a cell chooses how the engine works, not what it computes."""
     obstacle: Callable[[], str] = str
     """Says what this machine lacks to run the engine; nothing, where it lacks nothing."""
 
-    def refusal(self, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
-        """Return why the engine cannot take such inputs or options, or an empty string."""
+    def refusal(self, device: str, options: Collection[str] = ()) -> str:
+        """Return why the engine cannot take such options, or inputs on a device, or an empty string."""
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
-        if dtype not in self.dtypes:
-            expected = " or ".join(str(known) for known in self.dtypes)
-            return f"it takes {expected}, the input is {dtype}"
         if unknown := sorted(set(options) - set(self.options)):
             return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
         return self.obstacle()
@@ -59,9 +54,9 @@ def engine_names(cell: str) -> list[str]:
     return ["reference", *(name for name in PREFERENCE if (cell, name) in _ENGINES)]
 
 
-def takes(cell: str, engine: str, device: str, dtype: torch.dtype) -> bool:
-    """Return whether an engine of `cell` takes such inputs on this machine."""
-    return engine == "reference" or not _ENGINES[cell, engine].refusal(device, dtype)
+def takes(cell: str, engine: str, device: str) -> bool:
+    """Return whether an engine of `cell` takes inputs on a device of this machine."""
+    return engine == "reference" or not _ENGINES[cell, engine].refusal(device)
 
 
 def module_of(cell: str, engine: str) -> str | None:
@@ -73,14 +68,14 @@ def module_of(cell: str, engine: str) -> str | None:
     return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
 
 
-def choose(cell: str, device: str, dtype: torch.dtype, options: Collection[str] = ()) -> str:
-    """Return the engine that ``auto`` means for `cell` on such inputs: a name, or ``reference``.
+def choose(cell: str, device: str, options: Collection[str] = ()) -> str:
+    """Return the engine that ``auto`` means for `cell` on a device: a name, or ``reference``.
 
     One that lacks an option asked for is passed over. Away from the CPU the device is part of the name (``library-cuda``):
     results are filed under it, and their last digits are the device's too.
     """
     known = (name for name in engine_names(cell) if name != "reference")
-    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, dtype, options))
+    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, options))
     found = next(fit, "reference")
     return found if device == "cpu" or found.endswith(device) else f"{found}-{device}"
 
@@ -96,14 +91,14 @@ def select(
     """
     options = options or {}
     if engine == "auto":
-        engine = choose(cell, u.device.type, u.dtype, options)
+        engine = choose(cell, u.device.type, options)
     if (cell, engine) not in _ENGINES:
         engine = engine.removesuffix(f"-{u.device.type}")
     if engine == "reference":
         return None
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
-    if refusal := _ENGINES[cell, engine].refusal(u.device.type, u.dtype, options):
+    if refusal := _ENGINES[cell, engine].refusal(u.device.type, options):
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
     run = _ENGINES[cell, engine].run
     return partial(run, **options) if options else run

@@ -12,11 +12,9 @@ from lib.kernels._registry import register
 # cuDNN multiplies float32 with ten bits by default (TF32): float32 means float32 here, on every device.
 torch.backends.cudnn.allow_tf32 = False
 
-_EVERYWHERE = {"devices": ("cpu", "cuda"), "dtypes": (torch.float32, torch.float64)}
-
 
 def _register(layer: Callable, *cells: str) -> None:
-    @register("library", *cells, **_EVERYWHERE)
+    @register("library", *cells, devices=("cpu", "cuda"))
     def run(weights, state, u):
         W, R, b = weights
         flat = [R, W, b, torch.zeros_like(b)]

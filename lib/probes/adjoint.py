@@ -140,7 +140,7 @@ def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
 
 
 def _has_engine(cell: Cell, u: Tensor) -> bool:
-    chosen = kernels.choose(cell.name, u.device.type, u.dtype, cell.engine_options)
+    chosen = kernels.choose(cell.name, u.device.type, cell.engine_options)
     # The library's, in float64, are no faster than the step.
     return not chosen.startswith(("reference", "library"))
 

@@ -110,9 +110,7 @@ class Job(Design):
     def _chosen(self) -> dict[str, str]:
         """The engine of each cell on the job's device in float32: its last digits are the results'."""
         device = pick_device(self.on).type
-        return {
-            name: kernels.choose(name, device, torch.float32) for name in sorted(set(self.cells))
-        }
+        return {name: kernels.choose(name, device) for name in sorted(set(self.cells))}
 
     @property
     def engines(self) -> dict[str, str]:

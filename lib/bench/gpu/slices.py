@@ -70,7 +70,7 @@ def time_slice(
     optimisers = [torch.optim.Adam(parameters) for parameters in own]
     for parameter in every:
         parameter.grad = torch.zeros_like(parameter)
-    engine = kernels.choose(name, torch.device(device).type, torch.float32)
+    engine = kernels.choose(name, torch.device(device).type)
     alone, plain, graph = f"{name}, one, {engine}", f"{name}, {places}", f"{name}, {places}, graph"
     runs = {
         alone: lambda: torch.autograd.grad(_loss(networks[0], *batch), own[0], allow_unused=True),
