@@ -126,7 +126,7 @@ REFUSED = [
     ("unicornn", {"layers": 3, "skip": 3}, "2 <= skip < layers = 3"),
     ("irnn", {"train_eta": "time"}, "a length with train_eta='time'"),
     ("irnn", {"length": 3}, "none otherwise, got length=3"),
-    # or the sizes
+    # or the width
     ("irnn", {"rank": 6}, "1 <= rank <= 5"),
 ]
 
@@ -135,7 +135,7 @@ REFUSED = [
 def test_wrong_hyper_parameters_are_refused_before_anything_is_built(name, wrong, complaint):
     told = f"^{name}: expected .*{complaint}"
     with pytest.raises(ValueError, match=told):
-        cell_class(name).checked(wrong, P, D)
+        cell_class(name).checked(wrong, D)
     with pytest.raises(ValueError, match=told):
         make_cell(name, P, D, **wrong)
     if "rank" in complaint:  # which fits some size

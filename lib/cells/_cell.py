@@ -86,7 +86,7 @@ class Cell(nn.Module):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.x0: nn.ParameterList | None = None
-        for key, value in self.checked(hyper_parameters, input_size, hidden_size).items():
+        for key, value in self.checked(hyper_parameters, hidden_size).items():
             setattr(self, key, value)
         self.prepare()
         for label, shape in self.shapes.items():
@@ -107,23 +107,21 @@ class Cell(nn.Module):
         return nn.Parameter(torch.empty([int(times or 1) * known[name] for times, name in factors]))
 
     @classmethod
-    def checked(
-        cls, given: Mapping[str, object], p: int | None = None, d: int | None = None
-    ) -> dict[str, object]:
+    def checked(cls, given: Mapping[str, object], d: int | None = None) -> dict[str, object]:
         """Return all hyper-parameters, defaults included; build nothing.
 
         Raises `ValueError` where one of them is unknown, of another type, out of range, or does not fit the others or the
-        features p and the width d, where these are given.
+        width d, where it is given.
         """
         values = complete(cls.name, cls.hyper_parameters, given)
-        if expected := cls.conflict(SimpleNamespace(**values), p, d):
+        if expected := cls.conflict(SimpleNamespace(**values), d):
             got = ", ".join(f"{key}={value!r}" for key, value in given.items())
             raise ValueError(f"{cls.name}: expected {expected}, got {got}")
         return values
 
     @classmethod
-    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
-        """Return what was expected of hyper-parameters that do not fit each other or the sizes (None where unknown), else nothing."""
+    def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
+        """Return what was expected of hyper-parameters that do not fit each other or the width (None: unknown), else nothing."""
         return ""
 
     def prepare(self) -> None:

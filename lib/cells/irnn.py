@@ -126,7 +126,7 @@ class IncrementalRNN(Cell, name="irnn"):
     Weights = "U V H W b eta alpha sign form from_zero phi"
 
     @classmethod
-    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+    def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
         if given.rank is not None and given.rank > (d or math.inf):
             return f"1 <= rank <= {d} (or None)"
         if (given.train_eta == "time") != (given.length is not None):

@@ -50,7 +50,7 @@ class LEM(Cell, name="lem"):
     states = 2
 
     @classmethod
-    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+    def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
         if given.single_scale and (given.clip is not None or given.chrono is not None):
             return (
                 "no clip and no chrono with a single scale, which has nothing to clip or initialise"

@@ -88,7 +88,7 @@ class UnICORNN(Cell, name="unicornn"):
     }
 
     @classmethod
-    def conflict(cls, given: SimpleNamespace, p: int | None, d: int | None) -> str:
+    def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
         if isinstance(given.dt, tuple) and len(given.dt) != given.layers:
             return f"one dt, or one for each of the {given.layers} layers"
         if given.skip != 0 and not 2 <= given.skip < given.layers:
