@@ -95,8 +95,6 @@ class _Function(torch.autograd.Function):
 
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
     """Return R u_t + b for all times at once, contiguous (time, batch, rows)."""
-    if u.shape[-1] != R.shape[-1]:
-        raise ValueError(f"expected an input of {R.shape[-1]} features, got {tuple(u.shape)}")
     return F.linear(u, R, b).contiguous()
 
 

@@ -45,14 +45,11 @@ class Penalised:
         F + kappa G, to be differentiated.
     loss, penalty : ()
         F and G alone, for the record; without a graph.
-    last : (batch, hidden)
-        The state that was read out, x_T; without a graph.
     """
 
     total: Tensor
     loss: Tensor
     penalty: Tensor
-    last: Tensor
 
 
 def scaled_variance(norms: Tensor) -> Tensor:
@@ -92,14 +89,14 @@ def coadjoint_loss(
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
-    last, F, norms = _measured(cell, u, losses, engine, differentiable=kappa > 0)
+    F, norms = _measured(cell, u, losses, engine, differentiable=kappa > 0)
     loss, cost = F.mean(), scaled_variance(norms).mean()
     total = loss + kappa * cost if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
             f"the penalised loss is not finite: F = {loss.item():g}, G = {cost.item():g}, kappa = {kappa:g}"
         )
-    return Penalised(total, loss.detach(), cost.detach(), last.detach())
+    return Penalised(total, loss.detach(), cost.detach())
 
 
 def engine_names(cell: Cell) -> list[str]:
@@ -109,25 +106,25 @@ def engine_names(cell: Cell) -> list[str]:
 
 def _measured(
     cell: Cell, u: Tensor, losses: Losses, engine: str, *, differentiable: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the last state, the losses and the adjoints' norms (time, batch), whose graph is kept if `differentiable`."""
+) -> tuple[Tensor, Tensor]:
+    """Return the losses and the adjoints' norms (time, batch), whose graph is kept if `differentiable`."""
     fast = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
     if fast is None:
-        x, F, adjoints = _double_backward(cell, u, losses, differentiable)
-        return x, F, torch.linalg.vector_norm(adjoints, dim=2)
+        F, adjoints = _double_backward(cell, u, losses, differentiable)
+        return F, torch.linalg.vector_norm(adjoints, dim=2)
     outputs, state = cell(u)
     # The final state, not the last of the outputs: its gradient needs no array over all times.
     x = state[cell.readout]
     F = _checked(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
-        return x, F, fast(cell.weights().W, outputs, -slope)
+        return F, fast(cell.weights().W, outputs, -slope)
 
 
 def _double_backward(
     cell: Cell, u: Tensor, losses: Losses, differentiable: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the last state, the losses and the adjoints of any cell, by its reference unrolling."""
+) -> tuple[Tensor, Tensor]:
+    """Return the losses and the adjoints of any cell, by its reference unrolling."""
     if differentiable:
         _refuse_kinks(cell)
     cell._check(u)
@@ -143,7 +140,7 @@ def _double_backward(
     slopes = torch.autograd.grad(
         F.sum(), x, create_graph=differentiable, retain_graph=True, materialize_grads=True
     )
-    return x[-1], F, -torch.stack(slopes)
+    return F, -torch.stack(slopes)
 
 
 def _checked(F: Tensor, u: Tensor) -> Tensor:

@@ -168,7 +168,7 @@ def summed_loss(output: nn.Linear, labels: Tensor, x: Tensor) -> Tensor:
 
 
 def penalised(model: nn.Module, inputs: Tensor, classes: Tensor, kappa: float) -> Penalised:
-    """Return loss, penalty G and last states of a classifier that reads its last state."""
+    """Return loss and penalty G of a classifier that reads its last state."""
     losses = partial(class_losses, model, classes)
     return coadjoint_loss(model.cell, model.drive(inputs), losses, kappa=kappa)
 
