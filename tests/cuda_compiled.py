@@ -18,11 +18,8 @@ from lib.kernels import _cuda, _registry
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 HIDDEN = 128
 MANY = 10**6  # multiprocessors, so that a block does one sequence
-CASES = [
-    *((name, {}, {}, 1) for name in CELLS),
-    ("rnn", {}, {}, MANY),
-]
-"""Cells, what is special about them and their engine, and the multiprocessors of the GPU."""
+CASES = [*((name, 1) for name in CELLS), ("rnn", MANY)]
+"""Cells, and the multiprocessors of the GPU."""
 
 
 def compiled(run, arguments, **sizes):
@@ -56,14 +53,14 @@ def ptx():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
-        for name, special, asked, processors in CASES:
+        for name, processors in CASES:
             engine = _registry._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
-                cell = make_cell(name, 2, HIDDEN, **special).to(dtype)
+                cell = make_cell(name, 2, HIDDEN).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
-                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u, **asked)
+                outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u)
                 outputs.sum().backward()
     return found
 

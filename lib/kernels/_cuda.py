@@ -66,8 +66,7 @@ class Kernel:
 
     def compiled(self, arguments: tuple, **sizes: int):
         """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
-        tensors = tuple(isinstance(part, Tensor) for part in arguments)
-        key = dtype_of(arguments), tensors, *sizes.items()
+        key = dtype_of(arguments), *sizes.items()
         if key not in self._compiled:
             if not SIMULATED and torch.cuda.is_current_stream_capturing():
                 raise RuntimeError(

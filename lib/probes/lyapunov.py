@@ -71,9 +71,7 @@ def step_jacobians(
             state = cell.step(weights, state, u_t)
 
 
-def largest_exponent(
-    cell: Cell, u: Tensor, *, parts: Sequence[int] | None = None, start: int = 0
-) -> Tensor:
+def largest_exponent(cell: Cell, u: Tensor, *, start: int = 0) -> Tensor:
     """Return the largest Lyapunov exponent along each sequence, (batch,), in nats per step.
 
     Parameters are those of `step_jacobians`. The vector that is carried starts with equal components; an exponent of
@@ -81,7 +79,7 @@ def largest_exponent(
     """
     vector = total = None
     steps = 0
-    for jacobian in step_jacobians(cell, u, parts=parts, start=start):
+    for jacobian in step_jacobians(cell, u, start=start):
         if vector is None:
             batch, n, _ = jacobian.shape
             vector = jacobian.new_full((batch, n), n**-0.5)

@@ -48,11 +48,11 @@ def time_slice(
     probed: int,
     rounds: int,
     device: str = "cuda",
-) -> list[dict]:
+) -> None:
     """Time a training pass of one network and of `places`, with and without a graph, their optimisers, and a probe of `probed` sequences.
 
-    Returns the rows of `race`. In the ledger are, beside them, the rates of the bill that they tell, the memory of a recorded pass, whether
-    it was recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
+    In the ledger are, beside the rows of `race`, the rates of the bill that they tell, the memory of a recorded pass, whether it was
+    recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
     """
     networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
     own = [list(network.parameters()) for network in networks]
@@ -110,7 +110,6 @@ def time_slice(
     for quantity, other in zip(kinds, others, strict=True):
         off = (first - other).abs().max().item() / first.abs().max().item()
         add(graph, quantity, value=off, unit="relative", passed=off == 0)
-    return found
 
 
 def _loss(model: Callable[..., Tensor], inputs: Tensor, classes: Tensor) -> Tensor:
