@@ -10,7 +10,8 @@ section 4 there:
 PyTorch's own parametrisation stores d^2 numbers of which the d(d-1)/2 below the diagonal form S: the count
 of Table 3.3. B_0 stays where B starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
 *Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019, and the dissertation's
-public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient.
+public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient. All rows take the dynamic one, which
+LEM's text trains ("DTRIV-infinity"), so that the architecture is one network in all tables.
 
 As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
 Kaiming normal and b zero. ``author``, the dissertation's public program, is the Cayley initialisation of github.com/Lezcano/expRNN,
