@@ -10,6 +10,8 @@ Dask's workers whose parent has died.
 import contextlib
 import os
 import secrets
+import select
+import signal
 import subprocess
 import sys
 import time
@@ -21,10 +23,8 @@ from lib.paths import ROOT
 MARK = "LTD_RUN"
 """Environment variable whose value marks all processes of one run."""
 
-POLL = 0.2
-"""Seconds between two looks at the watched processes."""
-
-_SWEEPS = 20
+_SWEEPS, _PAUSE = 20, 0.05
+"""How often `end_marked` looks at most, and seconds between two looks."""
 
 
 def start(watched: list[int]) -> None:
@@ -62,14 +62,6 @@ def pipeline_ancestors() -> list[int]:
     raise ProcessLookupError(f"the DVC process that started stage {stage} is gone")
 
 
-def alive(process: psutil.Process) -> bool:
-    """Return whether a process runs: not another one of its number, and not one that only waits to be collected."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def end_marked(mark: str) -> None:
     """Kill every process that bears the mark; a process may be born while its siblings die, so look until none is left."""
     for _ in range(_SWEEPS):
@@ -79,26 +71,24 @@ def end_marked(mark: str) -> None:
                 process.kill()
         if not left:
             return
-        time.sleep(POLL / 4)
+        time.sleep(_PAUSE)
 
 
 def _bears(process: psutil.Process, mark: str) -> bool:
     try:
-        return process.environ().get(MARK) == mark and alive(process)
-    except psutil.Error:  # another user's process, or it ended while we looked
+        return process.environ().get(MARK) == mark
+    except psutil.Error:  # another user's process, or it has ended
         return False
 
 
 def watch(mark: str, pids: list[int]) -> None:
     """Wait until one of the processes has ended, then kill the first of them, the run, and all that bears its mark."""
-    found: list[psutil.Process] = []
-    with contextlib.suppress(psutil.NoSuchProcess):  # one has ended already
-        found += map(psutil.Process, pids)
-    while len(found) == len(pids) and all(map(alive, found)):
-        time.sleep(POLL)
-    for run in found[:1]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            run.kill()
+    with contextlib.suppress(ProcessLookupError):  # whoever has ended already
+        run = os.pidfd_open(pids[0])
+        with contextlib.suppress(ProcessLookupError):
+            # Readable as soon as a process has ended, also where nobody collects it.
+            select.select([run, *map(os.pidfd_open, pids[1:])], [], [])
+        signal.pidfd_send_signal(run, signal.SIGKILL)
     end_marked(mark)
 
 
