@@ -13,19 +13,7 @@ from markupsafe import Markup, escape
 
 _SPANS = re.compile(r"(`[^`]+`|\$\$[^$]+\$\$|\$[^$\n]+\$)")
 _SHOWN = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/jpeg"}
-_TAGS = set(
-    re.findall(
-        r"\w+",
-        "a b blockquote br caption code col colgroup dd div dl dt em h1 h2 h3 h4 h5 h6 hr i li ol p pre s small span "
-        "strong sub sup table tbody td tfoot th thead tr u ul",
-    )
-)
-_ATTRIBUTES = {
-    "*": {"class", "title"},
-    "a": {"href"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan", "scope"},
-}
+_TAGS = nh3.ALLOWED_TAGS - {"area", "img", "map"}  # pictures come as files of a notebook's outputs
 _FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
 # What MyST would carry out: a fence that names a directive, and a role before its text.
 _DIRECTIVE = re.compile(r"^([ \t>*+\d.-]*(?:`{3,}|~{3,}|:{3,}))[ \t]*\{([^}\n]*)\}", re.MULTILINE)
@@ -68,4 +56,5 @@ def to_read(markdown: str) -> str:
 
 def clean_html(html: str) -> str:
     """Return `html` with the tags of tables and prose alone, without attributes that run or fetch anything."""
-    return nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, link_rel=None)
+    attributes = nh3.ALLOWED_ATTRIBUTES | {"*": {"class", "title"}}
+    return nh3.clean(html, tags=_TAGS, attributes=attributes, link_rel=None)
