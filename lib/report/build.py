@@ -43,7 +43,8 @@ def build(data: Path, out: Path) -> Path:
         save_coverage(coverage, site / "files" / "coverage.csv")
         claims = judged.drop(columns="judged_by")
         claims.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
-        _swap(site, out, work / "old")
+        shutil.rmtree(out, ignore_errors=True)
+        site.rename(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return out / "index.html"
@@ -89,14 +90,3 @@ def _copy_files(inputs: Inputs, site: Path) -> None:
             copy = site / (item.files + suffix)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(item.path(suffix), copy)
-
-
-def _swap(site: Path, out: Path, old: Path) -> None:
-    if out.exists():
-        out.rename(old)
-    try:
-        site.rename(out)
-    except OSError:
-        if old.exists():
-            old.rename(out)
-        raise
