@@ -122,9 +122,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     sources = published.sources().assign(id=lambda found: found["file"].str.removesuffix(".csv"))
     printed = {row.id: row for row in sources.itertuples()}
     for group in table_groups:
-        others = [other for other in table_groups if other is not group and _named(other, group)]
-        more = {"printed": printed.get(group.id), "others": others}
-        write("table", f"tables/{group.id}", group=group, **more)
+        write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))
     total = summary.sum().rename("all texts").to_frame().T
     counts = pd.concat([summary.rename(index=text_name), total])
     write("coverage", counts=counts.rename_axis("text").reset_index())
@@ -176,14 +174,6 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
         answer, counts = notebooks.answer(first), judged.get(name, "")
         found.append(Question(ordered, answer, makes(name), runs, counts))
     return found
-
-
-def _named(table: Group, group: Group) -> bool:
-    """Return whether a caption of `group` names a table of the same text, as in ``Tables A11, A12``."""
-    number = re.escape(table.name.rpartition(" ")[2])
-    named = re.compile(rf"\bTables? ([\w.]+, )*{number}\b(?!\.\d)")
-    same = bool(table.text) and table.text == group.text
-    return same and any(named.search(item.caption) for item in group.items)
 
 
 def text_name(text: str) -> str:
