@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from lib.paths import REFERENCE
 from lib.report.numbers import counted
 from lib.results.manifest import Manifest, Name
-from lib.run.notebooks import NotebookError, read_cells, read_parameters
+from lib.run.notebooks import NotebookError, read_parameters, read_title
 
 T, K = TypeVar("T"), TypeVar("K")
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
@@ -81,7 +81,7 @@ class Notebook:
     path: Path
     result_set: str
     title: str
-    """Its question: its first heading."""
+    """Its question."""
 
     @property
     def name(self) -> str:
@@ -185,13 +185,11 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
             continue
         try:
             result_set = str(read_parameters(path).get("result_set", next(iter(RESULT_SETS))))
-            prose = [cell.source for cell in read_cells(path) if cell.kind == "markdown"]
+            title = read_title(path)
         except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        lines = "\n".join(prose).splitlines()
-        title = next((line[2:].strip() for line in lines if line.startswith("# ")), path.stem)
         found.append(Notebook(path, result_set, title))
     for first, *others in grouped(found, lambda one: one.page).values():
         if others:

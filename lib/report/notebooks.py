@@ -70,18 +70,13 @@ def write_notebook(
     """
     content = nbformat.read(notebook.path, as_version=4)
     choose_outputs(content)
-    new, title = nbformat.v4.new_markdown_cell, f"# {notebook.title} — {described}"
-    heading = f"# {notebook.title}"
-    written = [cell for cell in content.cells if cell.cell_type == "markdown"]
-    first = next((cell for cell in written if heading in cell.source.splitlines()), None)
-    if first is None:
-        first = new("", id="report-title")
-        content.cells.insert(0, first)
-    first.source = first.source.replace(heading, title, 1) or title
+    first, new = content.cells[0], nbformat.v4.new_markdown_cell
+    first.source = first.source.removeprefix(f"# {notebook.title}")
+    content.cells.insert(0, new(f"# {notebook.title} — {described}", id="report-title"))
     if others:
         links = ", ".join(f"[{name}]({address})" for name, address in others)
         also = new(f"The same with other results: {links}.", id="report-others")
-        content.cells.insert(content.cells.index(first) + 1, also)
+        content.cells.insert(2, also)
     for cell in content.cells:
         tags = cell.metadata.get("tags", [])
         if cell.cell_type == "code" and not _IN_SIGHT.intersection(tags):

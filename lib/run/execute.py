@@ -32,7 +32,7 @@ from typing import NamedTuple
 from lib.paths import NOTEBOOKS, ROOT
 from lib.run import guard, warm
 from lib.run.files import write_whole
-from lib.run.notebooks import NotebookError, Scalar, convert, read_cells, read_parameters
+from lib.run.notebooks import NotebookError, Scalar, convert, read_parameters, read_title
 
 SET = "{set}"
 """What stands for the name of a set of results in the path of the executed copy."""
@@ -205,8 +205,7 @@ def _announce(stage: str, notebook: Path) -> None:
     """Tell when a stage begins, and the notebook's question, which is its title."""
     stages = os.environ.get(STAGES, "").split()
     of = f" ({stages.index(stage) + 1} of {len(stages)})" if stage in stages else ""
-    question = read_cells(notebook)[0].source.partition("\n")[0].removeprefix("# ")
-    print(f"{time.strftime('%H:%M')} {stage}{of}: {question}", flush=True)
+    print(f"{time.strftime('%H:%M')} {stage}{of}: {read_title(notebook)}", flush=True)
 
 
 def planned(options: argparse.Namespace) -> dict[str, Run]:

@@ -55,6 +55,11 @@ def read_cells(path: str | Path) -> list[Cell]:
     return cells
 
 
+def read_title(path: str | Path) -> str:
+    """Return the question of the notebook at `path`: the heading that its first cell begins with."""
+    return read_cells(path)[0].source.partition("\n")[0].removeprefix("# ")
+
+
 def read_parameters(path: str | Path) -> dict[str, Scalar]:
     """Return the parameters of the notebook at `path` in order: their defaults, in an executed copy what it was given.
 
