@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from lib.paths import NOTEBOOKS, ROOT
 
-# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest) and Beautiful Soup (furo).
+# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest), Beautiful Soup (furo), Markdown (myst-nb).
 _BROUGHT_ALONG = {
     "beautifulsoup4",
     "cloudpickle",
@@ -25,6 +25,7 @@ _BROUGHT_ALONG = {
     "dask",
     "jupyter-client",
     "markdown-it-py",
+    "mdit-py-plugins",
     "myst-parser",
     "packaging",
 }

@@ -13,7 +13,6 @@ from lib.report.safe import clean_html
 
 project = "Recurrent networks and long time dependencies"
 html_title = "Long time dependencies"
-language = "en"
 
 extensions = [
     "myst_nb",
@@ -25,14 +24,10 @@ extensions = [
 mathjax3_config = {"options": {"enableMenu": False}}
 
 nb_execution_mode = "off"
-nb_merge_streams = True
 # Readers come for the argument; the code is one click away (`lib.report.notebooks` folds it).
 nb_code_prompt_show = "code"
 nb_code_prompt_hide = "hide the code"
 nb_render_markdown_format = "myst"
-# Widgets need scripts from a server; a notebook's HTML or text says the same.
-nb_ipywidgets_js = {}
-nb_mime_priority_overrides = [("*", "application/vnd.jupyter.widget-view+json", None)]
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 # Prose in notebooks may jump from # to ###, and a cell may hold what Pygments cannot colour; readers lose nothing.
 # Everything else that Sphinx warns of fails the build.
@@ -48,7 +43,6 @@ html_scaled_image_link = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
-html_last_updated_fmt = None
 html_use_index = False
 html_theme_options = {"navigation_with_keys": True}
 

@@ -11,14 +11,12 @@ from sphinx.util.images import get_image_size
 
 from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import SIMULATED, Artefact, Inputs, Notebook, grouped
+from lib.report.inputs import Artefact, Inputs, Notebook, grouped
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
 from lib.results import published
 from lib.results.names import label
 
-TEXTS = {"dissertation": "Dissertation", "unicornn": "UnICORNN", "lem": "LEM", "irnn": "iRNN"}
-"""How readers call the texts of data/published/artefacts.csv; unknown ones keep their name."""
 OURS = "ours"
 """Page of the figures that no text publishes."""
 
@@ -155,10 +153,9 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
     """Return each notebook's question, in the order of the notebooks' numbers."""
     made_by = grouped(inputs.artefacts, lambda item: (item.notebook, item.result_set))
 
-    def evidence(notebook: Notebook) -> tuple[int, bool, bool]:
+    def evidence(notebook: Notebook) -> tuple[int, bool]:
         of = made_by.get((notebook.name, notebook.result_set), [])
-        real = not all(item.toy for item in of)
-        return max(map(weight, of), default=-1), notebook.result_set != SIMULATED, real
+        return max(map(weight, of), default=-1), not all(item.toy for item in of)
 
     def makes(name: str) -> tuple[Group, ...]:
         """Its artefacts, or else those that it makes parts of."""
@@ -177,8 +174,8 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
 
 
 def text_name(text: str) -> str:
-    """Return how readers call a text."""
-    return TEXTS.get(text, text)
+    """Return how readers call a text: a paper by its architecture."""
+    return "Dissertation" if text == "dissertation" else label(text)
 
 
 def chapter_name(text: str, chapter: str) -> str:

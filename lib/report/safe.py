@@ -9,9 +9,12 @@ import re
 
 import nbformat
 import nh3
+from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-_SPANS = re.compile(r"(`[^`]+`|\$\$[^$]+\$\$|\$[^$\n]+\$)")
+_CAPTION = MarkdownIt("zero").enable("backticks")
+_CAPTION.use(dollarmath_plugin, renderer=lambda formula, _: rf"\({escape(formula)}\)")
 _SHOWN = {"text/plain", "text/html", "text/markdown", "text/latex", "image/png", "image/jpeg"}
 _TAGS = nh3.ALLOWED_TAGS - {"area", "img", "map"}  # pictures come as files of a notebook's outputs
 _FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
@@ -22,17 +25,7 @@ _ROLE = re.compile(r"\{([\w:.+-]+)\}(?=`)")
 
 def caption_html(text: str) -> Markup:
     """Return a caption as HTML: escaped, with its code and formulas set as such."""
-    parts = _SPANS.split(" ".join(text.split()))
-    return Markup("").join(_part(part) for part in parts)
-
-
-def _part(part: str) -> Markup:
-    if _SPANS.fullmatch(part):
-        inner = part.strip("`$")
-        if part.startswith("`"):
-            return Markup("<code>{}</code>").format(inner)
-        return Markup('<span class="math notranslate nohighlight">\\({}\\)</span>').format(inner)
-    return escape(part)
+    return Markup(_CAPTION.renderInline(" ".join(text.split())))
 
 
 def choose_outputs(notebook: nbformat.NotebookNode) -> None:
