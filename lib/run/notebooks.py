@@ -71,13 +71,14 @@ def read_parameters(path: str | Path) -> dict[str, Scalar]:
         raise NotebookError(
             f"{path} has no cell tagged {PARAMETERS!r}; tag the cell that sets its parameters"
         )
-    return dict(
-        _assignment(path, statement)
-        for tag in (PARAMETERS, INJECTED)
-        for cell in cells
-        if tag in cell.tags
-        for statement in _statements(path, cell)
-    )
+    tagged = (cell.source for tag in (PARAMETERS, INJECTED) for cell in cells if tag in cell.tags)
+    try:
+        statements = ast.parse("\n".join(tagged)).body
+    # A null byte, or brackets without end: not all that is no Python is a SyntaxError.
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = getattr(error, "msg", error)
+        raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None
+    return dict(_assignment(path, statement) for statement in statements)
 
 
 def convert(name: str, text: str, default: Scalar) -> Scalar:
@@ -97,15 +98,6 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
     raise NotebookError(
         f"parameter {name} is {text!r:.80}; expected {_EXPECTED[kind]}, as its default {default!r}"
     )
-
-
-def _statements(path: str | Path, cell: Cell) -> list[ast.stmt]:
-    try:
-        return ast.parse(cell.source).body
-    # A null byte, or brackets without end: not all that is no Python is a SyntaxError.
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        reason = getattr(error, "msg", error)
-        raise NotebookError(f"{path}: the parameters cell is not Python ({reason})") from None
 
 
 def _assignment(path: str | Path, statement: ast.stmt) -> tuple[str, Scalar]:
