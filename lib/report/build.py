@@ -13,8 +13,6 @@ from lib.report.verdicts import judge_claims
 from lib.results.published import artefacts
 
 HERE = Path(__file__).parent
-# What pages with formulas ask for; the rest of MathJax (other input and output formats, speech) stays behind.
-_MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/", "input/tex/extensions/")
 # Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
 _RECORDS = (".buildinfo", "objects.inv")
 
@@ -38,7 +36,8 @@ def build(data: Path, out: Path) -> Path:
         said = f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables"
         print(f"report: {said}; Sphinx makes {pages} pages of them", file=sys.stderr, flush=True)
         _run_sphinx(work / "source", site, work / "doctrees")
-        _prune(site)
+        for name in _RECORDS:
+            (site / name).unlink(missing_ok=True)
         _copy_files(inputs, site)
         save_coverage(coverage, site / "files" / "coverage.csv")
         claims = judged.drop(columns="judged_by")
@@ -71,16 +70,6 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
             f"Sphinx refused to build the report: {reason.strip()}; correct that page's notebook or caption "
             "and build again (the old report was left as it was)"
         )
-
-
-def _prune(site: Path) -> None:
-    """Remove what no page asks for and what would differ between two equal builds."""
-    for name in _RECORDS:
-        (site / name).unlink(missing_ok=True)
-    mathjax = site / "_static" / "mathjax"
-    for path in [path for path in mathjax.rglob("*") if path.is_file()]:
-        if not path.relative_to(mathjax).as_posix().startswith(_MATHJAX):
-            path.unlink()
 
 
 def _copy_files(inputs: Inputs, site: Path) -> None:

@@ -20,8 +20,6 @@ extensions = [
     # Carries MathJax 3 and its fonts, and points sphinx.ext.mathjax to them instead of to a server.
     "sphinx-mathjax-offline",
 ]
-# The menu would fetch parts of MathJax that are left out of the site.
-mathjax3_config = {"options": {"enableMenu": False}}
 
 nb_execution_mode = "off"
 # Readers come for the argument; the code is one click away (`lib.report.notebooks` folds it).
