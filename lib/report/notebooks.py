@@ -22,10 +22,8 @@ _LONGEST = 300
 def short_name(name: str) -> str:
     """Return a notebook's file name for menus: ``22_numerical_errors`` becomes ``22 · Numerical errors``."""
     number, _, words = name.partition("_")
-    if not number.isdigit() or not words:
-        return name.replace("_", " ").capitalize()
     # An architecture keeps the name that the texts give it.
-    named = _ARCHITECTURES.sub(lambda found: label(found[0].lower()), words[0].upper() + words[1:])
+    named = _ARCHITECTURES.sub(lambda found: label(found[0].lower()), words[:1].upper() + words[1:])
     return f"{number} · {named.replace('_', ' ')}"
 
 

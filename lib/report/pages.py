@@ -185,12 +185,6 @@ def chapter_name(text: str, chapter: str) -> str:
     return f"{text_name(text)}, {what} {chapter}" if chapter else text_name(text)
 
 
-def _needs(data: str) -> str:
-    """Return what an artefact needs in words; `data` lists the names, parted by blanks."""
-    in_words = {"factorial": "the factorial experiment", "synthetic": "synthetic data"}
-    return ", ".join(in_words.get(name) or label(name).replace("_", " ") for name in data.split())
-
-
 def _slug(name: str) -> str:
     """Return a name as part of an address."""
     return re.sub(r"[^\w.-]+", "-", name)
@@ -200,7 +194,6 @@ _CALLED = (
     caption_html,
     chapter_name,
     counted,
-    _needs,
     get_image_size,
     _slug,
     notebooks.short_name,

@@ -26,18 +26,16 @@ LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
 _PAIRS = (("ours_share", "published_share"), ("ours", "published"))
 _HALF = 0.5
-_VERDICTS = ("verdict", "agree", "agrees", "holds_ours", "answer")
-"""Columns that readers look for: they follow the first one, so that no screen is too narrow for them."""
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
 def to_html(table: pd.DataFrame) -> Markup:
-    """Return all columns of `table` as an HTML table, verdicts after the first.
+    """Return all columns of `table` as an HTML table, the verdict after the first, so that no screen is too narrow for it.
 
     Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out.
     """
     first, *rest = table
-    table = table[[first, *sorted(rest, key=lambda name: name not in _VERDICTS)]]
+    table = table[[first, *sorted(rest, key=lambda name: name != "verdict")]]
     numbers = list(table.select_dtypes(["number", "bool"]))
     css = ["number" * (name in numbers) + f" {name}" * (name in _PAIRS[-1]) for name in table]
     chance = table["at_chance"].eq(True) if "at_chance" in table else ()
