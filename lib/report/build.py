@@ -68,7 +68,7 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
         reason = (told or lines or ["no message"])[0].replace(f"{source}{os.sep}", "")
         raise ReportError(
             f"Sphinx refused to build the report: {reason.strip()}; correct that page's notebook or caption "
-            "and build again (the old report was left as it was)"
+            "and build again"
         )
 
 
