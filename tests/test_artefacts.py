@@ -75,7 +75,6 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
         ({}, {"part": "../up"}, "the file is 'own-x-../up'"),
         ({"result_set": "../up"}, {}, "result_set is '../up'"),
         ({"notebook": "a\n"}, {}, "notebook is 'a"),
-        ({"runs": -1}, {}, "runs is -1"),
         ({"profile": None, "runs": None}, {}, "expected the results"),
     ],
 )
@@ -106,6 +105,6 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
 
 
 def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
-    ds = xr.Dataset(attrs={"schema": "made_up/1", "profile": "simulated", "settings": "{}"})
-    path = make(tmp_path, profile=None, ds=ds).save_table(FRAME, "own-x", caption="One.")
+    ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
+    path = make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption="One.")
     assert "learned" not in manifest(path)

@@ -154,6 +154,6 @@ def test_results_say_how_their_trainings_ended(ds, tmp_path, capsys):
     opened, made = open_results(path, tmp_path, **NOTEBOOK, published_scale=published_scale)
     close_results(opened)
     assert "5 completed, 1 diverged, 0 missing" in capsys.readouterr().out
-    assert made.published_scale
+    assert made.published_scale and made.runs == 6
     with pytest.raises(ResultsError, match="1 trainings of the design did not run"):
         close_results(opened.assign(status=opened["status"].where(opened["status"] != 1, 2)))

@@ -11,10 +11,10 @@ from synthetic_results import make_results
 
 from lib.paths import NOTEBOOKS
 from lib.results import reference
-from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
+from lib.results.factorial import FACTORIAL
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, ResultsError, Schema, load
 
-RESULTS = "data/results/factorial.nc"
+RESULTS, OTHER = (f"data/results/{name}.nc" for name in ("factorial", "adding"))
 
 
 @pytest.fixture
@@ -68,55 +68,35 @@ def test_results_tables_and_pictures_of_every_notebook_and_provenance_are_kept(r
     assert not stale.exists() and other.exists()
 
 
-def test_results_of_another_run_are_refused_and_the_old_reference_stays(root):
-    folder = reference.keep("factorial", root).parent
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    _write_lock(root, "0" * 32)
-    with pytest.raises(ResultsError, match=r"dvc.lock records 0000.*; run `make repro` to the end"):
-        reference.keep("factorial", root)
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
-
-
-def test_a_study_with_missing_attempts_is_refused(root):
-    ds = load(root / RESULTS)
-    ds["status"].values.flat[0], ds["epochs_completed"].values.flat[0] = MISSING, 0
-    first = dict.fromkeys(ATTEMPT, 0)
-    for name in MEASUREMENTS:
-        ds[name][first] = float("nan")
-    FACTORIAL.save(ds, root / RESULTS)
-    with pytest.raises(ResultsError, match="1 attempts of data/results/factorial.nc are missing"):
-        reference.keep("factorial", root)
-
-
-def test_what_no_grid_plans_is_counted_apart_and_missing_attempts_of_any_status_count():
-    schema = Schema(
-        "two/1",
-        coordinates={name: (name, "1") for name in ("width", "replicate", "kappa")},
-        variables={
-            "status": (("width", "replicate"), "int8", "end", "1"),
-            "sweep_status": (("kappa",), "int8", "end", "1"),
-        },
-        unions=("status",),
-    )
-    levels = {"width": [8, 9], "replicate": [0, 1], "kappa": [0.0, 1.0]}
+def test_what_no_grid_plans_is_counted_apart():
+    levels = {"width": [8, 9], "replicate": [0, 1]}
+    variables = {"status": (tuple(levels), "int8", "end", "1")}
+    schema = Schema("two/1", {name: (name, "1") for name in levels}, variables, union=True)
     ds = schema.empty(levels, profile="real")
     ds["status"].loc[{"width": 8}] = [COMPLETED, DIVERGED]
-    ended = reference._ends(ds)
-    assert ended["sweep_attempts"]["missing"] == 2
     record = reference.provenance(ds, "0", {"jobs": 1, "core_seconds": 2})
     assert record["attempts"] == {"all": 2, "completed": 1, "diverged": 1, "not_planned": 2}
-    assert record["sweep_attempts"] == {"all": 2, "completed": 0, "diverged": 0}
+
+
+def lose_an_attempt(root):
+    ds = load(root / RESULTS)
+    ds["status"].values.flat[0] = MISSING
+    ds.to_netcdf(root / RESULTS)
 
 
 @pytest.mark.parametrize(
-    ("name", "gone", "complaint"),
+    ("change", "complaint"),
     [
-        ("adding", "nothing", r"no results at .*adding.nc, there are factorial; build"),
-        ("factorial", reference.MADE, "no tables or figures of factorial in data/made"),
+        (lambda root: _write_lock(root, "0" * 32), "dvc.lock records 0000.*; run `make repro` to"),
+        (lose_an_attempt, "1 attempts of data/results/factorial.nc are missing"),
+        (lambda root: (root / RESULTS).rename(root / OTHER), "no results at .*, there are adding;"),
+        (lambda root: shutil.rmtree(root / reference.MADE), "no tables or figures of factorial"),
     ],
 )
-def test_what_is_not_there_is_refused_and_nothing_is_kept(root, name, gone, complaint):
-    shutil.rmtree(root / gone, ignore_errors=True)
+def test_what_is_no_whole_run_is_refused_and_the_old_reference_stays(root, change, complaint):
+    folder = reference.keep("factorial", root).parent
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    change(root)
     with pytest.raises(ResultsError, match=complaint):
-        reference.keep(name, root)
-    assert not (root / "data" / "reference").exists()
+        reference.keep("factorial", root)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before

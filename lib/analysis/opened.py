@@ -68,9 +68,8 @@ def close_results(ds: xr.Dataset) -> None:
 
     Raises ResultsError: a training among the rows did not run. Designs count those of theirs in their tables.
     """
-    for name in (name for name in ds.data_vars if name.endswith("status")):
-        counts = count_ends(ds[name])
-        print(f"{name}:", ", ".join(f"{count} {end}" for end, count in counts.items()))
-        if counts["missing"] and ds[name].dims[0] == "run":
-            raise ResultsError(f"{counts['missing']} trainings of the design did not run")
+    counts = count_ends(ds["status"])
+    print("status:", ", ".join(f"{count} {end}" for end, count in counts.items()))
+    if counts["missing"] and "run" in ds.dims:
+        raise ResultsError(f"{counts['missing']} trainings of the design did not run")
     print("\n".join(f"{name} {version(name)}" for name in PACKAGES))

@@ -24,7 +24,7 @@ from lib.results.claims import sentences
 from lib.results.learned import data_and_length, networks_learned, stands_in
 from lib.results.manifest import Manifest, check_name
 from lib.results.published import artefacts
-from lib.results.schema import attempts_that_ran
+from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.files import write_whole
 
 OWN = "own-"
@@ -62,9 +62,8 @@ class Artefacts:
             raise ValueError(
                 "expected the results that the notebook reads, or their profile, got neither"
             )
-        runs = runs if runs is not None else 0 if ds is None else attempts_that_ran(ds)
-        if runs < 0:
-            raise ValueError(f"runs is {runs}; expected a count of attempts, 0 or more")
+        if runs is None:
+            runs = 0 if ds is None else ds["status"].isin((COMPLETED, DIVERGED)).sum()
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
         self.runs = int(runs)
         self.trained_on = "" if ds is None else data_and_length(ds)

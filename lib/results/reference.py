@@ -48,7 +48,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
     """
     source = root / RESULTS / f"{name}.nc"
     results = _open(source)
-    if missing := sum(ended["missing"] for ended in _ends(results).values()):
+    if missing := count_ends(results["status"])["missing"]:
         raise ResultsError(
             f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
             "finish the experiment with `make repro`"
@@ -92,14 +92,13 @@ def keep(name: str, root: Path = ROOT) -> Path:
 
 def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
     """Return what produced `results`: commit, settings, size, cost, software and machine, without names, dates or paths."""
+    ends = count_ends(results["status"])
+    ends.pop("missing")  # of which there are none
     return {
         "profile": results.attrs["profile"],
         "commit": _commit(),
         "results": {"schema": results.attrs["schema"], "md5": md5},
-        **{
-            name: {end: count for end, count in ended.items() if end != "missing"}
-            for name, ended in _ends(results).items()
-        },
+        "attempts": {"all": sum(ends.values()) - ends.get("not_planned", 0), **ends},
         "cost": cost,
         "settings": json.loads(results.attrs["settings"]),
         "software": {
@@ -135,16 +134,6 @@ def _open(path: Path) -> xr.Dataset:
         raise ResultsError(f"no results at {path}, there are {known}; build them with `make repro`")
     with xr.open_dataset(path, engine="netcdf4") as ds:
         return ds.load()
-
-
-def _ends(results: xr.Dataset) -> dict[str, dict[str, int]]:
-    """Return for ``attempts``, and others such as ``sweep_attempts``, how many were planned and how they ended."""
-    found = {}
-    for name in (name for name in results.data_vars if name.endswith("status")):
-        counts = count_ends(results[name])
-        planned = results[name].size - counts.get("not_planned", 0)
-        found[f"{name.removesuffix('status')}attempts"] = {"all": planned, **counts}
-    return found
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:

@@ -159,7 +159,7 @@ def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
         variables = variables | {"sequence_score": _SCORE}
     used = {dim for dims, *_ in variables.values() for dim in dims}
     coordinates = {dim: said for dim, said in _DIMS.items() if dim in used}
-    return Schema(NAME, coordinates, variables, check=_check, unions=("status",))
+    return Schema(NAME, coordinates, variables, check=_check, union=True)
 
 
 def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:

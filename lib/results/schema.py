@@ -5,7 +5,7 @@ the settings, never a time, host or commit (``dvc.lock`` is the record of those)
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +38,11 @@ class Schema:
     coordinates: Mapping[str, tuple[str, str]]
     """Meaning and unit of each dimension."""
     variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
-    """Dimensions, NumPy type (``str`` of text), meaning and unit of each. Those whose names end with ``status`` hold `COMPLETED`, `DIVERGED` or `MISSING`."""
+    """Dimensions, NumPy type (``str`` of text), meaning and unit of each. A ``status`` holds `COMPLETED`, `DIVERGED` or `MISSING`."""
     check: Callable[[xr.Dataset], None] | None = None
     """Further conditions: raises `ResultsError` where the dataset breaks one."""
-    unions: tuple[str, ...] = ()
-    """The statuses of attempts that are a union of grids: they may also be `NOT_PLANNED`. In all others every level meets every other."""
+    union: bool = False
+    """Whether attempts are a union of grids, whose status may also be `NOT_PLANNED`; else every level meets every other."""
     attributes: tuple[str, ...] = ("profile",)
     """What a dataset must say of itself beside its schema."""
 
@@ -74,19 +74,16 @@ class Schema:
             else:
                 values = np.full(shape, np.nan if dtype.startswith("float") else 0, dtype)
             ds[name] = (dims, values, {"long_name": text, "units": units})
-        for name, meanings in self._statuses():
-            ds[name][:] = max(meanings)
-            ds[name].attrs.update(
-                flag_values=list(meanings), flag_meanings=" ".join(meanings.values())
-            )
+        if "status" in self.variables:
+            ends = self._ends()
+            ds["status"][:] = max(ends)
+            ds["status"].attrs.update(flag_values=list(ends), flag_meanings=" ".join(ends.values()))
         return ds
 
-    def _statuses(self) -> Iterator[tuple[str, dict[int, str]]]:
-        """Yield the name of each status and the meanings of the values that it may have."""
-        for name in self.variables:
-            if name.endswith("status"):
-                last = NOT_PLANNED if name in self.unions else MISSING
-                yield name, {flag: text for flag, text in _MEANINGS.items() if flag <= last}
+    def _ends(self) -> dict[int, str]:
+        """Return the meanings of the values that the status may have."""
+        last = NOT_PLANNED if self.union else MISSING
+        return {flag: text for flag, text in _MEANINGS.items() if flag <= last}
 
     def validate(self, ds: xr.Dataset) -> xr.Dataset:
         """Return `ds` unchanged if it follows the schema.
@@ -124,10 +121,9 @@ class Schema:
         for name in (*self.coordinates, *self.variables):
             if not {"long_name", "units"} <= set(ds[name].attrs):
                 raise ResultsError(f"{name}: expected the attributes 'long_name' and 'units'")
-        for name, meanings in self._statuses():
-            if not np.isin(ds[name], list(meanings)).all():
-                known = ", ".join(f"{flag} ({text})" for flag, text in meanings.items())
-                raise ResultsError(f"{name}: expected one of {known}")
+        if "status" in self.variables and not ds["status"].isin(list(self._ends())).all():
+            known = ", ".join(f"{flag} ({text})" for flag, text in self._ends().items())
+            raise ResultsError(f"status: expected one of {known}")
         if self.check is not None:
             self.check(ds)
         return ds
@@ -188,12 +184,6 @@ def read_netcdf(path: str | Path, what: str, **how: bool) -> xr.Dataset:
 def settings_of(ds: xr.Dataset) -> dict:
     """Return the settings that the results depend on, as `Schema.empty` stored them."""
     return json.loads(ds.attrs["settings"])
-
-
-def attempts_that_ran(ds: xr.Dataset) -> int:
-    """Return how many training attempts of a dataset ended one way or another."""
-    statuses = [ds[name] for name in ds.data_vars if name.endswith("status")]
-    return sum(int(status.isin((COMPLETED, DIVERGED)).sum()) for status in statuses)
 
 
 def count_ends(status: xr.DataArray) -> dict[str, int]:
