@@ -14,18 +14,11 @@ from lib.results.networks import in_measure, trainings, tuned
 SCORE = (*RECORD[:2], "test_sequence")
 DIGITS = '{"dataset": "digits"}'
 LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
+PARTS = ("test", "validation")
 
 
 def _draw(scores=LEVELS, spread=0.5, **more):
     return drawn(scores, spread=spread, **more)(np.random.default_rng(0))
-
-
-def test_a_lead_is_the_difference_of_means():
-    networks = Networks(_draw())
-    found = networks.lead("good", "fair")
-    means = [networks.scores(name).mean() for name in ("good", "fair")]
-    assert found.value == pytest.approx(means[0] - means[1])
-    assert found.low < 10 < found.high
 
 
 def test_a_standing_tells_leads_from_what_is_undecided():
@@ -37,24 +30,17 @@ def test_a_standing_tells_leads_from_what_is_undecided():
     assert leads.startswith("good -") and "poor +" in leads
 
 
-def test_a_lead_of_networks_that_still_improve_says_so():
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
+    """By their validation part; where nothing is validated, by the test metric, of which the last record counts."""
     end = _draw()
-    worse = end.assign(validation_metric=end["validation_metric"] - 0.2)
+    end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
+    worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
     for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
         ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
         assert Networks(ds).lead("good", "fair").note == note
-
-
-def test_where_nothing_is_validated_the_test_metric_tells_who_still_improves():
-    end = _draw()
-    nothing = end["validation_metric"] * np.nan
-    worse = end.assign(test_metric=end["test_metric"] - 0.2)
-    for records, improving in (((worse, end), True), ((end, worse), False)):
-        ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
-        ds["validation_metric"] = nothing.isel(record=0) * ds["test_metric"]
-        rows = trainings(ds.transpose(*RECORD, ...))
-        assert (rows["improving"] == improving).all()
-        assert (rows["test"] == rows["last"]).all()
+        rows = trainings(ds)
+        assert (rows["test"] == rows["last"]).all() == (not validated or note == UNSETTLED)
 
 
 NEARER = "fair still comes nearer to good when trainings end"
@@ -87,15 +73,6 @@ def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late,
     assert (found.reservation == "the error of slow still falls when trainings end") == falls
 
 
-def test_a_network_at_the_guess_must_have_had_a_choice_of_learning_rates():
-    ds = _draw()
-    only = "poor is at the guess at the only learning rate tried"
-    assert Networks(ds).lead("good", "poor").reservation == only
-    again = ds.isel(run=ds["label"] == "poor").assign(learning_rate=("run", [0.1]))
-    both = xr.concat([ds, again.assign_coords(run=["again"])], "run", data_vars="minimal")
-    assert Networks(both).lead("good", "poor").reservation == ""
-
-
 def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     """Of 400 sequences both networks know the same; the interval is that of the differences, not of two binomials."""
     ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
@@ -111,16 +88,21 @@ def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     assert found.low > 0 and found.reservation == "" and found.note == "of single trainings"
 
 
+def _answering(rng, chances):
+    """Return a network whose six trainings answer each of 500 test sequences rightly with these chances."""
+    answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
+    ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
+    ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
+    return Networks(ds)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.03])
 def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
-    """Trainings answer 500 sequences by chance, with chances so far apart; whether a border of 4 points is met is known by drawing."""
+    """Chances of trainings lie so far apart; whether a border of 4 points is met is known by drawing."""
     rng, found, said = np.random.default_rng(7), [], Region.parse("< 4")
     for _ in range(200):
         chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
-        answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
-        ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
-        ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
-        found.append(Networks(ds).ask("deviation", "LEM"))
+        found.append(_answering(rng, chances).ask("deviation", "LEM"))
     value, low, high = np.array([[one.value, one.low, one.high] for one in found]).T
     assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
     assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
@@ -133,17 +115,10 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
 def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
     """Whether "no better than guessing" could have been found does not hang on how far apart networks are that learn."""
     rng, said = np.random.default_rng(8), Region.parse("< 2")
-
-    def over_guess(chances):
-        answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
-        ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
-        ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
-        return Networks(ds).ask("over_guess", "LEM")
-
     guess = _draw({"LEM": 60.0})["guess_metric"].item()
-    found = [over_guess(guess) for _ in range(200)]
+    found = [_answering(rng, guess).ask("over_guess", "LEM") for _ in range(200)]
     agreed = np.mean([said.holds(one.low, one.high) for one in found])
-    learned = over_guess(np.linspace(0.2, 0.8, 6)[:, None])
+    learned = _answering(rng, np.linspace(0.2, 0.8, 6)[:, None]).ask("over_guess", "LEM")
     assert 0.4 < learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.08)
     assert learned.high - learned.low > 40
 
