@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from drawn import evidence
 from false_evidence import FALSE, IN_NOTEBOOKS, JUDGES, deciding, failing
+from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
@@ -22,12 +23,8 @@ DRAWS = 40
 REFERENCE = DATA / "reference" / "real"
 LISTED = claims.claims()
 WITH_VERB = LISTED.query("verb != ''")
+GATED = LISTED.loc["unicornn-4-imdb-gated"]
 FIRST_OF_VERB = list(WITH_VERB.drop_duplicates("verb")["id"])
-
-
-def gated(change):
-    """Return a claim with a verb, with other words in some columns."""
-    return pd.Series({**LISTED.loc["unicornn-4-imdb-gated"], **change})
 
 
 def found_in(ds, claim):
@@ -224,22 +221,19 @@ def test_every_claim_is_whole_and_has_one_judge():
     assert all(claim in judging for claim in IN_NOTEBOOKS)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "word"),
-    [
-        *[(lambda text=text: Region.parse(text), "expected '> a'") for text in ("", "0.5", "1 ..")],
-        (lambda: found_in(true_of(gated({})), gated({"verb": "beats"})), "expected one of lead"),
-        (lambda: found_in(true_of(gated({})), gated({"region": "big"})), "expected '> a'"),
-        (
-            lambda: found_in(true_of(gated({})), gated({"region": "1 .. 2", "one": "A;B"})),
-            "judge each",
-        ),
-        (lambda: judged(true_of(gated({})), "imdb"), "about the group 'imdb'; .*reviews"),
-    ],
+def judged_as(**change):
+    """Return what is found of a claim with other words in some columns, on data in which it is true."""
+    return found_in(true_of(GATED), pd.Series({**GATED, **change}))
+
+
+test_a_damaged_claim_is_named = refused(
+    claims.ClaimError,
+    *[("expected '> a'", lambda text=text: Region.parse(text)) for text in ("", "0.5", "1 ..")],
+    ("expected one of lead", lambda: judged_as(verb="beats")),
+    ("is 'big'; expected '> a'", lambda: judged_as(region="big")),
+    ("judge each", lambda: judged_as(region="1 .. 2", one="A;B")),
+    ("about the group 'imdb'; .*reviews", lambda: judged(true_of(GATED), "imdb")),
 )
-def test_a_damaged_claim_is_named(wrong, word):
-    with pytest.raises(claims.ClaimError, match=word):
-        wrong()
 
 
 def true_of(row, **more):
@@ -281,7 +275,7 @@ def test_few_trainings_and_unknown_networks_decide_nothing():
     assert said_of(row["id"], few) == claims.UNDECIDED
     note = claims.judged_row(row["id"], few)["note"]
     assert "would be “agrees”, but 3 trainings on a side where 5 are asked for" in note
-    assert found_in(true_of(gated({})), gated({"one": "UniCORN"})).note == "not trained: UniCORN"
+    assert judged_as(one="UniCORN").note == "not trained: UniCORN"
 
 
 @pytest.mark.parametrize("profile", claims.TOYS)
