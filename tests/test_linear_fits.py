@@ -54,6 +54,49 @@ def test_independent_and_estimable_columns_of_hand_made_matrices():
     assert independent(matrix).sum() == 4
 
 
+LEVELS = {"architecture": ["antisymmetric", "gru", "lstm"], "learning_rate": [0.001, 0.01, 0.1]}
+LEVELS |= {"noise": ["none", "post"], "width": [8], "replicate": [0, 1]}
+WHOLE = pd.MultiIndex.from_product(LEVELS.values(), names=LEVELS).to_frame(index=False)
+MAIN = LINE, SQUARE, POST = "log_rate", "log_rate_squared", "noise[post]"
+GRU, LSTM = (
+    [name, *(f"{name}:{main}" for main in MAIN)]
+    for name in ("architecture[gru]", "architecture[lstm]")
+)
+REST = ["intercept", *MAIN, *GRU]
+NO_POST = "noise != 'post' or architecture != '{}'"
+TWO_RATES = "2 levels of learning rate, log(learning rate)² needs 3"
+OVERLAP = "its column is a combination of others"
+
+
+@pytest.mark.parametrize(
+    ("entered", "cause", "dropped", "changed"),
+    [
+        ("learning_rate != 0.01", f"the attempts have {TWO_RATES}", [SQUARE, GRU[2], LSTM[2]], []),
+        (
+            "learning_rate < 0.1 or architecture != 'gru'",
+            f"gru entered with {TWO_RATES}",
+            GRU[2:3],
+            GRU[:2],
+        ),
+        ("architecture != 'lstm'", "no attempt of lstm entered", LSTM, []),
+        ("architecture != 'antisymmetric'", "no attempt of antisymmetric entered", LSTM, REST),
+        (NO_POST.format("lstm"), "no attempt of lstm with post entered", LSTM[3:], []),
+        (NO_POST.format("antisymmetric"), OVERLAP, LSTM[3:], [POST, GRU[3]]),
+    ],
+)
+def test_what_the_rows_cannot_tell_has_a_cause(entered, cause, dropped, changed):
+    """Without post noise on the reference architecture, interactions take over the effect of the noise."""
+    table = with_covariates(WHOLE, {"architecture": "antisymmetric", "noise": "none"})
+    table = table.query(entered).reset_index(drop=True)
+    terms = ["log_rate", "log_rate_squared", "noise"]
+    terms = ["architecture", "width", *terms, *(f"architecture:{term}" for term in terms)]
+    made = design(terms, table, np.arange(float(len(table))))
+    width = {"width": "the attempts have one width (8)"}
+    assert made.dropped == dict.fromkeys(dropped, cause) | width
+    assert made.changed == dict.fromkeys(changed, cause)
+    assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
+
+
 # least squares and robust errors
 
 

@@ -127,29 +127,6 @@ def without(ds, cell):
     return ds
 
 
-def test_terms_without_levels_are_dropped_with_their_cause(fitted, reference):
-    assert fitted.fit(5).design.dropped["width"] == "the attempts have one width (32)"
-    lost = fit(MODELS[3], rows(reference.isel(learning_rate=[0, 2]), "training")).design.dropped
-    two = "the attempts have 2 levels of learning rate, log(learning rate)² needs 3"
-    assert lost["log_rate_squared"] == lost["architecture[lstm]:log_rate_squared"] == two
-    # An empty cell drops its interaction alone.
-    lost = without(reference, {"architecture": "lstm", "noise": "post"})
-    made = fit(MODELS[3], rows(lost, "training")).design
-    assert made.dropped["architecture[lstm]:noise[post]"] == "no attempt of lstm with post entered"
-    assert "architecture[lstm]:noise[uniform]" in made.names and not made.changed
-    assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
-
-
-def test_coefficients_that_change_their_meaning_are_named(reference):
-    # Without post noise on the reference architecture its interactions take over the effect of the noise.
-    fits = Fits(without(reference, {"architecture": "antisymmetric", "noise": "post"}))
-    found = fits.fit(3)
-    overlapping = {f"architecture[{name}]:noise[post]" for name in ("exponential", "gru", "lstm")}
-    assert overlapping <= set(found.design.changed) and "noise[post]" in found.design.changed
-    assert "architecture[lstm]:noise[uniform]" not in found.design.changed
-    assert "noise[uniform]" not in found.design.changed
-
-
 def everywhere(ds, **values):
     return Fits(ds.assign({k: ds[k].where(ds[k].isnull(), v) for k, v in values.items()}))
 
