@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import xarray as xr
+from drawn import RECORD, drawn
 from synthetic_results import empty
 
 from lib.analysis import claims_factorial, gaps
@@ -147,19 +148,17 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
 def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     """Draw networks whose adjoints become more even with kappa, or at random, and of which a share learns."""
     kappas, replicates = np.array([0.0, 0.1, 1.0, 5.0]), 12
-    shape, training = (len(kappas), replicates), ("run", "replicate")
+    shape = (len(kappas), replicates)
     spread = np.where(rises, 4.0 - np.arange(len(kappas)), 2.0)[:, None]
     spread = spread + 0.5 * rng.standard_normal(shape)
-    accuracy = ((*training, "record"), np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
+    accuracy = (RECORD, np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
     adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
-    return xr.Dataset(
-        {
-            "adjoint_norm": ((*training, "sequence", "time"), adjoint),
-            "validation_metric": accuracy,
-            "test_metric": accuracy,
-            **dict.fromkeys(("width", "test_sequences"), ("run", np.ones(len(kappas), int))),
-        },
-        {"run": range(len(kappas)), "record": [0], "kappa": ("run", kappas)},
+    make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
+    return make(rng, replicates).assign(
+        adjoint_norm=((*RECORD[:2], "sequence", "time"), adjoint),
+        validation_metric=accuracy,
+        test_metric=accuracy,
+        record=[0],
     )
 
 
@@ -186,23 +185,16 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
 
 def sweep(rng, together=False, networks=24) -> xr.Dataset:
     """Draw a sweep at two paddings in which accuracy has nothing to do with the metric, or rises as it comes nearer to zero."""
-    shape, training = (2 * networks, 1), ("run", "replicate")
+    shape, stage = (2 * networks, 1, 1), (*RECORD[:2], "stage")
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
-    once = ("run", np.ones(2 * networks, int))
-    return xr.Dataset(
-        {
-            "network": ("run", [SWEEP] * 2 * networks),
-            "metric": ("run", ["accuracy"] * 2 * networks),
-            "status": (training, np.full(shape, COMPLETED)),
-            "records": (training, np.ones(shape, int)),
-            "test_metric": ((*training, "record"), accuracy[..., None]),
-            "adjoint_norm_first": ((*training, "stage"), metric[..., None]),
-            "adjoint_norm_last": ((*training, "stage"), np.zeros((*shape, 1))),
-            **dict.fromkeys(("width", "sequences", "test_sequences"), once),
-        },
-        {"run": range(2 * networks), "stage": ["trained"], "padding": ("run", [0, 3] * networks)}
-        | {"dataset": ("run", [gaps.TEXT[1]] * 2 * networks)},
+    levels = {"padding": [0, 3] * networks, "dataset": [gaps.TEXT[1]] * 2 * networks}
+    make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
+    return make(rng, 1).assign(
+        test_metric=(RECORD, accuracy),
+        adjoint_norm_first=(stage, metric),
+        adjoint_norm_last=(stage, 0 * metric),
+        stage=["trained"],
     )
 
 

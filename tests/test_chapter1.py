@@ -179,15 +179,6 @@ def test_error_rates(ds, of_r):
         assert_allclose(row.statistic, of_r["errors"][row.architecture], **CLOSE)
 
 
-def test_another_reference_changes_the_effects_and_not_the_fit(frame, first):
-    other = fit_first_order(frame, "rnn")
-    columns = ["attempts", "adj_r2", "sigma", "df_residual"]
-    pd.testing.assert_frame_equal(first.summary[columns], other.summary[columns])
-    effect = first.coefficients.query("architecture == 'rnn'")["estimate"].to_numpy()
-    reverse = other.coefficients.query("architecture == 'antisymmetric'")["estimate"].to_numpy()
-    assert_allclose(effect, -reverse)
-
-
 def test_what_no_task_can_tell_is_no_term(frame):
     rows = fit_second_order(frame.query("learning_rate == 0.001")).coefficients
     assert set(rows.loc[rows["term"] == "intercept", "cause"]) == {""}

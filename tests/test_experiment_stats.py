@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from drawn import drawn
+from drawn import RECORD, drawn
 
 from lib.analysis.gaps import (
     METHODS,
@@ -25,48 +25,35 @@ from lib.results.networks import plot_histograms
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 
-RUNS = {  # method, padding, input scale, kappa -> test accuracies of three replicates
-    ("adjoint", 0, "1/T", np.nan): (0.5, 0.6, 0.8),
-    ("adjoint", 0, "0.1", np.nan): (0.1, 0.1, 0.1),
-    ("coadjoint", 4, "1/T", 0.1): (0.5, 0.6, 0.8),
-    ("lstm", 4, "1", np.nan): (0.9, 0.7, 0.7),
-    ("sweep", 3, "1/T", 0.0): (0.1, 0.1, 0.1),
+RUNS = {  # method, padding, input scale -> test accuracies of three replicates
+    ("adjoint", 0.0, "1/T"): (0.5, 0.6, 0.8),
+    ("adjoint", 0.0, "0.1"): (0.1, 0.1, 0.1),
+    ("coadjoint", 4.0, "1/T"): (0.5, 0.6, 0.8),
+    ("lstm", 4.0, "1"): (0.9, 0.7, 0.7),
+    ("sweep", 3.0, "1/T"): (0.1, 0.1, 0.1),
 }
 
 
 @pytest.fixture
 def padded():
-    """The coadjoint network diverged once in its second epoch; of the LSTM two trainings were planned, of which one is missing."""
-    method, padding, scale, kappa = (list(level) for level in zip(*RUNS, strict=True))
-    status = np.full((len(RUNS), 3), COMPLETED)
-    status[2, 2], status[3, 1], status[3, 2] = DIVERGED, MISSING, NOT_PLANNED
-    records = np.where(status == COMPLETED, 2, 0)
-    records[2, 2] = 1
-    last = np.array(list(RUNS.values()))
-    accuracy = np.stack([0.1 + 0 * last, last], -1)
-    accuracy = np.where(np.arange(2) < records[..., None], accuracy, np.nan)
-    adjoints = np.where(status == COMPLETED, -30.0, np.nan)
-    adjoints[0, 0] = -np.inf
-    norms = np.stack([np.full_like(adjoints, 7.0), adjoints], -1)
-    run, training = ("run",), ("run", "replicate")
-    return xr.Dataset(
-        {
-            "network": (run, method),
-            "width": (run, [100] * len(RUNS)),
-            "metric": (run, ["accuracy"] * len(RUNS)),
-            "status": (training, status),
-            "records": (training, records),
-            "test_metric": ((*training, "record"), accuracy),
-            "adjoint_norm_first": ((*training, "stage"), norms),
-            "adjoint_norm_last": ((*training, "stage"), 0 * norms.clip(-1)),
-        },
-        {
-            "run": [f"{i}" for i in range(len(RUNS))],
-            "stage": ["untrained", "trained"],
-            "padding": (run, np.array(padding, float)),
-            "input_scale": (run, scale),
-            "kappa": (run, kappa),
-        },
+    """Two records; the coadjoint network diverged once after the first; of the LSTM two trainings were planned, of which one is missing."""
+    methods, padding, scale = zip(*RUNS, strict=True)
+    labels = {f"{method}, {run}": 50.0 for run, method in enumerate(methods)}
+    make = drawn(labels, spread=1, padding=[*padding], input_scale=[*scale])
+    ds = make(np.random.default_rng(0), 3).drop_dims("record")
+    ds["status"][2, 2], ds["status"][3, 1:] = DIVERGED, [MISSING, NOT_PLANNED]
+    done = ds["status"] == COMPLETED
+    ds["records"][:] = 2 * done
+    ds["records"][2, 2] = 1
+    last = 0 * done + np.array([*RUNS.values()])
+    accuracy = xr.concat([0 * last + 0.1, last], "record").transpose(*RECORD)
+    norms = xr.concat([0 * last + 7.0, xr.where(done, -30.0, np.nan)], "stage")
+    norms[1, 0, 0] = -np.inf
+    return ds.assign(
+        test_metric=accuracy.where(accuracy["record"] < ds["records"]),
+        adjoint_norm_first=norms,
+        adjoint_norm_last=0 * norms.clip(-1),
+        stage=["untrained", "trained"],
     )
 
 
