@@ -133,17 +133,16 @@ def test_stand_ins_are_seen(ds, substitute, dataset, expected):
 
 
 @pytest.mark.parametrize(
-    ("name", "asked", "word"),
+    ("asked", "word"),
     [
-        ("none.nc", {}, "its folder holds group.nc"),
-        ("group.nc", {"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
-        ("group.nc", {"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
+        ({"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
+        ({"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
     ],
 )
-def test_results_of_something_else_are_refused(ds, tmp_path, name, asked, word):
+def test_results_of_something_else_are_refused(ds, tmp_path, asked, word):
     ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
     with pytest.raises(ResultsError, match=word):
-        open_results(tmp_path / name, tmp_path, **NOTEBOOK, **asked)
+        open_results(tmp_path / "group.nc", tmp_path, **NOTEBOOK, **asked)
 
 
 def test_results_say_how_their_trainings_ended(ds, tmp_path, capsys):

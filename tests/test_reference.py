@@ -89,7 +89,10 @@ def lose_an_attempt(root):
     [
         (lambda root: _write_lock(root, "0" * 32), "dvc.lock records 0000.*; run `make repro` to"),
         (lose_an_attempt, "1 attempts of data/results/factorial.nc are missing"),
-        (lambda root: (root / RESULTS).rename(root / OTHER), "no results at .*, there are adding;"),
+        (
+            lambda root: (root / RESULTS).rename(root / OTHER),
+            "no results at .* holds adding.nc; bui",
+        ),
         (lambda root: shutil.rmtree(root / reference.MADE), "no tables or figures of factorial"),
     ],
 )

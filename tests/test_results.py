@@ -91,7 +91,7 @@ def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc")
     for name, word in (
-        ("none", "no results at .*; build them with `make repro`"),
+        ("none", "no results at .*, whose folder holds cut.nc, foreign.nc; build them"),
         ("cut", "is not a readable netCDF file"),
         ("foreign", "is no dataset of results"),
     ):

@@ -184,7 +184,7 @@ def test_files_that_are_missing_cut_or_of_another_schema_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     xr.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc")
     for read, name, sentence in (
-        (load_prepared, "digits", r"no prepared data at .*digits.nc; build them with"),
+        (load_prepared, "digits", r"no prepared data at .*digits.nc, .*; build them with"),
         (load_file, "made_up", "made_up.nc is not a readable netCDF file"),
         (load_file, "other", "schema 'prepared/2', got None; run notebook 00 again"),
     ):

@@ -23,7 +23,7 @@ from ruamel.yaml import YAML
 
 from lib.paths import ROOT
 from lib.results.artefacts import CLAIMS
-from lib.results.schema import ResultsError, count_ends
+from lib.results.schema import ResultsError, count_ends, load
 from lib.run.machine import processor
 from lib.run.notebooks import read_parameters
 
@@ -47,7 +47,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
     kept before stays as it was.
     """
     source = root / RESULTS / f"{name}.nc"
-    results = _open(source)
+    results = load(source)
     if missing := count_ends(results["status"])["missing"]:
         raise ResultsError(
             f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
@@ -125,15 +125,6 @@ def _cost(cache: Path, name: str) -> dict:
     """Return what the jobs of `name` cost, as `lib.training.jobs` wrote it down; empty where it did not."""
     found = next(cache.glob(f"*/{name}.cost.json"), None)
     return json.loads(found.read_text("utf-8")) if found else {}
-
-
-def _open(path: Path) -> xr.Dataset:
-    """Read any experiment's dataset; its own stage has validated it, and `dvc.lock` has its hash."""
-    if not path.exists():
-        known = ", ".join(sorted(other.stem for other in path.parent.glob("*.nc"))) or "none"
-        raise ResultsError(f"no results at {path}, there are {known}; build them with `make repro`")
-    with xr.open_dataset(path, engine="netcdf4") as ds:
-        return ds.load()
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:

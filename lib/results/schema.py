@@ -173,7 +173,10 @@ def read_netcdf(path: str | Path, what: str, **how: bool) -> xr.Dataset:
     """Return all of a netCDF file, `what` for people; raises `ResultsError` where it is missing or unreadable."""
     path = Path(path)
     if not path.exists():
-        raise ResultsError(f"no {what} at {path}; build them with `make repro`")
+        there = ", ".join(sorted(file.name for file in path.parent.glob("*.nc"))) or "nothing"
+        raise ResultsError(
+            f"no {what} at {path}, whose folder holds {there}; build them with `make repro`"
+        )
     try:
         with xr.open_dataset(path, engine="netcdf4", **how) as ds:
             return ds.load()
