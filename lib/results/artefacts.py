@@ -120,12 +120,8 @@ class Artefacts:
         """Write `frame` as CSV and return its path.
 
         A named index becomes columns, a mere numbering is left out. With `part` the table is a
-        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file.
-
-        Raises
-        ------
-        ValueError
-            The artefact is unknown, or `frame` has nested columns, which CSV cannot hold.
+        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file. A ValueError says that the artefact is
+        unknown, or that `frame` has nested columns, which CSV cannot hold.
         """
         path = self.tables / f"{_stem(artefact, part)}.csv"
         return self._save(frame, path, artefact, part, "table", caption)
@@ -133,14 +129,9 @@ class Artefacts:
     def save_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
     ) -> Path:
-        """Write `figure` as PNG and SVG, its `data` as CSV, and return the path of the PNG.
+        """Write `figure` as PNG and SVG, its `data` as CSV as `save_table` does, and return the path of the PNG.
 
         Equal figures are equal files: no dates, and ids in the SVG that do not change from run to run.
-
-        Raises
-        ------
-        ValueError
-            The artefact is unknown, or `data` has nested columns.
         """
         path = self.figures / f"{_stem(artefact, part)}.png"
         return self._save(data, path, artefact, part, "figure", caption, figure)

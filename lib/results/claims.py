@@ -51,7 +51,7 @@ OPTIONAL = ("group", "task", "verb", "one", "others", "measure", "steps")
 
 
 class ClaimError(LookupError):
-    """A claim was judged that no text makes, or the list of claims is damaged."""
+    """The list of claims is damaged, or none of them is about what was asked."""
 
 
 @dataclass(frozen=True)

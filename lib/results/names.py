@@ -5,7 +5,6 @@ keeps the name of its file, and the colour and marker of a checksum of it.
 """
 
 import zlib
-from itertools import cycle, islice
 
 LOOKS = {
     # Okabe and Ito's palette for the factorial study: apart for readers with any common colour vision.
@@ -103,6 +102,6 @@ def marker(architecture: str) -> str:
 
 def _look(name: str) -> tuple[str, str]:
     # A checksum, not hash(): the same name looks the same in every process.
-    count = len(SPARE_COLOURS) * len(SPARE_MARKERS)
-    choices = islice(zip(cycle(SPARE_COLOURS), cycle(SPARE_MARKERS), strict=False), count)
-    return LOOKS.get(name) or list(choices)[zlib.crc32(name.encode()) % count]
+    place = zlib.crc32(name.encode())
+    spare = (of[place % len(of)] for of in (SPARE_COLOURS, SPARE_MARKERS))
+    return LOOKS.get(name) or tuple(spare)

@@ -87,14 +87,8 @@ def layout(table: pd.DataFrame, *, rows: Sequence[str], columns: Sequence[str]) 
     `rows` run down and `columns` across, in the order of appearance; there is one line of `table` for each combination.
     """
     text = table["ours"].map(_number) + " | " + table["published"].map(_number)
-    wide = table.assign(text=text).pivot(index=list(rows), columns=list(columns), values="text")
-    down = pd.MultiIndex.from_frame(table[list(rows)].drop_duplicates())
-    across = pd.MultiIndex.from_frame(table[list(columns)].drop_duplicates())
-    if len(rows) == 1:
-        down = down.get_level_values(0)
-    if len(columns) == 1:
-        across = across.get_level_values(0)
-    return wide.reindex(index=down, columns=across)
+    cells = table.assign(text=text).set_index([*rows, *columns])["text"]
+    return cells.unstack(list(columns), sort=False)
 
 
 def _number(value: float) -> str:
