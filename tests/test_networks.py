@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import drawn
+from drawn import RECORD, drawn
+from false_evidence import factorial
 
 from lib.analysis.opened import close_results, open_results
 from lib.results import networks
 from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from lib.results.schema import DIVERGED, ResultsError
 
-TASK = '{"task": "made up"}'
 NOTEBOOK = {"notebook": "57_lem_adding", "result_set": "interactive"}
 
 
@@ -23,29 +23,23 @@ def ds():
     ds = drawn(scores, spread=1, guess=25.0, test_sequences=400, dt=[0.5, 0.5, 0.5])(rng, 2)
     ds = ds.assign_coords(run=["fast", "slow", "lstm"]).drop_dims("record")
     ds = ds.assign(
-        architecture=("run", ["lem", "lem", "lstm"]),
         learning_rate=("run", [0.1, 0.01, 0.01]),
         task=("run", ["made up"] * 3),
-        task_settings=("run", [TASK] * 3),
-        substitute=("run", ["a stand-in"] * 3),
-        parameters=("run", [90] * 3),
-        sequences=("run", [0] * 3),
         records=2 * ds["records"] + 1,
         steps=30 * ds["steps"],
     )
-    shape = (3, 2, 3)
-    curves = {
-        "step": np.broadcast_to([10, 20, 30], shape).copy(),
-        "test_metric": np.broadcast_to([0.3, 0.6, 0.5], shape).copy(),
-        "validation_metric": np.broadcast_to([0.3, 0.5, 0.4], shape).copy(),
-        "test_loss": np.broadcast_to([1.2, 0.8, 0.9], shape).copy(),
-    }
-    curves["validation_metric"][1] += 0.1
-    curves["test_metric"][1, 1] += 0.2
-    for name, values in curves.items():
-        values[2, 1, 1:] = 0 if name == "step" else np.nan
-    ds = ds.assign({name: (("run", "replicate", "record"), v) for name, v in curves.items()})
     ds["status"][2, 1], ds["records"][2, 1] = DIVERGED, 1
+    made = ds["records"] > xr.DataArray(range(3), dims="record")
+    for name, curve in {
+        "step": [10, 20, 30],
+        "test_metric": [0.3, 0.6, 0.5],
+        "validation_metric": [0.3, 0.5, 0.4],
+        "test_loss": [1.2, 0.8, 0.9],
+    }.items():
+        every = xr.DataArray(curve, dims="record").where(made, 0 if name == "step" else np.nan)
+        ds[name] = every.transpose(*RECORD)
+    ds["validation_metric"][1] += 0.1
+    ds["test_metric"][1, 1] += 0.2
     return ds.assign_attrs(schema="rows/1", profile="real")
 
 
@@ -114,12 +108,9 @@ def test_a_group_has_learned_where_its_best_network_beats_guessing(ds, metric, f
 )  # fmt: skip
 def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, expected):
     """Most tasks are learned by some architecture, and each architecture learns somewhere."""
-    accuracy = np.where(np.array(learns)[:, :, None, None, None, None], 0.6, 0.1)
-    dims = ("architecture", "dataset", "order", "noise", "split", "epoch")
-    levels = {"architecture": ["rnn", "gru"], "dataset": list("abc"), "split": ["test"]}
-    held = {"accuracy": (dims, accuracy), "largest_class": ("dataset", [0.1] * 3)}
-    examples = {"examples": (("dataset", "split"), [[500]] * 3)}
-    ds = xr.Dataset(held | examples, coords=levels, attrs={"schema": "factorial/2"})
+    ds = factorial(examples=500, architecture=["rnn", "gru"], dataset=list("abc"))
+    there = xr.DataArray(learns, dims=("architecture", "dataset"))
+    ds["accuracy"] = ds["accuracy"].fillna(0.6).where(there, 0.1)
     assert networks_learned(ds) is expected
 
 
