@@ -62,6 +62,7 @@ GRU, LSTM = (
     [name, *(f"{name}:{main}" for main in MAIN)]
     for name in ("architecture[gru]", "architecture[lstm]")
 )
+"""Names of an architecture's own column and of its interactions, in the order of `MAIN`."""
 REST = ["intercept", *MAIN, *GRU]
 NO_POST = "noise != 'post' or architecture != '{}'"
 TWO_RATES = "2 levels of learning rate, log(learning rate)² needs 3"
