@@ -68,6 +68,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
         ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
+        ({"LEM": {}}, {"options": {"fused": 1}}, "the option fused is 1.0; expected true or false"),
         ({}, {}, "trainings.table has no rows"),
     ],
 )  # fmt: skip
@@ -171,6 +172,11 @@ def test_a_wrong_setting_or_outline_is_named(content, change, complaint):
         (b"!!python/object:os.system x", "could not determine a constructor|the file is"),
         (b"just text", "the file is 'just text'; input should be an object"),
         (b"\xff\xfe", "'utf-8' codec can't decode"),
+        (b"a: !!int x", "cannot be read: invalid literal for int"),
+        (b"[" * 3000, "cannot be read: maximum recursion depth"),
+        (b"a: 2026-01-01", "a is datetime.date.*; expected a finite number or printable text"),
+        (b"? [a, b]\n: c", "has the key .*; expected printable text"),
+        (b"a: &b [*b]", "at most 12 levels deep"),
     ],
 )
 def test_what_is_no_yaml_is_one_sentence(tmp_path, text, complaint):

@@ -236,7 +236,9 @@ def test_idx_images_become_rows_of_pixels(both_ways):
         (packed(b""), ValueError, "is no idx file"),
         (packed(b"\0\0\x0d\x01\0\0\0\0"), ValueError, "is no idx file"),
         (packed(b"\0\0\x08\x01\0\0\0\x05abc"), ValueError, "expected 5 values, got 3"),
-        (_idx(np.arange(50))[:30], ChecksumError, r"labels.gz cannot be unpacked"),
+        (b"", ChecksumError, r"labels.gz cannot be unpacked .it is empty"),
+        (b"text", ChecksumError, "cannot be unpacked .Not a gzipped file"),
+        (_idx(np.arange(50))[:30], ChecksumError, "cannot be unpacked .Compressed file ended"),
         (packed(bytes(101)), ChecksumError, "cannot be unpacked .it holds more than 100 bytes"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Faults that trials make: in nested values, in bytes, in text, and in the place where a file belongs."""
+"""Faults that trials make: in nested values, in bytes, and in the place where a file belongs."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -36,25 +36,6 @@ def damaged(draw: Random, whole: bytes) -> bytes:
         ]
     )
     return damaged(draw, whole) if content == whole else content
-
-
-def edited(draw: Random, text: str, bits: Sequence[str]) -> str:
-    """Return a text with one to three faults, among them `bits` that mean something where they do not belong."""
-    for _ in range(draw.choice((1, 1, 1, 2, 3))):
-        at, lines = draw.randrange(len(text) + 1), text.splitlines(keepends=True)
-        row, bit = draw.randrange(len(lines)), draw.choice(bits)
-        before, after = "".join(lines[:row]), "".join(lines[row:])
-        text = draw.choice(
-            [
-                *[text[:at] + bit + text[at:]] * 3,
-                text[:at] + bit + text[at + draw.randrange(30) :],
-                text[:at] or "\n",
-                text[:at] + text[at + draw.randrange(1, 20) :] or "\n",
-                before + lines[row] + after,
-                before + draw.choice((" ", "\t", "  ")) + after,
-            ]
-        )
-    return text
 
 
 OBSTACLES = {

@@ -1,0 +1,70 @@
+"""Files with damaged bytes, of formats that state no hash of their own: each is refused in a sentence, or holds what it may."""
+
+import json
+import zipfile
+from functools import partial
+
+import pytest
+from archives import packed, tarred, zipped
+from plain import plain_notebook
+from trials.faults import damaged
+
+from lib.run.notebooks import NotebookError, read_parameters
+from lib.run.params import ParameterError, read_params
+from lib.tasks.formats import FormatError
+from lib.tasks.formats.archives import members
+from lib.tasks.sources._fetch import ChecksumError, unpacked
+
+pytestmark = pytest.mark.trials
+
+CONTENT, LARGEST = b"what is packed " * 50, 5_000
+FILES = dict.fromkeys(("a.txt", "b/c.txt", "./d.txt"), CONTENT)
+ZIPS = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA
+
+
+def _archive(path):
+    return dict(members(path, ".*", LARGEST))
+
+
+def _small(found):
+    """Which archive it is, its hash says before it is opened: here no member may be larger than it may be."""
+    return all(len(content) <= LARGEST for content in found.values())
+
+
+def _plain(found):
+    return json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+ARCHIVES = [zipped(FILES, how) for how in ZIPS]
+ARCHIVES += [tarred(FILES, how) for how in ("", "gz", "bz2", "xz")]
+YAML = b"""
+profile: quick
+base: {data: {datasets: [digits, "mnist"]}, one: {width: [16, 32], rate: 1e-3}}
+profiles:
+  smoke:
+  quick:
+    one: {width: 8}
+"""
+NOTEBOOK = json.dumps(plain_notebook("count = 1\nrate = 0.1"), indent=1).encode()
+
+
+@pytest.mark.parametrize(
+    ("wholes", "read", "error", "right"),
+    [
+        (ARCHIVES, _archive, FormatError, _small),
+        ([packed(CONTENT)], partial(unpacked, largest=LARGEST), ChecksumError, CONTENT.__eq__),
+        ([YAML], read_params, ParameterError, _plain),
+        ([NOTEBOOK], read_parameters, NotebookError, _plain),
+    ],
+    ids=["archives", "gzip", "params.yaml", "notebook"],
+)
+def test_damaged_files_are_refused_in_sentences_or_hold_what_they_may(
+    trials, draw, tmp_path, wholes, read, error, right
+):
+    path = tmp_path / "file"
+    for whole in wholes:
+        path.write_bytes(whole)
+        trials.accept("whole", lambda: read(path), right)
+    for i in trials.some(1000):
+        path.write_bytes(damaged(draw, wholes[i % len(wholes)]))
+        trials.refuse(f"damaged {i}", lambda: read(path), error, right=right, lines=8)
