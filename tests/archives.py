@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import io
-import socket
 import tarfile
 import zipfile
 from http.server import BaseHTTPRequestHandler
@@ -72,13 +71,10 @@ class Publisher(BaseHTTPRequestHandler):
         if content is None or how == "status":
             self.send_error(503)
             return
-        content += b"more" if how == "longer" else b""
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         if how == "altered":
             content = bytes([content[0] ^ 1]) + content[1:]
-        self.wfile.write(content[: len(content) // 2] if how in ("cut", "reset") else content)
-        if how == "reset":
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.wfile.write(content[: len(content) // 2] if how == "cut" else content)

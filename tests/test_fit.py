@@ -286,17 +286,27 @@ def _cut(path):
     path.write_bytes(path.read_bytes()[:50])
 
 
-def _out_of_range(path):
-    """Put the state's batches beyond the last, under the right hash."""
-    held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
-    held["batches"]["position"] = 99
-    content = io.BytesIO()
-    torch.save(held, content)
-    path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
+def _with(change):
+    """Return what changes the values in a state and gives it the right hash."""
+
+    def alter(path):
+        held = torch.load(io.BytesIO(path.read_bytes()[32:]), weights_only=True)
+        change(held)
+        content = io.BytesIO()
+        torch.save(held, content)
+        path.write_bytes(hashlib.sha256(content.getvalue()).digest() + content.getvalue())
+
+    return alter
 
 
 @pytest.mark.parametrize(
-    ("damage", "why"), [(_cut, "not what was written"), (_out_of_range, "index out of range")]
+    ("damage", "why"),
+    [
+        (_cut, "not what was written"),
+        (_with(lambda held: held.update(job="two")), "another job's"),
+        (_with(lambda held: held["model"].popitem()), "Error.* in loading state_dict"),
+        (_with(lambda held: held["batches"].update(position=99)), "index out of range"),
+    ],
 )
 def test_after_a_damaged_state_the_training_begins_anew(tmp_path, going_on, damage, why, capsys):
     run, whole = going_on

@@ -393,7 +393,7 @@ def test_a_fork_ends_with_the_server_and_with_who_asked_for_it(ends_first):
         {"server": server, "client": client, "fork": fork}[ends_first].kill()
         assert client.wait(20) != 0
         _until(lambda: not _alive(fork), 20, "the fork to end")
-        assert _alive(server) == (ends_first != "server")
+        assert _alive(server) == (ends_first != "server")  # which waits to be collected
 
 
 @pytest.mark.notebook

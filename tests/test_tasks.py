@@ -121,15 +121,7 @@ def test_a_task_that_cannot_be_made_is_refused_in_a_sentence(spec, sentence):
     assert "\n" not in str(error.value)
 
 
-def test_settings_and_whether_sequences_are_drawn_are_known_without_data():
-    settings = find_task({"task": "language"}).settings.model_fields
-    assert tuple(settings) == (
-        "dataset",
-        "train_size",
-        "validation_size",
-        "test_size",
-        "time_steps",
-    )
+def test_a_task_whose_sequences_are_drawn_needs_no_data():
     spec = {"task": "long_time_gap", "place": 5, "time_steps": 5}
     assert find_task(spec).draws and not find_task({"task": "fast_slow"}).draws
     made = make_task(spec, None, _rng())
