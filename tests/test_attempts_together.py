@@ -2,7 +2,7 @@
 
 import json
 import math
-import signal
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +10,6 @@ import pytest
 import torch
 from designs import PlainJob, one_job, study
 from designs import factorial as smoke
-from processes import python
 from toys import toy_task
 
 from lib.results.factorial import MEASUREMENTS
@@ -22,6 +21,7 @@ from lib.training.factorial import PLACES, train, train_together
 from lib.training.jobs import run
 from lib.training.jobs.run import JobError
 from lib.training.limits import check_copies
+from lib.training.resume import Resume
 
 CELLS = ["lstm", "exponential", "unicornn"]
 LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}
@@ -184,35 +184,23 @@ def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
     assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
 
 
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from lib.training.jobs import run
-from lib.training.resume import Resume
-sys.path.insert(0, "tests")
-from designs import connect_here
-from test_attempts_together import Jobs, trained
+def test_cut_off_apart_they_end_with_the_same_bytes(
+    where, prepared, whole, tmp_path, monkeypatch, capsys
+):
+    jobs, saved = list(design(replicates=3).jobs())[:3], []
 
-saved, save = [], Resume.save
+    def dying(self, *state):
+        if (
+            len(saved) == 4
+        ):  # of the second of three, at its second step: the first's is a step newer
+            raise KeyboardInterrupt
+        saved.append(self.save(*state[:-1]))
 
-def dying(self, *state):
-    if len(saved) == 5:  # of the second of three, at its second step: the others' states are a step newer and as old
-        self._path.with_name(self._path.name + ".part").write_bytes(b"half")
-        os.kill(os.getpid(), signal.SIGKILL)
-    saved.append(save(self, *state))
-
-run.connect, Resume.save = connect_here, dying
-run._resume = lambda cache, name, title, beside=1: Resume(
-    run.shard_path(cache, name).with_suffix(".state"), title, every=0.0, beside=beside
-)
-trained(Jobs(scheduler="local", workers=1), Path(sys.argv[1]), Path(sys.argv[2]), replicates=3)
-"""
-
-
-@pytest.mark.slow
-def test_killed_apart_they_end_with_the_same_bytes(where, prepared, whole, tmp_path, capsys):
-    done = python("-c", _KILLED, prepared, tmp_path)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    names = [job.name(prepared) for job in jobs]
+    with monkeypatch.context() as patch, ThreadPoolExecutor() as other:
+        patch.setattr(Resume, "save_if_due", dying)
+        with pytest.raises(KeyboardInterrupt):
+            other.submit(run.work, jobs, names, prepared, tmp_path).result()
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)
     expected, cache = whole
     assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
