@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from cuda_threads import LAST_AHEAD, in_turn
 
 from lib import kernels
 from lib.bench import Ledger, Workload, figure_1, wall
@@ -25,6 +26,23 @@ def assert_agrees(case):
 def test_numba_s_own_threads_come_to_the_same(name, monkeypatch):
     monkeypatch.setattr(_cuda.Kernel, "compiled", NUMBA)
     assert_agrees(random_case(name, 2, 2, 3))
+
+
+SCHEDULED = [
+    *((name, {"epsilon": 0.5}) for name in ("antisymmetric", "lipschitz")),
+    *((name, {}) for name in ("cornn", "lem", "rnn")),
+    *(("irnn", special) for special in ({}, {"form": 8})),
+]
+
+
+@pytest.mark.parametrize(("name", "special"), SCHEDULED)
+def test_barriers_stand_where_a_hostile_schedule_needs_them(name, special, monkeypatch):
+    """Between two barriers the last thread is ahead of all others here, and the first one in all other tests.
+
+    What one thread reads of another's, or writes over it, on the wrong side of a barrier is then wrong in the result.
+    """
+    monkeypatch.setattr(_cuda.Kernel, "compiled", in_turn(LAST_AHEAD))
+    assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))
 
 
 def test_a_block_serves_more_units_than_it_has_threads(monkeypatch):
