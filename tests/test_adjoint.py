@@ -11,7 +11,7 @@ from toys import autograd_norms, linear, shrink
 
 from lib.cells import cell_names, make_cell
 from lib.probes import adjoint
-from lib.probes.adjoint import adjoint_norms, log10_sum
+from lib.probes.adjoint import adjoint_norms
 from lib.probes.lyapunov import step_jacobians
 
 T, B, P, D = 23, 4, 3, 6
@@ -76,12 +76,6 @@ def test_sequences_do_not_share_a_scale():
     alone = [adjoint_norms(cell, u[:, [i]], _loss, times=(1,)).readout[0, 0] for i in range(3)]
     assert together.tolist() == pytest.approx([value.item() for value in alone], abs=1e-9)
     assert together[0] < together[1] - 100
-
-
-def test_sums_are_taken_without_leaving_the_logarithm():
-    logs = torch.tensor([-400.0, -400.0, -math.inf], dtype=torch.float64)
-    assert log10_sum(logs).item() == pytest.approx(-400 + math.log10(2))
-    assert log10_sum(torch.full((2,), -math.inf, dtype=torch.float64)).item() == -math.inf
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from toys import autograd_norms, toy_task
 
 from lib.cells import make_cell
 from lib.probes.measures import measure
-from lib.results.factorial import ATTEMPT, MEASUREMENTS
+from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks import Part
 from lib.training.factorial import AUTHOR, network, train
-from lib.training.job import seeds_of
 from lib.training.model import Model, Network, build, pick_device
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn")
@@ -41,16 +40,6 @@ def test_an_attempt_depends_on_nothing_that_ran_before_and_leaves_nothing(attemp
     torch.manual_seed(123)
     train(attempt.at(replicate=7), toy_task(kind))
     assert _bytes(train(attempt, toy_task(kind))) == _bytes(found)
-
-
-OTHER = [{"replicate": 1}, {"learning_rate": 0.02}, {"noise": "none"}, {"width": 5}]
-
-
-@pytest.mark.parametrize("level", OTHER)
-def test_every_level_has_its_own_random_numbers(attempt, level):
-    drawn = [seeds_of(job, ATTEMPT, 3) for job in (attempt, attempt.at(**level))]
-    ours, theirs = ([seed.generate_state(2).tolist() for seed in one] for one in drawn)
-    assert all(a != b for a, b in zip(ours, theirs, strict=True))
 
 
 def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monkeypatch):

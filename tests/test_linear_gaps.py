@@ -8,7 +8,7 @@ from designs import one_job
 from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.tasks.long_time_gap import draw_signs
-from lib.training.linear_gaps import Networks, initial_networks
+from lib.training.linear_gaps import initial_networks
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
 SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
@@ -32,12 +32,6 @@ def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
             cell.b.zero_()
             outputs, _ = cell(u.transpose(0, 1))
             torch.testing.assert_close(outputs[-1] @ networks.V[one, 0], predictions[one])
-
-
-def test_emphasis_by_hand():
-    # W = 2, R = 3, V = 5: 15 times the powers of 2, the last input's first.
-    networks = Networks(*(torch.full((1, 1, 1), v) for v in (2.0, 3.0, 5.0)), torch.zeros(1, 1))
-    assert networks.emphasis(4).tolist() == [[120.0, 60.0, 30.0, 15.0]]
 
 
 def test_replicates_learn_a_short_task_differ_and_do_not_depend_on_their_number():
