@@ -7,7 +7,7 @@ import mpmath
 import pytest
 import torch
 from mpmath import mp
-from toys import autograd_norms, linear, shrink
+from toys import autograd_norms, linear
 
 from lib.cells import cell_names, make_cell
 from lib.probes import adjoint
@@ -183,7 +183,10 @@ def test_an_engine_whose_chunk_leaves_the_range_is_halved(name, factor):
     # Both paths round differently near the edge of the range, and must not come near it.
     torch.manual_seed(0)
     cell = make_cell(name, P, D).double()
-    shrink(cell, factor)
+    with torch.no_grad():
+        cell.W.mul_(factor)
+        if name != "rnn":
+            cell.b.sub_(20)  # closed gates: what they keep shrinks as well
     u = torch.randn(500, 2, P)
     expected = adjoint_norms(cell, u, _loss, times=(1, 500), engine="reference")
     found = adjoint_norms(cell, u, _loss, times=(1, 500))

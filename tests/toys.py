@@ -1,4 +1,4 @@
-"""Things that several tests make up: a task small enough to be trained in a moment, a cell whose adjoints leave every range."""
+"""Things that several tests make up: a task small enough to be trained in a moment, a cell whose adjoints are known."""
 
 import numpy as np
 import torch
@@ -62,12 +62,3 @@ def autograd_norms(cell, u, loss):
     readout = torch.stack([g[cell.readout].norm(dim=1).log10() for g in grads])
     full = torch.stack([torch.cat(g, 1).norm(dim=1).log10() for g in grads])
     return readout, full
-
-
-def shrink(cell, factor):
-    """Multiply the recurrent matrix of a cell, and close its gates: what they keep shrinks as well."""
-    weights = cell.weights()
-    changed = {weights._fields[0]: factor * weights[0]}
-    if cell.name in ("lstm", "gru"):
-        changed["b"] = weights.b - 20
-    cell.weights = lambda: weights._replace(**changed)
