@@ -20,7 +20,7 @@ look: $(VENV)/project ## analyse the stored results alone, without training, and
 	@python -m lib.report.look
 
 test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" chooses among them
-	pytest -n 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 trials: $(VENV)/project ## hand thousands of pieces of bad input to all that reads input, and count what goes wrong
 	pytest tests/trials -m trials $(ARGS)

@@ -102,24 +102,12 @@ LONGEST = ("test_notebooks", "test_cuda")
 """Files that begin first, so that no process waits at the end for what the other has just begun."""
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(config, items):
-    for item in items:  # of one file stay in one process, with what they share
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: item.path.stem not in LONGEST)
     without = [item for item in items if item.get_closest_marker("gpu")]
     if without and not torch.cuda.is_available():
         config.hook.pytest_deselected(items=without)
         items[:] = [item for item in items if not item.get_closest_marker("gpu")]
-
-
-def pytest_collection_finish(session):
-    grouped = all("@" in item.nodeid for item in session.items)
-    assert grouped or not getattr(session.config.option, "loadgroup", False), (
-        f"pytest {pytest.__version__} hides the groups from pytest-xdist, and each process would build all that tests share: "
-        "install what requirements.lock says"
-    )
 
 
 def pytest_terminal_summary(terminalreporter):

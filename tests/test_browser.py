@@ -9,7 +9,7 @@ from pages import watched
 
 from lib.paths import DATA
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.browser
 
 BUILT = DATA / "report"
 SITES = ["fabricated", *(["built"] if (BUILT / "index.html").exists() else [])]

@@ -31,9 +31,6 @@ from lib.results.learned import data_and_length
 from lib.results.published import artefacts
 from lib.results.schema import load
 
-pytestmark = pytest.mark.xdist_group("site")
-
-
 read = functools.cache(Page)
 
 
