@@ -94,14 +94,6 @@ def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
     assert kernels.choose("unicornn", "cpu", cell.engine_options) == "numba-cpu"
 
 
-def test_inputs_that_are_not_contiguous_are_copied():
-    weights = make_cell("rnn", 2, 3).weights()
-    u, x0 = torch.randn(5, 4, 2).transpose(0, 1), torch.randn(3, 5).T
-    run = kernels.select("rnn", "numba-cuda", u)
-    found, expected = run(weights, (x0,), u), run(weights, (x0.contiguous(),), u.contiguous())
-    assert torch.equal(found[0], expected[0])
-
-
 def test_figure_1_is_set_beside_cudnn_and_the_memory(monkeypatch):
     monkeypatch.setattr(figure_1, "on_device", wall)  # a clock in place of events
     monkeypatch.setattr(figure_1, "bandwidth", lambda: 1e9)

@@ -76,7 +76,7 @@ VARIANTS = [
     ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2}),
     ("lem", {"clip": 0.6}),
     ("lipschitz", {"epsilon": 0.7, "beta": 0.6}),
-    ("lem", {"clip": 0.6, "dt": 1.7}),
+    ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
     ("lem", {"single_scale": True, "dt": 0.3}),
     ("sru", {"layers": 3, "highway_bias": -1.0}),
     ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
@@ -143,12 +143,6 @@ def test_dropout_runs_on_the_engine_with_the_masks_of_the_reference(name, engine
     expected, same, others = found
     assert max(deviations(same, expected).values()) < TOLERANCE[u.dtype]
     assert deviations(others, expected)["outputs"] > 0.01, "the masks do not matter"
-
-
-def test_steps_of_lem_are_clipped_on_both_sides_in_the_variants():
-    cell, u, _ = random_case("lem", 63, 3, 33, clip=0.6, dt=1.7)
-    steps = 1.7 * torch.sigmoid(u @ cell.V[:33].T)
-    assert (steps < 0.6).any() and (steps > 1).any() and ((steps > 0.6) & (steps < 1)).any()
 
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
