@@ -190,9 +190,8 @@ def test_cut_off_apart_they_end_with_the_same_bytes(
     jobs, saved = list(design(replicates=3).jobs())[:3], []
 
     def dying(self, *state):
-        if (
-            len(saved) == 4
-        ):  # of the second of three, at its second step: the first's is a step newer
+        # Of the second of three, at its second step: the first's is a step newer.
+        if len(saved) == 4:
             raise KeyboardInterrupt
         saved.append(self.save(*state[:-1]))
 

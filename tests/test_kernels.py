@@ -163,6 +163,17 @@ def test_bad_numbers_spread_as_in_the_reference(name, engine, dtype, bad):
     assert_bad_numbers_spread(random_case(name, *size, dtype), engine, bad)
 
 
+@pytest.mark.parametrize("name", ["exponential", "lipschitz"])
+def test_a_network_that_diverges_does_so_in_the_kernel(name):
+    """Nothing bounds the state: divergence is a result."""
+    cell, u, state = random_case(name, 200, 2, 8, torch.float32)
+    weights = cell.weights()
+    matrix = weights._fields[0]  # A or B, outside any tanh
+    weights = weights._replace(**{matrix: 1e3 * weights[0]})
+    outputs, _ = kernels.select(name, "numba-cpu", u)(weights, state, u)
+    assert not outputs.sum().isfinite()
+
+
 @pytest.mark.parametrize(("name", "engine"), OURS)
 def test_a_kernel_differentiates_once_and_what_is_asked(name, engine):
     cell, u, state = random_case(name, 4, 2, 3)
