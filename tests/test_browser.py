@@ -4,6 +4,9 @@ Needs Chromium (Debian: ``apt-get install chromium``). Without one the tests ski
 ``LTD_NO_SKIP=1`` in the environment, as in CI, they fail instead.
 """
 
+import itertools
+from operator import attrgetter
+
 import pytest
 from pages import watched
 
@@ -14,6 +17,8 @@ pytestmark = pytest.mark.browser
 BUILT = DATA / "report"
 SITES = ["fabricated", *(["built"] if (BUILT / "index.html").exists() else [])]
 """The report of fabricated results and, where the pipeline has run, the real one."""
+MOST = 12
+"""Pages of a folder that are visited: the others are made of the same parts."""
 WIDTHS = (1400, 1200, 420)
 """Of windows, in pixels: a screen, a smaller one, a telephone."""
 
@@ -62,9 +67,11 @@ def folder(request):
 
 @pytest.fixture(scope="module")
 def visits(folder, browser):
-    """Every page once, with what it asked for, what it drew and where it leads."""
-    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.html")}
-    return {name: _visit(browser, path) for name, path in sorted(paths.items())}
+    """Pages once, with what they asked for, what they drew and where they lead: of every folder the largest."""
+    pages = sorted(folder.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
+    folders = itertools.groupby(pages, attrgetter("parent"))
+    chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
+    return {page.relative_to(folder).as_posix(): _visit(browser, page) for page in chosen}
 
 
 FAULTS = {
