@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn
+from false_evidence import sweep
 
 from lib.analysis.gaps import (
     METHODS,
@@ -13,6 +14,7 @@ from lib.analysis.gaps import (
     attempts,
     emphasis_table,
     kept_accuracy,
+    nearness,
     normalised_adjoints,
     of_table,
     others_above,
@@ -199,3 +201,11 @@ def test_a_histogram_draws_mean_shares_in_their_classes():
         found = trained_or_not.get_data()
         assert found.values == pytest.approx(shares / shares.sum())
         assert np.log10(found.edges) == pytest.approx([*DECADES, 0], abs=1e-9)
+
+
+def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
+    one = sweep(np.random.default_rng(4), together=True)
+    parts = [one.assign_coords(replicate=[k]) for k in range(10)]
+    ten = xr.concat(parts, "replicate", data_vars="minimal")
+    found = [nearness(ds, 0) for ds in (one, ten)]
+    assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])

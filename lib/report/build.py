@@ -42,7 +42,10 @@ def build(data: Path, out: Path) -> Path:
         save_coverage(coverage, site / "files" / "coverage.csv")
         claims = judged.drop(columns="judged_by")
         claims.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
-        shutil.rmtree(out, ignore_errors=True)
+        if out.exists():
+            out.rename(
+                work / "old"
+            )  # whole, so that no half of it is left where it cannot be removed
         site.rename(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)
