@@ -1,16 +1,13 @@
 """What only the GPU kernels have, without a GPU; `test_cuda.py` runs this file, and `test_kernels.py`, in a process of its own."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 from cuda_threads import LAST_AHEAD, in_turn
 
 from lib import kernels
-from lib.bench import Ledger, Workload, figure_1, wall
 from lib.bench.parity import random_case
 from lib.cells import make_cell
-from lib.kernels import _cuda, _registry
+from lib.kernels import _cuda
 from tests.engines import NUMBA, assert_engine_agrees
 
 assert _cuda.SIMULATED
@@ -92,27 +89,3 @@ def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
     ):
         cell(torch.zeros(1, 1, 1), engine="numba-cuda")
     assert kernels.choose("unicornn", "cpu", cell.engine_options) == "numba-cpu"
-
-
-def test_figure_1_is_set_beside_cudnn_and_the_memory(monkeypatch):
-    monkeypatch.setattr(figure_1, "on_device", wall)  # a clock in place of events
-    monkeypatch.setattr(figure_1, "bandwidth", lambda: 1e9)
-    monkeypatch.setattr(figure_1, "capture", lambda run: (SimpleNamespace(replay=run), run()))
-    # The GPU's way through the figure, on the CPU's tensors: the simulated kernels stand for those of the GPU.
-    monkeypatch.setattr(figure_1, "on_gpu", lambda u: True)
-    monkeypatch.setattr(_registry, "PREFERENCE", ("numba-cuda", "library"))
-    ledger = Ledger()
-    found = figure_1.time_figure_1(Workload(2, 3, 3), ledger, rounds=1, device="cpu")
-    assert [row for row in ledger.rows if row["failure"]] == []
-    names = {row["what"] for row in found}
-    for cell in ("unicornn", "sru", "indrnn"):
-        own = f"{cell}, numba-cuda, 2 layer(s)"
-        assert {own, f"{own}, graph"} <= names
-        (floor,) = [row["value"] for row in ledger.rows if row["what"] == cell]
-        arrays = {"unicornn": 8, "sru": 16, "indrnn": 5}[cell]
-        assert floor == pytest.approx(1e3 * arrays * 2 * (3 * 2 * 3) * 4 / 1e9)
-        (over,) = [row for row in ledger.rows if row["what"] == own and row["unit"] == "ratio"]
-        (median,) = [row["value"] for row in found if row["what"] == own]
-        assert over["value"] == pytest.approx(median / floor)
-    assert {"nn.LSTM, TF32", "nn.LSTM, graph"} <= names
-    assert "cornn, reference, 1 layer(s), graph" not in names

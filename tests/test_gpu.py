@@ -14,7 +14,6 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from lib import kernels
 from lib.bench.counts import count
-from lib.bench.figure_1 import capture
 from lib.bench.gpu import __main__ as bench
 from lib.bench.gpu import slices
 from lib.bench.parity import converted, random_case
@@ -77,6 +76,20 @@ def test_a_pass_on_a_side_stream_waits_for_the_input_that_is_computed_there(name
         found = run(cell, late, state)
     side.synchronize()
     assert_close(found, expected)
+
+
+def capture(run):
+    """Capture what `run` launches, after three passes beside the graph; return the graph and the result of `run`."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+    return graph, result
 
 
 @pytest.mark.gpu

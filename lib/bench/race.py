@@ -140,6 +140,20 @@ def wall(run: Callable[[], object], clock: Callable[[], float] = time.perf_count
     return timer
 
 
+def on_device(run: Callable[[], object]) -> Timer:
+    """Return a timer of `run` by two events around it on the GPU's current stream."""
+
+    def between_events() -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end)
+
+    return between_events
+
+
 def training_pass(module: nn.Module, u: torch.Tensor, **more) -> Callable[[], object]:
     """Return a forward and backward pass of a recurrent layer from its last output, as training does."""
     parameters = list(module.parameters())

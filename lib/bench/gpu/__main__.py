@@ -16,14 +16,20 @@ from pathlib import Path
 import torch
 
 from lib import kernels
-from lib.bench.figure_1 import on_device, time_figure_1
 from lib.bench.gpu import slices
-from lib.bench.race import Ledger, Workload, engines_on, race, read_rows, sentence, training_pass
+from lib.bench.race import (
+    Ledger,
+    Workload,
+    engines_on,
+    on_device,
+    race,
+    read_rows,
+    sentence,
+    training_pass,
+)
 from lib.cells import cell_names, make_cell
 from lib.kernels import _cuda
 
-FIGURE_1 = [Workload(128, length, 128) for length in (1000, 2000)]
-"""The texts give no number of units; 128 is that of their smallest psMNIST network."""
 PIXELS = Workload(100, 784, 128)
 """A mini-batch of MNIST's pixels."""
 SLICES = [Workload(32, 784, width) for width in (128, 256)]
@@ -35,11 +41,10 @@ _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperatur
 
 def parts() -> dict[str, Callable[[Ledger], object]]:
     """Return what there is to do by name, the surest first."""
-    figure, sizes = {"rounds": 30, "device": "cuda"}, {"places": 50, "probed": 256, "rounds": 3}
+    sizes = {"places": 50, "probed": 256, "rounds": 3}
     cells = [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
     return {
         "machine": _machine,
-        **{f"figure-1 {size}": partial(time_figure_1, size, **figure) for size in FIGURE_1},
         **{
             f"slice {name} {size}": partial(slices.time_slice, name, size, **sizes)
             for name in slices.CELLS

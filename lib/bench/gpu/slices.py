@@ -13,8 +13,7 @@ from torch.nn import functional as F
 
 from lib import kernels
 from lib.bench.counts import TRAINING, count
-from lib.bench.figure_1 import on_device
-from lib.bench.race import Ledger, Timer, Workload, race, wall
+from lib.bench.race import Ledger, Timer, Workload, on_device, race, wall
 from lib.cells import make_cell
 from lib.probes.adjoint import adjoint_norms
 from lib.training.together import Together
