@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.cells import make_cell
-from lib.probes.state_gains import log_gain
+from lib.probes.lyapunov import log_gain
 from lib.probes.time_steps import DECADES, counted
 
 T, BATCH, FEATURES, WIDTH = 12, 3, 2, 5

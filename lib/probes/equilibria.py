@@ -1,7 +1,7 @@
-r"""The incremental RNN near its equilibrium: residuals, distances, and the matrix whose eigenvalues decide whether it is stable.
+r"""The incremental RNN near its equilibrium: the matrix whose eigenvalues decide whether it is stable.
 
 A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020, in the manuscript's numbers:
-Figures 6 and 7. With :math:`s = g + \sigma h_{k-1}` the residual is :math:`F(g) = \phi(U s + W x + b) - \alpha s` (in form (8)
+Figure 7. With :math:`s = g + \sigma h_{k-1}` the residual is :math:`F(g) = \phi(U s + W x + b) - \alpha s` (in form (8)
 :math:`\phi(U (U s + W x + b))`), and
 
 .. math:: \nabla F = \operatorname{diag}(\phi') U - \alpha I \qquad (\text{in form (8) } \operatorname{diag}(\phi') U U - \alpha I)
@@ -16,42 +16,11 @@ import torch
 from torch import Tensor
 
 from lib.cells import Cell
-from lib.cells.irnn import argument, equilibrium, multiply
+from lib.cells.irnn import argument, multiply
 from lib.results.rows import REAL_PARTS
 
 ZERO = 1e-9
 """Real parts below are zero: what is left of rounding where rows of the matrix depend on each other."""
-
-
-@torch.no_grad()
-def residuals(cell: Cell, u: Tensor) -> Tensor:
-    """Return how far an iRNN is from its equilibrium after each round, |F(h_k)|, (time, batch)."""
-    weights = cell.weights()
-    h, found = torch.zeros(u.shape[1], cell.hidden_size, dtype=u.dtype), []
-    for u_t in u:
-        (g,) = cell.step(weights, (h,), u_t)
-        s = g + weights.sign * h
-        a = argument(weights, s, u_t @ weights.W.T + weights.b)
-        found.append((weights.phi(a) - weights.alpha * s).norm(dim=1))
-        h = g
-    return torch.stack(found)
-
-
-@torch.no_grad()
-def distances(cell: Cell, h: Tensor, u: Tensor, inner_steps: int) -> Tensor:
-    """Return the distances of g_1 .. g_K to the equilibrium, (K, batch), for a state (batch, hidden) and inputs (batch, input).
-
-    Raises `lib.cells.irnn.NoEquilibriumError` where there is none to be found.
-    """
-    weights = cell.weights()
-    target, eta = equilibrium(weights, h, u), weights.eta.flatten()[0]
-    from_u, found = u @ weights.W.T + weights.b, []
-    g = torch.zeros_like(h) if weights.from_zero else h
-    for _ in range(inner_steps):
-        s = g + weights.sign * h
-        g = g + eta * (weights.phi(argument(weights, s, from_u)) - weights.alpha * s)
-        found.append((g - target).norm(dim=1))
-    return torch.stack(found)
 
 
 def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,9 @@ state shrinks by :math:`e^{\chi_1}` for every step that it is carried back; abov
 
 The vector is renormalised after every step and the logarithms of its lengths are added, so neither underflow nor
 overflow ends the product. What is measured is a finite-time exponent of a driven system: it belongs to the inputs, too.
+
+The incremental RNN's text draws what is left of a state in the last: in its Figures 3b, 8 and 9 :math:`\|\partial h_T / \partial h_1\|`,
+and that of :math:`\partial h_T / \partial h_{T-1}`. These norms are spectral: the text does not say which.
 """
 
 import copy
@@ -103,3 +106,19 @@ def singular_values(
     for jacobian in step_jacobians(cell, u, parts=parts, start=start):
         product = jacobian if product is None else jacobian @ product
     return torch.linalg.svdvals(product)
+
+
+def log_gain(cell: Cell, u: Tensor, start: int) -> Tensor:
+    """Return log10 of the spectral norm of dh_T/dh_start along each of the sequences `u`, (batch,); zero is ``-inf``.
+
+    Of several state tensors the one that is read out counts, and what passes through the others on the way. The product of the steps'
+    Jacobians is scaled after every step, and the logarithms of the scales added.
+    """
+    read = slice(cell.readout * cell.hidden_size, (cell.readout + 1) * cell.hidden_size)
+    product, total = None, 0.0
+    for jacobian in step_jacobians(cell, u, start=start):
+        product = jacobian[..., read] if product is None else jacobian @ product
+        scale = product.abs().amax((1, 2), keepdim=True)
+        product = product / torch.where(scale > 0, scale, 1.0)
+        total = total + scale[:, 0, 0].log10()
+    return total + torch.linalg.matrix_norm(product[:, read], 2).log10()

@@ -13,9 +13,8 @@ from torch.nn import functional as F
 from lib.probes.adjoint import adjoint_norms, log10_sum
 from lib.probes.coadjoint import Penalised, coadjoint_loss
 from lib.probes.equilibria import signs, stability
-from lib.probes.lyapunov import singular_values
+from lib.probes.lyapunov import log_gain, singular_values
 from lib.probes.scores import cross_entropy, likeliest, task_loss, tensors, wide
-from lib.probes.state_gains import state_gains
 from lib.probes.time_steps import counted
 from lib.results.factorial import MEASUREMENTS
 from lib.results.rows import POSITIONS
@@ -59,9 +58,12 @@ class Probe:
         return found, not any(np.isnan(v).any() for name, v in found.items() if name != unused)
 
     def gains(self) -> dict[str, float]:
+        """Medians over sequences of log10 norms: of dh_T/dh_1, of dh_T/dh_(T-1), and of the adjoint state at time 1."""
         inputs, targets = self._trained_on
-        u = driven(self._model, inputs)
-        return state_gains(self._model.cell, u, self._summed_loss(targets))
+        cell, u = self._model.cell, driven(self._model, inputs)
+        adjoint = adjoint_norms(cell, u, self._summed_loss(targets), times=(1,)).readout[0]
+        gains = {"gain_first": log_gain(cell, u, 1), "gain_last": log_gain(cell, u, len(u) - 1)}
+        return {name: v.median().item() for name, v in (gains | {"adjoint_first": adjoint}).items()}
 
     def penalty(self) -> dict[str, float]:
         all_tested = tensors(self._test, self._tested[0].device)
