@@ -196,7 +196,7 @@ import torch
 from lib.bench.gpu import slices
 from lib.bench.race import Ledger, Workload
 
-ledger, sizes = Ledger(), {"places": 2, "probed": 2, "rounds": 1, "device": "cpu"}
+ledger, sizes = Ledger(), {"places": 2, "rounds": 1, "device": "cpu"}
 torch.set_num_threads(1)
 slices.time_slice("lipschitz", Workload(2, 5, 16), ledger, **sizes)
 for row in ledger.rows:

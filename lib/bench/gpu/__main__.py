@@ -24,7 +24,6 @@ from lib.bench.race import (
     on_device,
     race,
     read_rows,
-    sentence,
     training_pass,
 )
 from lib.cells import cell_names, make_cell
@@ -41,12 +40,11 @@ _SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperatur
 
 def parts() -> dict[str, Callable[[Ledger], object]]:
     """Return what there is to do by name, the surest first."""
-    sizes = {"places": 50, "probed": 256, "rounds": 3}
     cells = [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
     return {
         "machine": _machine,
         **{
-            f"slice {name} {size}": partial(slices.time_slice, name, size, **sizes)
+            f"slice {name} {size}": partial(slices.time_slice, name, size, places=50, rounds=3)
             for name in slices.CELLS
             for size in SLICES
         },
@@ -78,16 +76,13 @@ def _machine(ledger: Ledger) -> None:
         "TF32 in cuDNN": torch.backends.cudnn.allow_tf32,
         "TF32 in products": torch.backends.cuda.matmul.allow_tf32,
     }
-    try:
-        command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-        facts |= zip(_SMI.split(","), done.stdout.strip().split(", "), strict=True)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        ledger.add("machine", "nvidia-smi", failure=sentence(error))
     for quantity, value in facts.items():
         ledger.add("machine", quantity, value=value)
     if obstacle := _cuda.obstacle():  # the library's layers are timed all the same
         ledger.add("machine", "compiler of the kernels", failure=obstacle)
+    command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ledger.add("machine", _SMI, value=done.stdout.strip())
 
 
 def in_its_own_process(part: str, out: Path, where: str) -> None:

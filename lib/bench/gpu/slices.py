@@ -1,7 +1,7 @@
 """A slice of the factorial experiment: what its networks cost a GPU one at a time, and many in one pass.
 
-The passes take what a step of training takes but the batches' way to the device; all are loops over time, so that one length tells the
-rate of any. The rates that follow are those that the bill (notebook 85) rests on.
+The passes take what a step of training takes but the optimisers and the batches' way to the device; all are loops over time, so that one
+length tells the rate of any. The rates that follow are those that the bill (notebook 85) rests on.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,6 @@ from lib import kernels
 from lib.bench.counts import TRAINING, count
 from lib.bench.race import Ledger, Timer, Workload, on_device, race, wall
 from lib.cells import make_cell
-from lib.probes.adjoint import adjoint_norms
 from lib.training.together import Together
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem")
@@ -39,26 +38,18 @@ class Network(nn.Module):
 
 
 def time_slice(
-    name: str,
-    workload: Workload,
-    ledger: Ledger,
-    *,
-    places: int,
-    probed: int,
-    rounds: int,
-    device: str = "cuda",
+    name: str, workload: Workload, ledger: Ledger, *, places: int, rounds: int, device: str = "cuda"
 ) -> None:
-    """Time a training pass of one network and of `places`, with and without a graph, their optimisers, and a probe of `probed` sequences.
+    """Time a training pass of one network and of `places`, with and without a graph.
 
-    In the ledger are, beside the rows of `race`, the rates of the bill that they tell, the memory of a recorded pass, whether it was
-    recorded, and whether a network's gradients have the same bits in another company and in a plain pass: shards rest on that.
+    In the ledger are, beside the rows of `race`, the rates of the bill that they tell, whether the pass was recorded, and whether a
+    network's gradients have the same bits in another company and in a plain pass: shards rest on that.
     """
     networks = [Network(name, workload.inputs, workload.hidden).to(device) for _ in range(places)]
     own = [list(network.parameters()) for network in networks]
     every = [parameter for parameters in own for parameter in parameters]
     shape = workload.batch, workload.time_steps, workload.inputs
     batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
-    u = torch.rand(workload.time_steps, probed, workload.inputs, device=device)
     passes = {record: Together(networks, _loss, places, record=record) for record in (False, True)}
 
     def gradients(company: int, record: bool) -> tuple[Tensor, ...]:
@@ -66,19 +57,12 @@ def time_slice(
         asked = every[: company * len(own[0])]
         return torch.autograd.grad(losses, asked, materialize_grads=True)
 
-    optimisers = [torch.optim.Adam(parameters) for parameters in own]
-    for parameter in every:
-        parameter.grad = torch.zeros_like(parameter)
     engine = kernels.choose(name, torch.device(device).type)
     alone, plain, graph = f"{name}, one, {engine}", f"{name}, {places}", f"{name}, {places}, graph"
     runs = {
         alone: lambda: torch.autograd.grad(_loss(networks[0], *batch), own[0], allow_unused=True),
         plain: lambda: gradients(places, False),
         graph: lambda: gradients(places, True),
-        f"{name}, optimisers of {places}": lambda: [optimiser.step() for optimiser in optimisers],
-        f"{name}, probe of {probed}": lambda: adjoint_norms(
-            networks[0].cell, u, torch.sum, times=(1, len(u))
-        ),
     }
     timer: Callable[..., Timer] = on_device if device == "cuda" else wall
     entrants = {what: timer(run) for what, run in runs.items()}
@@ -86,9 +70,6 @@ def time_slice(
     found = race(entrants, ledger, size=workload, rounds=rounds, baselines=baselines)
     add = partial(ledger.add, size=workload)
     add(graph, "recorded", passed=passes[True].recorded)
-    if device == "cuda":
-        memory = torch.cuda.max_memory_allocated() / 2**30
-        add(graph, "most memory, of all", value=memory, unit="GiB")
     # What a time step, an operator and an operation took, of those that were timed.
     times = {row["what"]: row["value"] for row in found}
     of = count(name, workload.hidden, workload.inputs, TRAINING, workload.batch)
