@@ -357,12 +357,6 @@ def test_a_stream_is_cut_anew_and_every_target_is_the_next_token(made):
     assert len(few.test) == 1
 
 
-def test_a_stream_with_a_token_that_training_lacks_is_refused():
-    whole = list("ab" * 50)
-    with pytest.raises(ValueError, match=r"the test part has 'z', which the training part lacks"):
-        stream(whole, whole, list("az" * 50))
-
-
 def test_texts_are_filled_in_front_or_behind_and_bring_the_vectors_of_their_words(made):
     def rows(**settings):
         return set(map(tuple, made("texts", "reviews", **settings).test.inputs.tolist()))

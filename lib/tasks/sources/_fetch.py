@@ -13,7 +13,6 @@ import pooch
 import requests
 
 from lib.paths import DATA, resolve
-from lib.run.files import write_whole
 from lib.tasks.sources._table import ORIGINS
 
 T = TypeVar("T")
@@ -21,9 +20,6 @@ T = TypeVar("T")
 MIRROR = "LTD_DATA_MIRROR"
 SILENCE = 60.0
 """Seconds that a publisher may be silent."""
-UNPACKED = 2**29
-"""Bytes that a packed file of the mirror may unpack to; the largest has a sixth of it."""
-FIRST_SEEN = "first seen"
 
 
 class ChecksumError(ValueError):
@@ -53,28 +49,20 @@ def in_mirror(origin: str, name: str) -> bool:
 def fetch(origin: str, name: str) -> Path:
     """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256 checked where one is stated.
 
-    Where the table says ``first seen``, the first file counts from then on: its SHA-256 is kept in
-    ``data/raw/<origin>/<name>.sha256``, and a file that differs later raises `ChecksumError`. To accept another one, remove that
-    record. Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
+    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
     """
-    row, record = ORIGINS[origin], DATA / "raw" / origin / f"{name}.sha256"
+    row = ORIGINS[origin]
     stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
     sha256 = stated.get(name, "")
-    if sha256 == FIRST_SEEN:
-        _check_place(record)
-        sha256 = record.read_text().strip() if record.exists() else ""
     if mirror() is None:
-        file = from_publisher(row["address"] + name, sha256, origin)
-    elif in_mirror(origin, name):
-        file = mirror() / origin / name
-        if sha256:
-            _compare(pooch.file_hash(file), sha256, f"{origin}/{name}")
-    else:
+        return from_publisher(row["address"] + name, sha256, origin)
+    if not in_mirror(origin, name):
         raise FileNotFoundError(
             f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
         )
-    if stated.get(name) == FIRST_SEEN and not sha256:
-        write_whole(record, lambda partial: partial.write_text(f"{pooch.file_hash(file)}\n"))
+    file = mirror() / origin / name
+    if sha256:
+        _compare(pooch.file_hash(file), sha256, f"{origin}/{name}")
     return file
 
 
@@ -89,7 +77,10 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     download = pooch.HTTPDownloader(
         chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
     )
-    _check_place(target / name)
+    if (target / name).exists() and not (target / name).is_file():
+        raise DownloadError(
+            f"{target / name} is no file but a link, a folder or a pipe; remove it and run again"
+        )
     try:
         found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
     except requests.RequestException as error:
@@ -104,19 +95,10 @@ def from_publisher(url: str, sha256: str, folder: str) -> Path:
     return Path(found)
 
 
-def _check_place(path: Path) -> None:
-    """Refuse what lies where a file belongs: a folder, a pipe, or a link to one."""
-    if path.exists() and not path.is_file():
-        raise DownloadError(
-            f"{path} is no file but a link, a folder or a pipe; remove it and run again"
-        )
-
-
 def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
     """Return what `read` makes of a file without a stated checksum, whose content `read` checks.
 
-    A download that is not the expected one is removed, with the record of its hash, so that the next run downloads it again;
-    what lies in the mirror stays.
+    A download that is not the expected one is removed, so that the next run downloads it again; what lies in the mirror stays.
     """
     try:
         return read(archive)
@@ -125,7 +107,6 @@ def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
         if mirror() is not None and archive.is_relative_to(mirror()):
             raise
         archive.unlink()
-        archive.with_name(f"{archive.name}.sha256").unlink(missing_ok=True)
         if isinstance(error, ChecksumError):
             raise
         raise ChecksumError(
@@ -164,17 +145,11 @@ def _compare(found: str, sha256: str, name: str) -> None:
         )
 
 
-def unpacked(path: Path, largest: int = UNPACKED) -> bytes:
-    """Return what a gzip file holds; one that is cut, altered or larger than it may be raises `ChecksumError`."""
+def unpacked(path: Path) -> bytes:
+    """Return what a gzip file holds; one that is cut or altered raises `ChecksumError`."""
     try:
-        with gzip.open(path) as file:
-            content = file.read(largest + 1)  # never more, whatever the file would unpack to
-        if len(content) > largest:
-            raise EOFError(f"it holds more than {largest} bytes")
-        if not path.stat().st_size:
-            raise EOFError("it is empty")
+        return gzip.decompress(path.read_bytes())
     except (EOFError, OSError, zlib.error) as error:
         raise ChecksumError(
             f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
         ) from None
-    return content

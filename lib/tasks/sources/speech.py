@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lib.tasks.formats import FormatError
 from lib.tasks.formats.archives import members
 from lib.tasks.formats.sound import log_energies, log_mel, read_wav
 from lib.tasks.prepared import Arrays
@@ -60,12 +59,12 @@ def tone_words(classes: str, clips: int, speakers: int) -> dict:
 
 def _parts(archive: Path, classes: str) -> dict:
     if classes == "lem":
-        return read_clips(archive, CLASSES[classes], lambda samples, name: log_mel(samples))
+        return read_clips(archive, CLASSES[classes], log_mel)
     return standardised(read_clips(archive, CLASSES[classes], log_energies), 0)
 
 
 def read_clips(archive: Path, classes: Mapping[str, int], features: Callable) -> dict[str, Arrays]:
-    """Return each part's features, (T, p) of a clip's samples and name, and classes; a wrong clip, list or part is a `FormatError`."""
+    """Return each part's features, (T, p) of a clip's samples, and classes; a wrong clip is a `FormatError`."""
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
     for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):
@@ -74,11 +73,10 @@ def read_clips(archive: Path, classes: Mapping[str, int], features: Callable) ->
             lists[LISTS[name]] = set(content.decode("utf-8").split())
         elif word in classes:
             clip = "/".join(name.split("/")[-2:])
-            read[clip] = features(read_wav(content, clip), clip), classes[word]
-    parts = {"train": [], "validation": [], "test": []}
+            read[clip] = features(read_wav(content, clip)), classes[word]
+    parts = {"train": ([], []), "validation": ([], []), "test": ([], [])}
     for clip in sorted(read):
         part = next((part for part, names in lists.items() if clip in names), "train")
-        parts[part].append(read[clip])
-    if empty := [part for part, clips in parts.items() if not clips]:
-        raise FormatError(f"{archive.name}: no list names a clip of a known word for {empty[0]}")
-    return {part: tuple(map(np.array, zip(*clips, strict=True))) for part, clips in parts.items()}
+        for column, value in zip(parts[part], read[clip], strict=True):
+            column.append(value)
+    return {part: tuple(map(np.array, columns)) for part, columns in parts.items()}
