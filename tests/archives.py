@@ -1,11 +1,10 @@
-"""Small archives and files in the forms that publishers have, and a publisher that hands them out, well or not."""
+"""Small archives and files in the forms that publishers have."""
 
 import gzip
 import hashlib
 import io
 import tarfile
 import zipfile
-from http.server import BaseHTTPRequestHandler
 
 import numpy as np
 
@@ -54,27 +53,3 @@ def npz(**arrays: np.ndarray) -> bytes:
 def rows(values: np.ndarray, between: str = ",") -> str:
     """Return numbers as text with three digits, a row a line."""
     return "\n".join(between.join(f"{v:.3f}" for v in row) for row in values.astype(float))
-
-
-class Publisher(BaseHTTPRequestHandler):
-    """Serves its class's `files` by name, in the way that `how` says, and notes what was `asked`."""
-
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *args):
-        pass
-
-    def do_GET(self):
-        kind = type(self)
-        content, how = kind.files.get(self.path[1:]), kind.how
-        kind.asked.append(self.path)
-        if content is None or how == "status":
-            self.send_error(503)
-            return
-        self.close_connection = True
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        if how == "altered":
-            content = bytes([content[0] ^ 1]) + content[1:]
-        self.wfile.write(content[: len(content) // 2] if how == "cut" else content)

@@ -5,8 +5,6 @@ Tests marked ``gpu`` run where there is a GPU; elsewhere they are left out, whic
 
 import os
 import shutil
-import threading
-from http.server import ThreadingHTTPServer
 
 # Before NumPy, Numba or torch are imported.
 for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -63,23 +61,6 @@ def raw(tmp_path, monkeypatch):
     monkeypatch.delenv(_fetch.MIRROR, raising=False)
     monkeypatch.setattr(_fetch, "DATA", tmp_path / "data")
     return tmp_path / "data" / "raw"
-
-
-@pytest.fixture
-def publisher(monkeypatch):
-    """A publisher on the loopback interface: its `address`, the `files` that it serves, `how`, and what was `asked`."""
-    from archives import Publisher
-
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    about = {"files": {}, "how": "well", "asked": []}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Own", (Publisher,), about))
-    server.RequestHandlerClass.address = f"http://127.0.0.1:{server.server_port}/"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield server.RequestHandlerClass
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture(scope="session")
