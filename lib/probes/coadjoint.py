@@ -20,7 +20,7 @@ A3.2 have it in front of G.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,17 +35,8 @@ KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Mi
 """Beginnings of autograd's names for functions whose first derivative jumps."""
 
 
-@dataclass(frozen=True)
-class Penalised:
-    """A mini-batch's penalised loss, means over its sequences.
-
-    Attributes
-    ----------
-    total : ()
-        F + kappa G, to be differentiated.
-    loss, penalty : ()
-        F and G alone, for the record; without a graph.
-    """
+class Penalised(NamedTuple):
+    """A mini-batch's penalised loss, means over its sequences: F + kappa G, to be differentiated, and F and G without a graph."""
 
     total: Tensor
     loss: Tensor
@@ -176,19 +167,8 @@ def _refuse_kinks(cell: Cell) -> None:
 
 
 def soft_orthogonality(W: Tensor) -> Tensor:
-    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of square matrices.
+    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of recurrent weights W, (..., hidden, hidden); axes in front, (...), are networks.
 
-    Parameters
-    ----------
-    W : (..., hidden, hidden)
-        Recurrent weights; axes in front are networks.
-
-    Returns
-    -------
-    (...)
-
-    Notes
-    -----
     L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Table 2.1 (experiments 2.2 and 2.3). The text
     does not say which norm of a matrix it means; here it is Frobenius', whose two terms are equal for a
     square matrix. The text does not give the penalty's weight either.

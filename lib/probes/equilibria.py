@@ -34,17 +34,8 @@ def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
 def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
     """Return the eigenvalues of the derivative of F along sequences, (rounds, batch, hidden), complex.
 
-    Parameters
-    ----------
-    u : (time, batch, input)
-        What a trained iRNN reads; its first state is zero.
-    every
-        One round of so many is looked at.
-
-    Raises
-    ------
-    ValueError
-        The cell is no iRNN.
+    A trained iRNN reads `u`, (time, batch, input), from a first state of zero; one round of `every` is looked at. Raises `ValueError`
+    where the cell is no iRNN.
     """
     if cell.name != "irnn":
         raise ValueError(

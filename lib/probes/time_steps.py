@@ -23,19 +23,8 @@ SCALES = 3
 def counted(cell: Cell, u: Tensor) -> np.ndarray:
     """Return the share of each class among a cell's time steps, (`SCALES`, classes); ``nan`` where it has fewer kinds.
 
-    What lies outside all classes counts in the outermost.
-
-    Parameters
-    ----------
-    cell
-        A cell that has time steps; as it is when it is not trained, without dropout.
-    u : (time, batch, input)
-        The sequences that it reads.
-
-    Raises
-    ------
-    ValueError
-        The cell has none, or more kinds than `SCALES`.
+    They are those along the sequences `u`, (time, batch, input), without dropout. What lies outside all classes counts in the outermost.
+    Raises `ValueError` where the cell has none, or more kinds than `SCALES`.
     """
     found = copy.deepcopy(cell).eval().time_steps(u)
     if not 1 <= len(found) <= SCALES:
