@@ -33,6 +33,9 @@ CHUNK = 16
 """Steps of the reference that are differentiated at once: each keeps a graph of small operations."""
 ENGINE_CHUNK = 32
 """Steps of an engine: more of them shrink an adjoint further, and its digits are in question sooner."""
+LEAST = {False: 1e-250, True: 1e-12}
+"""Norm below which a unit vector that was pulled back may have lost digits: by the step, where its smaller components may be denormal; by
+an engine, whose slopes are off by up to 1e-16, so that four digits are left."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +104,17 @@ def adjoint_norms(
     # An engine tells the states at the ends of its chunks alone: each wanted time is one.
     edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
     with parametrize.cached() if fast else nullcontext():
-        chunks = _EngineChunks(cell, u) if fast else _StepChunks(cell, u)
+        steps = _Steps(cell, u)
         starts, state = [], cell.initial_state(u.shape[1])
         for start, stop in pairwise(edges):
             starts.append((start, stop, state))
-            state = chunks.forward(state, start, stop)
+            state = steps.forward(state, start, stop, fast)
 
         adjoint = _last_adjoint(loss, state, cell.readout, whole)
         tracker = _Tracker(cell.readout, set(wanted), adjoint)
         tracker.record(T)
         for start, stop, state_there in reversed(starts):
-            _pull_back(chunks, state_there, start, stop, tracker)
+            _pull_back(steps, state_there, start, stop, fast, tracker)
     return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
 
 
@@ -183,105 +186,72 @@ def _norm(adjoint: State) -> Tensor:
     return scale * torch.linalg.vector_norm(stacked / scale[:, None], dim=1)
 
 
-class _StepChunks:
-    """The reference step, whose every state can be differentiated by."""
-
-    least = 1e-250
-    """Norm below which a pulled-back unit vector may have lost digits: its smaller components may be denormal."""
-
-    def __init__(self, cell: Cell, u: Tensor) -> None:
-        self._step, self._weights, self._inputs = cell.step, cell.weights(), u.unbind(0)
-
-    def forward(self, state: State, start: int, stop: int) -> State:
-        """Return the state at `stop` without a graph."""
-        with torch.no_grad():
-            for u_t in self._inputs[start:stop]:
-                state = self._step(self._weights, state, u_t)
-        return state
-
-    def pull_back(
-        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
-    ) -> dict[int, State]:
-        """Return what `unit` at `stop` is at `start`, and at those times between that are wanted."""
-        asked = [start, *(t for t in range(start + 1, stop) if t in wanted)]
-        states = {start: _leaves(state)}
-        with torch.enable_grad(), Slopes():
-            after = states[start]
-            for t, u_t in enumerate(self._inputs[start:stop], start=start + 1):
-                after = self._step(self._weights, after, u_t)
-                if t in asked:
-                    # Parts of one state must not count as functions of each other (h_t of c_t, say):
-                    # what is differentiated is a view of each part that only the next step reads.
-                    after = tuple(part.view_as(part) for part in after)
-                    states[t] = after
-        return _pulled(after, unit, {t: states[t] for t in asked})
-
-
-class _EngineChunks:
-    """An engine, which is differentiated by the state that it starts from alone."""
-
-    least = 1e-12
-    """As there: slopes are off by up to 1e-16, so that four digits are left."""
+class _Steps:
+    """Steps of a cell along sequences, without a graph and differentiated: by its engine where `fast`, or by the reference."""
 
     def __init__(self, cell: Cell, u: Tensor) -> None:
         self._cell, self._u = cell, u
-        self.exact = _StepChunks(cell, u)
+        self._weights, self._inputs = cell.weights(), u.unbind(0)
 
-    def forward(self, state: State, start: int, stop: int) -> State:
-        """As `_StepChunks.forward`."""
+    def forward(self, state: State, start: int, stop: int, fast: bool) -> State:
+        """Return the state at `stop` without a graph."""
         with torch.no_grad():
-            return self._cell.run(self._u[start:stop], state)[1]
+            if fast:
+                return self._cell.run(self._u[start:stop], state)[1]
+            for u_t in self._inputs[start:stop]:
+                state = self._cell.step(self._weights, state, u_t)
+        return state
 
     def pull_back(
-        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
+        self, unit: State, state: State, start: int, stop: int, fast: bool, wanted: set[int]
     ) -> dict[int, State]:
-        """As `_StepChunks.pull_back`; no time between is wanted."""
-        leaves = _leaves(state)
-        with torch.enable_grad():
-            _, after = self._cell.run(self._u[start:stop], leaves)
-        return _pulled(after, unit, {start: leaves})
-
-
-def _leaves(state: State) -> State:
-    return tuple(part.detach().requires_grad_() for part in state)
-
-
-def _pulled(after: State, unit: State, states: dict[int, State]) -> dict[int, State]:
-    """Return the vector-Jacobian products of `unit`, at the state `after`, by each of `states`."""
-    # A part that depends on nothing (a frozen state, say) pulls nothing back.
-    reached = [(part, v) for part, v in zip(after, unit, strict=True) if part.requires_grad]
-    flat = torch.autograd.grad(
-        [part for part, _ in reached],
-        [part for state in states.values() for part in state],
-        [v for _, v in reached],
-        allow_unused=True,
-        materialize_grads=True,
-    )
-    size = len(unit)
-    return {t: tuple(flat[i * size : (i + 1) * size]) for i, t in enumerate(states)}
+        """Return what `unit` at `stop` is at `start`, and at those times between that are wanted; an engine tells none between."""
+        after = tuple(part.detach().requires_grad_() for part in state)
+        states = {start: after}
+        with torch.enable_grad(), nullcontext() if fast else Slopes():
+            if fast:
+                _, after = self._cell.run(self._u[start:stop], after)
+            else:
+                for t, u_t in enumerate(self._inputs[start:stop], start):
+                    if t in wanted and t > start:
+                        # Parts of one state must not count as functions of each other (h_t of c_t, say):
+                        # what is differentiated is a view of each part that only the next step reads.
+                        after = tuple(part.view_as(part) for part in after)
+                        states[t] = after
+                    after = self._cell.step(self._weights, after, u_t)
+        # A part that depends on nothing (a frozen state, say) pulls nothing back.
+        reached = [(part, v) for part, v in zip(after, unit, strict=True) if part.requires_grad]
+        flat = torch.autograd.grad(
+            [part for part, _ in reached],
+            [part for parts in states.values() for part in parts],
+            [v for _, v in reached],
+            allow_unused=True,
+            materialize_grads=True,
+        )
+        size = len(unit)
+        return {t: tuple(flat[i * size : (i + 1) * size]) for i, t in enumerate(states)}
 
 
 def _pull_back(
-    chunks: _StepChunks | _EngineChunks, state: State, start: int, stop: int, tracker: _Tracker
+    steps: _Steps, state: State, start: int, stop: int, fast: bool, tracker: _Tracker
 ) -> None:
     """Carry the tracked adjoint from time `stop` back to time `start`, where the cell is in `state`."""
-    pulled = chunks.pull_back(tracker.unit, state, start, stop, tracker.wanted)
-    exact = isinstance(chunks, _StepChunks)
-    parts = pulled[start] if exact else (pulled[start][tracker.readout],)
-    if (not exact or stop - start > 1) and _lost(_norm(parts), _norm(tracker.unit), chunks.least):
-        if not exact:
-            _pull_back(chunks.exact, state, start, stop, tracker)
-            return
+    pulled = steps.pull_back(tracker.unit, state, start, stop, fast, tracker.wanted)
+    parts = (pulled[start][tracker.readout],) if fast else pulled[start]
+    lost = _lost(_norm(parts), _norm(tracker.unit), LEAST[fast])
+    if fast and lost:
+        _pull_back(steps, state, start, stop, False, tracker)
+    elif lost and stop - start > 1:
         middle = (start + stop) // 2
-        halfway = chunks.forward(state, start, middle)
-        _pull_back(chunks, halfway, middle, stop, tracker)
-        _pull_back(chunks, state, start, middle, tracker)
-        return
-    for t in reversed(pulled):
-        if t != start:
-            tracker.record(t, pulled[t])
-    tracker.renormalise(pulled[start])
-    tracker.record(start)
+        halfway = steps.forward(state, start, middle, False)
+        _pull_back(steps, halfway, middle, stop, False, tracker)
+        _pull_back(steps, state, start, middle, False, tracker)
+    else:
+        for t in reversed(pulled):
+            if t != start:
+                tracker.record(t, pulled[t])
+        tracker.renormalise(pulled[start])
+        tracker.record(start)
 
 
 def _lost(after: Tensor, before: Tensor, least: float) -> bool:
