@@ -7,7 +7,6 @@ many of them are held out.
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,15 +41,13 @@ class Maker:
 TASKS: dict[str, Maker] = {}
 
 
-def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Callable[..., Task]:
+def task(make: Callable[..., Task]) -> Callable[..., Task]:
     """Register a function ``(data, rng, *, settings...) -> Task`` under its own name.
 
     It takes `data`, the prepared data set cut to the sizes asked for, and `rng`, which draws what the task's variation needs, as
-    far as it names them. With `draws` the task has no set of given size but draws sequences without an end. Settings are keywords,
+    far as it names them. One that names neither has no set of given size but draws sequences without an end. Settings are keywords,
     annotated with their types and ranges: what `params.yaml` may say of the task.
     """
-    if make is None:
-        return partial(task, draws=draws)
     parameters = inspect.signature(make).parameters
     own = {
         p.name: (p.annotation, ... if p.default is p.empty else p.default)
@@ -59,6 +56,7 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
     }
     fields = (_SHARED if "data" in parameters else {}) | own
     settings = create_model(make.__name__, __base__=Section, **fields)
+    draws = parameters.keys().isdisjoint(("data", "rng"))
     TASKS[make.__name__] = Maker(make, draws, frozenset(parameters), settings)
     return make
 
@@ -66,7 +64,7 @@ def task(make: Callable[..., Task] | None = None, *, draws: bool = False) -> Cal
 def check_task(spec: Mapping) -> None:
     """Refuse in a sentence, a `ValueError`, a task or a setting that is unknown, missing, of the wrong type or out of range."""
     maker, given = _checked(spec)
-    if maker.takes == set(given):  # needs no data and draws nothing yet, so it can be made
+    if maker.draws:  # it needs no data and draws nothing yet, so it can be made
         maker.make(**given)
 
 

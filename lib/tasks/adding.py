@@ -25,7 +25,7 @@ FEATURES = 2
 """Numbers in one input: the value and the mark."""
 
 
-@task(draws=True)
+@task
 def adding(*, time_steps: Annotated[Count, Field(ge=2)]) -> Task:
     """Return the adding problem of a length, see `draw_sums`."""
     draw = partial(draw_sums, time_steps)

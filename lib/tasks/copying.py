@@ -19,7 +19,7 @@ FEATURES = SYMBOLS + 2
 """Numbers of an input: a one for the blank, for each symbol, for the delimiter."""
 
 
-@task(draws=True)
+@task
 def copying(*, delay: Count) -> Task:
     """Return the copying task with a delay T, see `draw_copies`."""
     about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}

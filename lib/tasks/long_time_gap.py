@@ -19,7 +19,7 @@ from lib.tasks._registry import Count, task
 from lib.tasks.data import Part, Task
 
 
-@task(draws=True)
+@task
 def long_time_gap(*, place: Positive, time_steps: Count) -> Task:
     """Return the task LTG`place` of a length, see `draw_signs`."""
     if place > time_steps:
