@@ -4,7 +4,7 @@ import io
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -25,19 +25,17 @@ def members(archive: Path | bytes, wanted: str, name: str = "") -> Iterator[tupl
     """
     name, pattern = name or archive.name, re.compile(wanted)
     try:
-        file = io.BytesIO(archive) if isinstance(archive, bytes) else archive.open("rb")
-        walk = _zip if zipfile.is_zipfile(file) else _tar
-        file.seek(0)
-        for path, open_member in walk(file):
-            path = path.removeprefix("./")
-            if not pattern.fullmatch(path):
-                continue
-            content = open_member().read(LARGEST + 1)  # never more, whatever the archive states
-            if len(content) > LARGEST:
-                raise FormatError(
-                    f"{name}: {path} has more than the {LARGEST} bytes that it may have"
-                )
-            yield path, content
+        with io.BytesIO(archive) if isinstance(archive, bytes) else archive.open("rb") as file:
+            for path, open_member in _files(file):
+                path = path.removeprefix("./")
+                if not pattern.fullmatch(path):
+                    continue
+                content = open_member().read(LARGEST + 1)  # never more, whatever is stated
+                if len(content) > LARGEST:
+                    raise FormatError(
+                        f"{name}: {path} has more than the {LARGEST} bytes that it may have"
+                    )
+                yield path, content
     except FormatError:
         raise
     # Whatever a damaged archive makes the standard library raise: none of it is content.
@@ -55,15 +53,14 @@ def member(archive: Path, name: str) -> bytes:
     raise FormatError(f"{archive.name}: there is no {name} in it")
 
 
-def _zip(file: BinaryIO) -> Iterator[tuple]:
-    with file, zipfile.ZipFile(file) as archive:
-        for info in archive.infolist():
-            if not info.is_dir():
-                yield info.filename, partial(archive.open, info)
-
-
-def _tar(file: BinaryIO) -> Iterator[tuple]:
-    with file, tarfile.open(fileobj=file) as archive:
-        for info in archive:
-            if info.isfile():
-                yield info.name, partial(archive.extractfile, info)
+def _files(file: BinaryIO) -> Iterator[tuple[str, Callable[[], BinaryIO]]]:
+    """Give the name of every file in an archive, and what opens it."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+            yield from ((info.filename, partial(archive.open, info)) for info in infos)
+    else:
+        file.seek(0)
+        with tarfile.open(fileobj=file) as archive:
+            infos = (info for info in archive if info.isfile())
+            yield from ((info.name, partial(archive.extractfile, info)) for info in infos)
