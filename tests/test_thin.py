@@ -16,7 +16,6 @@ ORACLES = {
     "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
-    "lib.probes.coadjoint.engine_names": "the engines themselves",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""

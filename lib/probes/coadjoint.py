@@ -66,7 +66,7 @@ def coadjoint_loss(
     kappa
         Weight of the penalty, not negative. With 0 this is backpropagation; G is measured all the same.
     engine
-        ``"auto"``, or a name of `engine_names`: ``"reference"`` is double backward through the reference
+        ``"auto"``, or an engine of ``<cell>/adjoints``: ``"reference"`` is double backward through the reference
         unrolling, the others Algorithm 2.
 
     Raises
@@ -88,11 +88,6 @@ def coadjoint_loss(
             f"the penalised loss is not finite: F = {loss.item():g}, G = {cost.item():g}, kappa = {kappa:g}"
         )
     return Penalised(total, loss.detach(), cost.detach())
-
-
-def engine_names(cell: Cell) -> list[str]:
-    """Return the engines that can differentiate the adjoints of `cell`, double backward first."""
-    return kernels.engine_names(f"{cell.name}/adjoints")
 
 
 def _measured(
