@@ -39,14 +39,14 @@ def fabricate(data: Path) -> Path:
         made.save_table(error_rates(), "diss-tab-1.7", caption=f"Error rates, with {FORMULA}.")
         made.save_table(counts(), "diss-tab-1.7", part="by-task", caption="By task.")
         caption = f"A line, and a < b & c. {HOSTILE}"
-        made.save_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
-        made.save_claims(judged(min(runs, 120)))
+        made.show_figure(drawing(), "diss-fig-3.3", data=error_rates(), caption=caption)
+        made.show_claims(judged(min(runs, 120)))
         path = data / "made" / "22_errors" / result_set / "22_errors.ipynb"
         write_notebook(path, result_set=result_set)
     write_notebook(data / "executed" / "00_prepare.ipynb", title="Where do the data come from?")
     # Nothing else says that there are these.
     made = Artefacts(data, notebook="55_new", result_set="rebuilt", profile="quick", runs=1)
-    made.save_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
+    made.show_figure(drawing(), "own-novelty", data=error_rates(), caption="Never seen before.")
     write_notebook(data / "executed" / "55_new.ipynb", title="What is new?", result_set="rebuilt")
     reference = data / "reference" / "real"
     reference.mkdir(parents=True)

@@ -57,7 +57,9 @@ def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monke
 def test_equal_figures_are_equal_files(tmp_path):
     contents = []
     for name in ("one", "two"):
-        path = make(tmp_path / name).save_figure(draw(), "diss-fig-3.3", data=FRAME, caption="")
+        made = make(tmp_path / name)
+        made.show_figure(draw(), "diss-fig-3.3", data=FRAME, caption="")
+        path = made.figures / "diss-fig-3.3.png"
         contents.append([path.with_suffix(suffix).read_bytes() for suffix in SUFFIXES])
     assert contents[0] == contents[1] and all(contents[0])
     assert contents[0][0].startswith(b"\x89PNG") and b"<dc:date>" not in contents[0][1]
@@ -87,11 +89,12 @@ def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, run, table, c
 
 def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkeypatch):
     made, figure = make(tmp_path), draw()
-    path = made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
+    made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
+    path = made.figures / "diss-fig-3.3.png"
     full = OSError(28, "No space left on device")
     monkeypatch.setattr(figure, "draw", Mock(side_effect=full))
     with pytest.raises(OSError, match="No space left"):
-        made.save_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
+        made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
     assert not path.with_suffix(".json").exists()
     assert [file.name for file in made.figures.iterdir() if "partial" in file.name] == []
 

@@ -136,7 +136,7 @@ def _judged(data, result_set, found, **evidence):
     """Add a set of results with a finding; return which set judges the claim now, and how."""
     made = Artefacts(data, notebook="46_latching", result_set=result_set, profile="real")
     vars(made).update({"learned": True, **evidence})
-    made.save_claims(pd.DataFrame([judged_row("diss-3.6-longer", found)]))
+    made.show_claims(pd.DataFrame([judged_row("diss-3.6-longer", found)]))
     judged = judge_claims(load_artefacts(data)).set_index("id").loc["diss-3.6-longer"]
     return judged["judged_by"].result_set, judged["verdict"]
 
@@ -181,7 +181,7 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
     claimed = {"diss-3.5-training-alone": low, "diss-3.5-terminal-sign": 1e-4}
     rows = [judged_row(name, Finding(0.001, end, 0.002)) for name, end in claimed.items()]
-    made.save_claims(pd.DataFrame(rows))
+    made.show_claims(pd.DataFrame(rows))
     table = judge_claims(load_artefacts(tmp_path))
     assert (table.set_index("id").loc[list(claimed), "verdict"] == "agrees").all()
     counts = verdicts.count_verdicts(table).sum()

@@ -98,21 +98,22 @@ class Artefacts:
     def show_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
     ) -> None:
-        """Keep `figure` and its `data` as `save_figure` does, and display what was kept: drawing is what takes time."""
-        path = self.save_figure(figure, artefact, data=data, caption=caption, part=part)
+        """Write `figure` as PNG and SVG and its `data` as CSV, and display the PNG: drawing is what takes time.
+
+        Equal figures are equal files: no dates, and ids in the SVG that do not change from run to run.
+        """
+        path = self.figures / f"{_stem(artefact, part)}.png"
+        said = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
+        self._save(data, path, figure, **said)
         width, height = figure.canvas.get_width_height()
         display(Image(path.read_bytes(), width=width, height=height))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def show_claims(self, judged: pd.DataFrame) -> None:
         """Keep what `lib.results.claims.Judges` found for the report, and display one sentence a claim."""
-        self.save_claims(judged)
+        path, caption = self.tables / f"{CLAIMS}.csv", "The text's claims, judged."
+        self._save(judged, path, artefact=CLAIMS, kind="claims", caption=caption)
         display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
-
-    def save_claims(self, judged: pd.DataFrame) -> Path:
-        """Write judged claims as CSV and return its path."""
-        caption = "The text's claims, judged."
-        return self._save(judged, self.tables / f"{CLAIMS}.csv", CLAIMS, "", "claims", caption)
 
     def save_table(
         self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""
@@ -124,37 +125,18 @@ class Artefacts:
         unknown, or that `frame` has nested columns, which CSV cannot hold.
         """
         path = self.tables / f"{_stem(artefact, part)}.csv"
-        return self._save(frame, path, artefact, part, "table", caption)
-
-    def save_figure(
-        self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
-    ) -> Path:
-        """Write `figure` as PNG and SVG, its `data` as CSV as `save_table` does, and return the path of the PNG.
-
-        Equal figures are equal files: no dates, and ids in the SVG that do not change from run to run.
-        """
-        path = self.figures / f"{_stem(artefact, part)}.png"
-        return self._save(data, path, artefact, part, "figure", caption, figure)
+        return self._save(frame, path, artefact=artefact, part=part, kind="table", caption=caption)
 
     def _save(
-        self,
-        data: pd.DataFrame,
-        path: Path,
-        artefact: str,
-        part: str,
-        kind: str,
-        caption: str,
-        figure: Figure | None = None,
+        self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **said: str
     ) -> Path:
+        """Write what is to be kept, and last its manifest, of which fields are `said`."""
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
         _write_csv(data, path.with_suffix(".csv"))
         if figure:
             _draw(figure, path)
         content = Manifest(
-            artefact=artefact,
-            part=part,
-            kind=kind,
             profile=self.profile,
             runs=self.runs,
             trained_on=self.trained_on,
@@ -162,7 +144,7 @@ class Artefacts:
             stand_in=self.stand_in,
             published_scale=self.published_scale,
             file=_from_root(path),
-            caption=caption,
+            **said,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
