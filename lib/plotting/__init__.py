@@ -7,17 +7,9 @@ in grey.
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from lib.results.names import LOOKS, colour, label, marker
-
-__all__ = [
-    "ADJOINT_METRIC",
-    "colour",
-    "label",
-    "legend_below",
-    "marker",
-    "task_label",
-    "use_style",
-]
+from lib.results.names import LOOKS, label
+from lib.results.names import colour as colour
+from lib.results.names import marker as marker
 
 ADJOINT_METRIC = r"adjoint metric  $\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
 """Axis label of (3.6)."""

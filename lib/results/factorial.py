@@ -1,33 +1,15 @@
-"""The factorial experiment's results: one `xarray.Dataset`, its schema and its file.
+r"""The factorial experiment's results: one `xarray.Dataset`, its schema and its file.
 
 Dimensions are the design's factors (dissertation, Table 1.2) and what is measured after every epoch::
 
     architecture, width, learning_rate, training_length, dataset, order, noise, replicate   the attempt
     split (train, test), epoch (1..max)                                                     the measurement
 
-Variables, each with ``long_name`` and ``units``:
-
-====================== ================ ==========================================================
-``status``             attempt          0 completed, 1 diverged (a non-finite loss), 2 missing
-``epochs_completed``   attempt          epochs whose measurements are finite
-``parameters``         architecture,    trainable numbers of the recurrent cell
-                       width, dataset
-``loss``               attempt, split,  mean cross entropy
-                       epoch
-``accuracy``           ..               share of sequences classified correctly
-``adjoint_first``      ..               log10 of sum_i ||lambda_1^(i)||_2 over the split (3.5)
-``adjoint_last``       ..               log10 of sum_i ||lambda_T^(i)||_2
-``adjoint_first_full`` ..               the same for the full state (both states of an LSTM, all layers)
-``adjoint_last_full``  ..               ..
-``classes``            dataset          number of labels K
-``largest_class``      dataset          share of the test part's largest class: what a constant answer finds
-``examples``           dataset, split   sequences in the split
-``time_steps``         dataset, noise   length T of the input sequence
-====================== ================ ==========================================================
-
-The adjoint metric of the text (3.6) is ``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``,
-and epochs that an attempt did not reach are ``nan``: a diverged attempt keeps what it measured before. Attributes carry the
-profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those).
+Every variable says its meaning and unit itself (``long_name``, ``units``). ``adjoint_first`` and ``adjoint_last`` are
+log10 of :math:`\sum_i \|\lambda_1^{(i)}\|_2` and :math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5), with
+``_full`` those of the full state (both states of an LSTM, all layers), and the adjoint metric of the text (3.6) is their difference,
+``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``, and epochs that an attempt did not reach are ``nan``: a diverged
+attempt (a non-finite loss) keeps what it measured before. ``largest_class`` is what a constant answer finds.
 """
 
 import xarray as xr

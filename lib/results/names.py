@@ -1,10 +1,8 @@
 """What readers call an architecture or a data set, and the colour and marker that it has in every figure.
 
 Rows of a table carry their own labels; these are the names of the factorial's levels and of the cells' pages. What is not listed
-keeps the name of its file, and the colour and marker of a checksum of it.
+keeps the name of its file, and is a grey cross.
 """
-
-import zlib
 
 LOOKS = {
     # Okabe and Ito's palette for the factorial study: apart for readers with any common colour vision.
@@ -31,9 +29,8 @@ LOOKS = {
     "gated_antisymmetric": ("#550044", "^"),
 }
 """Colour and marker of the architectures."""
-SPARE_COLOURS = ("#8866EE", "#442266", "#CCAAAA", "#2244BB", "#EE0055", "#550044", "#8888EE")
-SPARE_MARKERS = ("<", ">", "s", "^", "D")
-"""For all others."""
+OTHERS = ("#777777", "x")
+"""Those of an architecture that is not listed yet."""
 LABELS = {
     "antisymmetric": "Antisymmetric RNN",
     "beats_short": "Beats",
@@ -91,17 +88,10 @@ def label(name: str) -> str:
 
 
 def colour(architecture: str) -> str:
-    """Return the colour of `architecture`, the same in every figure and process."""
-    return _look(architecture)[0]
+    """Return the colour of `architecture`, the same in every figure."""
+    return LOOKS.get(architecture, OTHERS)[0]
 
 
 def marker(architecture: str) -> str:
-    """Return Matplotlib's name of the marker of `architecture`, the same in every figure and process."""
-    return _look(architecture)[1]
-
-
-def _look(name: str) -> tuple[str, str]:
-    # A checksum, not hash(): the same name looks the same in every process.
-    place = zlib.crc32(name.encode())
-    spare = (of[place % len(of)] for of in (SPARE_COLOURS, SPARE_MARKERS))
-    return LOOKS.get(name) or tuple(spare)
+    """Return Matplotlib's name of the marker of `architecture`, the same in every figure."""
+    return LOOKS.get(architecture, OTHERS)[1]

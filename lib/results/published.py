@@ -37,21 +37,16 @@ def questions() -> pd.DataFrame:
 def load_published(artefact: str) -> pd.DataFrame:
     """Return the published numbers of one artefact, by its id in `artefacts`, as a tidy table.
 
-    A PublishedError says that the texts have no such artefact, or that its numbers are not transcribed.
+    A PublishedError says that its numbers are not transcribed.
     """
     path = PUBLISHED / f"{artefact}.csv"
-    if path.exists():
-        # Levels such as the noise "none" are text, not missing numbers.
-        return pd.read_csv(path, keep_default_na=False, na_values=[""])
-    if artefact not in set(artefacts()["id"]):
+    if not path.exists():
         raise PublishedError(
-            f"the texts have no artefact {artefact!r}; data/published/artefacts.csv lists them all"
+            f"no numbers of {artefact!r} are transcribed; data/published/sources.csv lists what is, "
+            f"add {path.name} beside it and its line there"
         )
-    transcribed = sorted(name.removesuffix(".csv") for name in sources()["file"])
-    raise PublishedError(
-        f"the numbers of {artefact!r} are not transcribed, expected one of {', '.join(transcribed)}; "
-        f"add data/published/{artefact}.csv and its line in sources.csv"
-    )
+    # Levels such as the noise "none" are text, not missing numbers.
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def beside(
@@ -61,21 +56,15 @@ def beside(
 
     Every row of `ours` is kept, in its order; the columns `on` say what a row is about. Where the texts publish nothing,
     because the data set or the architecture is not theirs, both stay empty; `theirs` is None where they publish nothing at
-    all. A ValueError says that a column is missing, or that rows of `theirs` are not unique in `on`.
+    all. A ValueError says that rows of `theirs` are not unique in `on`.
     """
     on = list(on)
     if theirs is None:
         theirs = pd.DataFrame(columns=[*on, value], dtype=object)
-    for whose, frame in (("our", ours), ("the published", theirs)):
-        if missing := [name for name in (*on, value) if name not in frame]:
-            raise ValueError(
-                f"{whose} table has no column {missing[0]!r}; it has {', '.join(map(str, frame))}"
-            )
-    if theirs.duplicated(on).any():
+    published = theirs[[*on, value]].rename(columns={value: "published"})
+    if published.duplicated(on).any():
         raise ValueError(f"the published table has several rows for one value of {', '.join(on)}")
-    table = ours.rename(columns={value: "ours"}).merge(
-        theirs[[*on, value]].rename(columns={value: "published"}), on=on, how="left"
-    )
+    table = ours.rename(columns={value: "ours"}).merge(published, on=on, how="left")
     table["published"] = pd.to_numeric(table["published"])
     table["difference"] = table["ours"] - table["published"]
     return table

@@ -24,6 +24,7 @@ from ruamel.yaml import YAML
 from lib.paths import ROOT
 from lib.results.artefacts import CLAIMS
 from lib.results.schema import ResultsError, count_ends, load
+from lib.run.files import write_whole
 from lib.run.machine import processor
 from lib.run.notebooks import read_parameters
 
@@ -68,25 +69,16 @@ def keep(name: str, root: Path = ROOT) -> Path:
         results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), _cost(root / CACHE, name)
     )
     target = root / "data" / "reference" / results.attrs["profile"]
-    partial = target / f".{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        partial.mkdir(parents=True)
-        shutil.copyfile(source, partial / f"{name}.nc")
-        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-        (partial / f"{name}.json").write_text(text, encoding="utf-8")
-        for kind, paths in made.items():
-            (partial / kind).mkdir()
-            for path in paths:
-                shutil.copyfile(path, partial / kind / path.name)
-        for kind in made:
-            (target / kind).mkdir(exist_ok=True)
-            shutil.rmtree(target / kind / name, ignore_errors=True)
-            (partial / kind).rename(target / kind / name)
-        for suffix in (".json", ".nc"):  # the results last: where they are new, all else is
-            (partial / f"{name}{suffix}").replace(target / f"{name}{suffix}")
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    for kind, paths in made.items():
+        folder = target / kind / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for path in paths:
+            shutil.copyfile(path, folder / path.name)
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    (target / f"{name}.json").write_text(text, encoding="utf-8")
+    # The results last: where they are new, all else is. What was kept before is in Git.
+    write_whole(target / f"{name}.nc", lambda partial: shutil.copyfile(source, partial))
     return target / f"{name}.nc"
 
 

@@ -43,8 +43,6 @@ class Schema:
     """Further conditions: raises `ResultsError` where the dataset breaks one."""
     union: bool = False
     """Whether attempts are a union of grids, whose status may also be `NOT_PLANNED`; else every level meets every other."""
-    attributes: tuple[str, ...] = ("profile",)
-    """What a dataset must say of itself beside its schema."""
 
     def empty(
         self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
@@ -98,9 +96,9 @@ class Schema:
                 f"expected results of schema {self.name!r}, got {ds.attrs.get('schema')!r}; "
                 "rebuild them with `make repro`"
             )
-        if missing := [name for name in self.attributes if ds.attrs.get(name) is None]:
+        if ds.attrs.get("profile") is None:
             raise ResultsError(
-                f"the attribute {missing[0]!r} is missing; rebuild the results with `make repro`"
+                "the attribute 'profile' is missing; rebuild the results with `make repro`"
             )
         for name, (dims, dtype, _, _) in self.variables.items():
             if name not in ds:
