@@ -14,8 +14,7 @@ from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of
 from lib.analysis.design import NothingToFit
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.resample import interval, resample, stretch
-from lib.analysis.simulated import PROFILE, caution
-from lib.analysis.simulated.law import SCHEMA, simulate
+from lib.analysis.simulated import PROFILE, SCHEMA, caution, simulate
 from lib.analysis.tenet import (
     CENTRED,
     CLIPPED,

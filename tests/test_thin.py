@@ -13,7 +13,6 @@ COMMANDS = ("lib.run", "lib.report", "lib.report.build", "lib.report.conf", "lib
 COMMANDS += ("lib.results.reference",)
 ORACLES = {
     "lib.analysis.comparisons.compare_error_rates": "R",
-    "lib.analysis.simulated.law.truth": "the regressions of the law's own covariances",
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
     "lib.tasks.standins.switching.bayes_accuracy": "counting",

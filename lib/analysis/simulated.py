@@ -1,4 +1,6 @@
-r"""The law that simulated measurements are drawn from, as the published tables state it, and the dataset drawn from it.
+r"""A factorial dataset drawn from the published tables, so that the text's analysis runs at full size on data of which the truth is known.
+
+Nothing is trained. The law that measurements are drawn from is, as the tables state it,
 
 .. math::
 
@@ -7,12 +9,13 @@ r"""The law that simulated measurements are drawn from, as the published tables 
 
 with the coefficients of Models 3, 9, 6 and 12 and normal deviations. At the terminal iterate their covariance is that of Models 5, 11 and 12: the slope of
 Model 5 is the covariance over the variance of the metric, that of Model 11 the covariance over the variance of the accuracy. During training variances are those of Models 3
-and 9, and the covariance between attempts as well as within one is such that both have the slope of Model 2. So the coefficients of Models 2, 5 and 11 follow (`truth`).
+and 9, and the covariance between attempts as well as within one is such that both have the slope of Model 2. So the coefficients of Models 2, 5 and 11 follow.
 
 Of the 42,000 planned attempts 29,566 have a terminal iterate (footnote 6), and the training rows are 1,072,475. If these are the epochs of the completed attempts, k of which trained for
 50 epochs, then :math:`25 \cdot 29{,}566 + 25 k = 1{,}072{,}475` has the whole solution k = 13,333. That many complete here, the more often the lower an architecture's error rate in
 Table 1.7; UnICORNN never ran with noise on data sets where Table A7 counts none of its attempts. Values are kept with the 24 bits of a single-precision
-number, so that they compress; the rounding is 1e-7 of a value, far below any standard error.
+number, so that they compress; the rounding is 1e-7 of a value, far below any standard error. Accuracies are normal, as the models assume, and so some lie below 0 or
+above 1: cutting them off would bias every coefficient.
 """
 
 from collections.abc import Sequence
@@ -27,12 +30,13 @@ from scipy.special import logit
 
 from lib.analysis.attempts import TREATMENT
 from lib.analysis.design import design, with_covariates
-from lib.analysis.simulated import PROFILE
 from lib.analysis.tenet import ACCURACY, METRIC, MODELS, REFERENCE
 from lib.results.factorial import ATTEMPT, FACTORIAL, SPLITS, check_measurements
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
+PROFILE = "simulated"
+"""Profile of these results, in place of that of a training."""
 SCHEMA = replace(FACTORIAL, name="simulated_factorial/1", check=check_measurements)
 """Of the simulated dataset: that of the experiment, but for accuracies, which may be any number."""
 _CLASSES = {"cifar10": 10, "fashion_mnist": 10, "imdb": 2, "mnist": 10, "reuters": 46}
@@ -42,6 +46,16 @@ _STEPS = {"cifar10": 1024, "fashion_mnist": 784, "imdb": 500, "mnist": 784, "reu
 _NOISE_STEPS = 1000
 """Noise elements that the noise orientations post and uniform add (Section 3.3.1)."""
 _KINDS = {"width": int, "learning_rate": float, "training_length": int, "replicate": int}
+
+
+def caution(profile: str) -> str:
+    """Return what a reader of simulated results must know before any conclusion; nothing for results of training."""
+    if profile != PROFILE:
+        return ""
+    return (
+        "**No network was trained for these numbers.** They are drawn from the published models of chapter 3, so that they agree with "
+        "the text by construction. What follows shows the analysis at full size, and is evidence of nothing else. "
+    )
 
 
 def levels() -> dict[str, list]:
@@ -105,19 +119,6 @@ def training_covariances() -> tuple[np.ndarray, np.ndarray]:
     for covariance in (between, within):
         covariance[0, 1] = covariance[1, 0] = estimate(2, METRIC) * covariance[1, 1]
     return between, within
-
-
-def truth(model: int) -> pd.Series:
-    """Return the coefficients that this law gives a model, by term; known of Models 2, 3, 5, 6, 9, 11 and 12."""
-    names, _ = columns()
-    means = {2: (3, 9), 5: (6, 12), 11: (12, 6)}
-    if model not in means:
-        return pd.Series(vector(model, names), names)
-    own, other = means[model]
-    predictor = MODELS[model].predictor
-    slope = estimate(model, predictor)
-    rest = pd.Series(vector(own, names) - slope * vector(other, names), names)
-    return pd.concat([rest, pd.Series({predictor: slope})])
 
 
 def statuses(rng: np.random.Generator) -> np.ndarray:
