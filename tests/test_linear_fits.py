@@ -8,7 +8,7 @@ from statsmodels.regression.linear_model import GLS, OLS, WLS
 from statsmodels.stats.meta_analysis import combine_effects
 
 from lib.analysis.design import NothingToFit, design, estimable, independent, with_covariates
-from lib.analysis.linear import detectable, fit, with_known_variance, with_own_variances
+from lib.analysis.linear import fit, with_known_variance, with_own_variances
 from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
 
 TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
@@ -143,10 +143,6 @@ def test_an_attempt_alone_with_its_coefficient_has_no_robust_error():
     errors = fit(made).coefficients.set_index("term")["robust_error"]
     assert np.isnan(errors["architecture[lstm]"])
     assert errors[["intercept", "architecture[rnn]"]].gt(0).all()
-
-
-def test_the_detectable_effect_is_found_four_times_in_five():
-    assert detectable(1.0) == pytest.approx(1.96 + 0.84, abs=0.01)
 
 
 # variances that are known in part

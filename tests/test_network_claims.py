@@ -38,7 +38,7 @@ def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
     worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
     for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
         ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
-        assert Networks(ds).lead("good", "fair").note == note
+        assert Networks(ds).ask("lead", "good", "fair").note == note
         rows = trainings(ds)
         assert (rows["test"] == rows["last"]).all() == (not validated or note == UNSETTLED)
 
@@ -57,8 +57,10 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
     score = (ds["test_metric"].isel(record=0) - gain).transpose(*RECORD)
     kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
     kept = kept.assign(records=4 * ds["records"], step=0 * score + 1, steps=10 * ds["steps"])
-    assert Networks(kept).lead("good", "fair").reservation == reservation
-    assert Networks(kept, steps=10).lead("good", "fair").reservation == ""  # as long as the text
+    assert Networks(kept).ask("lead", "good", "fair").reservation == reservation
+    assert (
+        Networks(kept, steps=10).ask("lead", "good", "fair").reservation == ""
+    )  # as long as the text
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
@@ -78,13 +80,13 @@ def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
     hard = np.random.default_rng(3).permutation(400)
     known = np.stack([hard < 320, hard < 280])[:, None].repeat(6, axis=1).astype("float32")
-    pairs = Networks(ds.assign(sequence_score=(SCORE, known))).lead("LEM", "LSTM")
+    pairs = Networks(ds.assign(sequence_score=(SCORE, known))).ask("lead", "LEM", "LSTM")
     apart = known[0, 0] - known[1, 0]
     assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
-    binomials = Networks(ds).lead("LEM", "LSTM")
+    binomials = Networks(ds).ask("lead", "LEM", "LSTM")
     assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
-    found = Networks(single).lead("LEM", "LSTM")
+    found = Networks(single).ask("lead", "LEM", "LSTM")
     assert found.low > 0 and found.reservation == "" and found.note == "of single trainings"
 
 
@@ -144,7 +146,7 @@ def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
 
 def test_few_test_sequences_widen_an_interval():
     both = (_draw({"LEM": 80, "LSTM": 50}, test_sequences=n) for n in (39, 10**6))
-    wide, narrow = (Networks(ds).lead("LEM", "LSTM") for ds in both)
+    wide, narrow = (Networks(ds).ask("lead", "LEM", "LSTM") for ds in both)
     assert wide.value == pytest.approx(narrow.value)
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
@@ -153,7 +155,7 @@ def test_few_test_sequences_widen_an_interval():
 @pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])
 def test_of_errors_the_smaller_is_the_better(measure, guess):
     networks = Networks(in_measure(_draw(spread=0.01, measure=measure, guess=guess), measure))
-    assert networks.lead("poor", "good").value == pytest.approx(70, abs=2)
+    assert networks.ask("lead", "poor", "good").value == pytest.approx(70, abs=2)
     assert networks.ask("ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
 
 
@@ -176,7 +178,7 @@ def test_only_the_named_tasks_change_their_measure():
 def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, over, changed, why):
     ds = _draw()
     networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
-    found = [networks.lead(one, over)]
+    found = [networks.ask("lead", one, over)]
     found += [networks.ask("over_guess", one), networks.ask("ratio", one, over)] * bool(changed)
     assert all(math.isnan(each.low) and each.note == why for each in found)
 

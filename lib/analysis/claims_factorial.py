@@ -24,17 +24,8 @@ from lib.analysis.linear import CONFIDENCE
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.resample import interval, resample
 from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
-from lib.results.claims import (
-    Finding,
-    Judges,
-    Scale,
-    correlation,
-    largest,
-    mean,
-    share,
-    smallest,
-    unable,
-)
+from lib.results import claims
+from lib.results.claims import Finding, Judges, Scale, unable
 from lib.results.learned import STAND_INS, above_chance, longest
 from lib.results.quartiles import QUARTILES, TOP, quartiles
 from lib.results.schema import settings_of
@@ -91,10 +82,6 @@ class Evidence(Fits):
         if MODELS[number].predictor not in names:
             raise NothingToFit("these rows do not tell the coefficient")
         return self.drawn(number).coefficients[:, names.index(MODELS[number].predictor)]
-
-    def range(self) -> float:
-        """Return the range of the metric during training."""
-        return float(np.ptp(self.rows(TRAINING, SINGLE).column("metric")))
 
 
 def judge_of(quantity: Callable[[Evidence], Finding]) -> Callable[[xr.Dataset | Evidence], Finding]:
@@ -169,22 +156,20 @@ def choose_treatment(
         "its task offers none: the same architecture on any task": own,
         "its architecture offers none: any treatment": np.full(len(table), True),
     }
-    for scope, inside in scopes.items():
-        found = table[inside].sort_values(["mixed", "spread"], ascending=False, kind="stable")
-        if len(found):
-            best = found.iloc[0]
-            rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]
-            regime = (
-                "replicates in both regimes" if best["mixed"] else "all replicates in one regime"
-            )
-            return rows.reset_index(drop=True), f"{scope}; largest spread of the metric; {regime}"
-    return frame.iloc[:0], "no treatment has two replicates of finite metric and different accuracy"
+    if table.empty:
+        why = "no treatment has two replicates of finite metric and different accuracy"
+        return frame.iloc[:0], why
+    scope, inside = next((scope, inside) for scope, inside in scopes.items() if inside.any())
+    best = table[inside].sort_values(["mixed", "spread"], ascending=False).iloc[0]
+    rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]
+    regime = "replicates in both regimes" if best["mixed"] else "all replicates in one regime"
+    return rows.reset_index(drop=True), f"{scope}; largest spread of the metric; {regime}"
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Finding]:
     table = error_rates(attempts(ds), by=["architecture", *by])
     table = table[table["architecture"].isin(names)]
-    return [share(row.diverged, row.entered) for row in table.itertuples()]
+    return [claims.share(row.diverged, row.entered) for row in table.itertuples()]
 
 
 def _vanished(rows: pd.DataFrame, border: float | None) -> pd.Series:
@@ -208,8 +193,8 @@ def mean_share(chosen: pd.Series, total: pd.Series) -> Finding:
     """
     shares = chosen[total > 0] / total[total > 0]
     if len(shares) and shares.eq(shares.iloc[0]).all() and shares.iloc[0] in (0, 1):
-        return share(int(shares.sum()), len(shares))
-    return mean(shares)
+        return claims.share(int(shares.sum()), len(shares))
+    return claims.mean(shares)
 
 
 def best_had_vanished_while_training(ds: xr.Dataset, border: float | None = None) -> Finding:
@@ -244,7 +229,7 @@ def vanished_are_above_the_median(ds: xr.Dataset, border: float | None = None) -
     if not all(of["all"].any() for _, of in kinds):
         return unable("some task variety has no attempt with vanished adjoints")
     counts = ((of[["chosen", "all"]] > 0).sum() for _, of in kinds)
-    return smallest(share(int(of["chosen"]), int(of["all"])) for of in counts)
+    return claims.smallest(claims.share(int(of["chosen"]), int(of["all"])) for of in counts)
 
 
 def basic_rnn_nearest(ds: xr.Dataset) -> Finding:
@@ -256,7 +241,7 @@ def basic_rnn_nearest(ds: xr.Dataset) -> Finding:
         distance = nearest_zero(part).set_index("architecture")["metric"].abs()
         if "rnn" in distance and len(distance) > 1:
             differences.append(distance.drop("rnn").min() - distance["rnn"])
-    return mean(differences)
+    return claims.mean(differences)
 
 
 def nearer_is_worse(ds: xr.Dataset) -> Finding:
@@ -264,7 +249,7 @@ def nearer_is_worse(ds: xr.Dataset) -> Finding:
     found = []
     for architecture, task in FIGURE_35.items():
         chosen, _ = choose_treatment(terminal(ds), architecture, task, published_border())
-        found.append(correlation(chosen["accuracy"], -chosen["metric"].abs()))
+        found.append(claims.correlation(chosen["accuracy"], -chosen["metric"].abs()))
     if any(np.isnan(one.low) for one in found):
         return unable("a treatment has too few replicates for a correlation")
     # The mean of two independent correlations: their errors add as squares.
@@ -281,9 +266,9 @@ COUNTEREXAMPLES: dict[str, Callable[..., Finding]] = {
 }
 """Claims on attempts that learn with vanished gradients; the border of the regime is the text's where a claim is judged, and may be another one to see what hangs on it."""
 _ATTEMPTS = {
-    "diss-1.5.2-robust": lambda ds: largest(_rates(ds, ROBUST)),
-    "diss-1.5.2-fragile": lambda ds: smallest(_rates(ds, FRAGILE)),
-    "diss-1.4-error-rate": lambda ds: largest(_rates(ds, ROBUST, TASK)),
+    "diss-1.5.2-robust": lambda ds: claims.largest(_rates(ds, ROBUST)),
+    "diss-1.5.2-fragile": lambda ds: claims.smallest(_rates(ds, FRAGILE)),
+    "diss-1.4-error-rate": lambda ds: claims.largest(_rates(ds, ROBUST, TASK)),
     **COUNTEREXAMPLES,
     "diss-3.4-basic-rnn": basic_rnn_nearest,
     "diss-3.4-inverse": nearer_is_worse,
@@ -296,6 +281,7 @@ judges = Judges({claim: judge_of(lambda e, of=of: of(e.ds)) for claim, of in _AT
 
 LARGE = 0.7
 """Explained variance that the text calls substantial."""
+OF_ARCHITECTURE, OF_SETTINGS, CROSSED = task_models.EFFECTS
 DECADES = 4
 """Powers of ten that the text's learning rates cover (Table 1.2): over much fewer, hyper-parameters have hardly an effect to differ."""
 
@@ -357,7 +343,7 @@ def _share_of_tests(table: pd.DataFrame) -> Finding:
     if made.empty:
         return unable(table["cause"].iloc[0])
     # A test that does not reject refutes nothing.
-    return replace(share(int((made["p_bonferroni"] < LEVEL).sum()), len(made)), high=1.0)
+    return replace(claims.share(int((made["p_bonferroni"] < LEVEL).sum()), len(made)), high=1.0)
 
 
 def _variances(e: Evidence) -> Finding:
@@ -372,21 +358,16 @@ def _times(e: Evidence) -> Finding:
 
 def _share_explained(fits: task_models.TaskFits) -> Finding:
     explained = fits.summary["adj_r2"].dropna()
-    return share(int((explained > LARGE).sum()), len(explained))
+    return claims.share(int((explained > LARGE).sum()), len(explained))
 
 
 _TASKS = {
-    "diss-1.4-first-order-accuracy": lambda e: spread_over_tasks(
-        e, e.first, task_models.EFFECTS[0]
-    ),
+    "diss-1.4-first-order-accuracy": lambda e: spread_over_tasks(e, e.first, OF_ARCHITECTURE),
     "diss-1.4-variance": _variances,
     "diss-1.4-convergence": _times,
-    **{
-        f"diss-1.4-second-order-{name}": partial(_second_order, effect=effect)
-        for name, effect in zip(
-            ("architecture", "hyperparameters", "interactions"), task_models.EFFECTS, strict=True
-        )
-    },
+    "diss-1.4-second-order-architecture": partial(_second_order, effect=OF_ARCHITECTURE),
+    "diss-1.4-second-order-hyperparameters": partial(_second_order, effect=OF_SETTINGS),
+    "diss-1.4-second-order-interactions": partial(_second_order, effect=CROSSED),
     "diss-1.5.1-variance-explained": lambda e: _share_explained(e.first),
     "diss-1.5.2-variance-explained": lambda e: _share_explained(e.second),
 }
@@ -400,7 +381,9 @@ QUANTITIES: dict[int, dict[str, int | tuple[int, int] | Callable[[Evidence], np.
     1: {
         "diss-3.5-training-alone": 1,
         "diss-3.5-training-omission": (2, 3),
-        "diss-3.5-training-range": lambda e: np.abs(e.slope(2)) * e.range(),
+        "diss-3.5-training-range": lambda e: (
+            np.abs(e.slope(2)) * np.ptp(e.rows(TRAINING, SINGLE).column("metric"))
+        ),
     },
     2: {
         "diss-3.5-terminal-stronger": lambda e: e.r2(4) - e.r2(1),

@@ -49,7 +49,7 @@ from statsmodels.stats.oneway import anova_generic
 
 from lib.analysis.accuracy import CELL, LEVEL, cells, entered
 from lib.analysis.attempts import TASK, error_rates
-from lib.analysis.linear import detectable
+from lib.results.claims import detectable
 from lib.results.factorial import ATTEMPT
 
 TERM = ["term", "architecture"]

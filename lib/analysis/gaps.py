@@ -306,23 +306,21 @@ def latch_longer(ds: xr.Dataset) -> Finding:
 
 
 def _at_the_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> Finding:
-    """Return in how many log10 of the median adjoint norms at the longest horizon meets a condition on them, the deciding input's place and the end."""
+    """Return in how many a condition is met at the longest horizon, on log10 of the median adjoint norm at the deciding input, at the end, and at most elsewhere."""
     settings = settings_of(ds)
     end, place = settings["longer"][-1], settings["place"]
     median = ds["adjoint_median"].sel(horizon=end).astype(float)
-    return _share(ds, fulfilled(median, place, end).values, latched(ds, end))
+    here, others = median.sel(time=place), median.sel(time=median["time"] != place)
+    met = fulfilled(here, median.sel(time=end), others.max("time"))
+    return _share(ds, met.values, latched(ds, end))
 
 
-def _stays(median: xr.DataArray, place: int, end: int) -> xr.DataArray:
-    """Return whether the adjoint state at the deciding input is about as large as at the end."""
-    return abs(median.sel(time=place) - median.sel(time=end)) < STEADY
+def _stays(here: xr.DataArray, last: xr.DataArray, _: xr.DataArray) -> xr.DataArray:
+    return abs(here - last) < STEADY
 
 
-def _stands_out(median: xr.DataArray, place: int, _: int) -> xr.DataArray:
-    """Return whether the adjoint state at the deciding input exceeds all others."""
-    return (
-        median.sel(time=place) > median.sel(time=median["time"] != place).max("time") + STANDS_OUT
-    )
+def _stands_out(here: xr.DataArray, _: xr.DataArray, largest: xr.DataArray) -> xr.DataArray:
+    return here > largest + STANDS_OUT
 
 
 linear = Judges(

@@ -49,7 +49,7 @@ from statsmodels.regression.linear_model import OLS, WLS
 
 from lib.analysis.design import INTERCEPT, Design
 from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
-from lib.results.claims import CONFIDENCE, DETECTED
+from lib.results.claims import CONFIDENCE
 
 ROUNDS = 200
 SETTLED = 1e-8
@@ -315,13 +315,3 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
         return np.asarray(least.params), np.full(matrix.shape[1], np.nan), np.nan
     found = weighted(shared)
     return np.asarray(found.params), np.asarray(found.bse), shared
-
-
-def detectable(error, *, tests: int = 1, df=np.inf):
-    r"""Return the smallest effect that a test at level 0.05 would find with a probability of 0.8.
-
-    .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
-
-    m `tests` share the level; `df` are the degrees of freedom of the standard `error`.
-    """
-    return (stats.t.isf((1 - CONFIDENCE) / 2 / tests, df) + stats.t.ppf(DETECTED, df)) * error

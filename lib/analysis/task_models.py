@@ -44,22 +44,16 @@ _WEIGHTED = ["weighted", "weighted_se"]
 _DESCRIBED = ["term", "architecture"]
 
 
-class Model(NamedTuple):
-    """A formula of the text; the response is always task accuracy (1.5)."""
-
-    equation: str
-    terms: tuple[str, ...]
-
-
-FIRST = Model("(1.8)", ("architecture",))
-_MAIN = ("architecture", "log_rate", "log_rate_squared", "width", "training_length")
-SECOND = Model("(1.11)", (*_MAIN, "architecture:log_rate", "architecture:log_rate_squared"))
+FIRST = ("architecture",)
+"""Terms of (1.8)."""
+SECOND = ("architecture", "log_rate", "log_rate_squared", "width", "training_length")
+SECOND += ("architecture:log_rate", "architecture:log_rate_squared")
+"""Terms of (1.11)."""
 
 
 class TaskFits(NamedTuple):
     """One model fitted to every task, as two tables; each begins with the columns of a task."""
 
-    model: Model
     summary: pd.DataFrame
     """One row per task: ``attempts`` (entered), ``terms`` (estimated), ``inestimable`` (terms), ``condition_number``,
     ``r2``, ``adj_r2``, ``sigma`` (residual standard error), ``df_residual``, ``counting`` (standard error of a task accuracy because it was counted on a finite test
@@ -77,9 +71,9 @@ def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> s
 
 
 def fit_tasks(
-    frame: pd.DataFrame, model: Model, reference: str = REFERENCE, *, centre: float = 1.0
+    frame: pd.DataFrame, terms: tuple[str, ...], reference: str = REFERENCE, *, centre: float = 1.0
 ) -> TaskFits:
-    """Fit `model` to each task by ordinary least squares, with the attempts of `frame` (`lib.analysis.accuracy.grade`) that are not left out.
+    """Fit a model of these `terms` to each task by ordinary least squares, with the attempts of `frame` (`lib.analysis.accuracy.grade`) that are not left out.
 
     Coefficients of other architectures refer to `reference`. `centre` is the learning rate whose logarithm counts as zero: 1 in the text's
     parametrisation, whose coefficients of architectures are differences at a learning rate of 1, far outside the design.
@@ -98,7 +92,7 @@ def fit_tasks(
             "no attempt entered, so there is no accuracy to model; train more attempts"
         )
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
-    absent = absences(model.terms, rows)
+    absent = absences(terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))
     summaries, coefficients = [], {}
     tasks = list(frame[list(TASK)].drop_duplicates().itertuples(index=False, name=None))
@@ -110,7 +104,7 @@ def fit_tasks(
             summaries.append({**about, **none})
             continue
         response = part["task_accuracy"].to_numpy(float)
-        made = design(model.terms, part.reset_index(drop=True), response, absent=absent)
+        made = design(terms, part.reset_index(drop=True), response, absent=absent)
         found, variance = fit(made), part["sampling_error"].to_numpy(float) ** 2
         weighted, error, luck = with_known_variance(made, variance)
         coefficients[task] = _coefficients(found, weighted, error).assign(**about)
@@ -121,16 +115,15 @@ def fit_tasks(
         }
         summaries.append({**about, **_summary(found), **counted, "refused": ""})
     if not coefficients:
-        raise NothingToFit(f"no task can be fitted by {model.equation}: {summaries[0]['refused']}")
+        raise NothingToFit(f"no task can be fitted: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
-    terms = next(iter(coefficients.values()))[["term", "architecture"]]
+    described = next(iter(coefficients.values()))[_DESCRIBED]
     for task, about in zip(tasks, summaries, strict=True):
-        empty = terms.assign(cause=about["refused"], **dict(zip(TASK, task, strict=True)))
+        empty = described.assign(cause=about["refused"], **dict(zip(TASK, task, strict=True)))
         coefficients.setdefault(task, empty)
     columns = [*TASK, *_summary(found), "counting", "ceiling", "luck", "refused"]
     table = pd.concat([coefficients[task] for task in tasks], ignore_index=True)
     return TaskFits(
-        model=model,
         summary=pd.DataFrame(summaries).reindex(columns=columns),
         coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
     )

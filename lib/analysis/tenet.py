@@ -177,7 +177,7 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
         ranks = rankdata(metric, nan_policy="omit")
         metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
     usable, line = np.isfinite(metric), frame["attempt"].to_numpy()
-    account = _account(every, kind, line, metric, usable)
+    account = _account(every, kind, line, metric)
     if view == MILD:
         usable = usable & (metric >= EXTREME)
     if not usable.any():
@@ -198,30 +198,26 @@ def measurements(ds: xr.Dataset, kind: str) -> pd.DataFrame:
     return epochs(ds, "train") if kind == TRAINING else terminal(ds)
 
 
-def _account(
-    every: pd.DataFrame, kind: str, line: np.ndarray, metric: np.ndarray, usable: np.ndarray
-) -> pd.DataFrame:
+def _account(every: pd.DataFrame, kind: str, line: np.ndarray, metric: np.ndarray) -> pd.DataFrame:
+    """Return how many attempts and rows there are of each end; an attempt of several rows counts once, where one that entered goes first."""
     broken = every["status"] == "diverged"
     unmeasured = broken & (every["epochs_completed"] == 0) if kind == TRAINING else broken
-    counted = set(line[usable].tolist())
-    entered = len(counted)
-
-    def lost(which: np.ndarray) -> tuple[int, int]:
-        """Attempts of which no row is left, each counted once, and rows."""
-        gone = set(line[which].tolist()) - counted
-        counted.update(gone)
-        return len(gone), int(which.sum())
-
+    ends = [
+        "entered",
+        "the adjoint of the first step is exactly zero",
+        "the adjoint of the last step is exactly zero, or that of the first overflows",
+        "both adjoints are exactly zero",
+    ]
+    end = np.select([np.isfinite(metric), np.isneginf(metric), np.isposinf(metric)], [0, 1, 2], 3)
+    counts = (np.bincount(one, minlength=4) for one in (pd.Series(end).groupby(line).min(), end))
+    entered, *lost = zip(ends, *counts, strict=True)
     diverged = "diverged before a first measurement" if kind == TRAINING else "diverged"
-    overflow = "the adjoint of the last step is exactly zero, or that of the first overflows"
     table = [
         ("planned", len(every), 0),
         ("missing: never ran", count_status(every)["missing"], 0),
-        (diverged, int(unmeasured.sum()), 0),
-        ("the adjoint of the first step is exactly zero", *lost(np.isneginf(metric))),
-        (overflow, *lost(np.isposinf(metric))),
-        ("both adjoints are exactly zero", *lost(np.isnan(metric))),
-        ("entered", entered, int(usable.sum())),
+        (diverged, unmeasured.sum(), 0),
+        *lost,
+        entered,
     ]
     return pd.DataFrame(table, columns=["what", "attempts", "rows"])
 

@@ -143,17 +143,13 @@ class Networks:
         who = {"those ahead": ahead or names[:1], "the other": names[1:], "itself": names}
         return self.refusal(names, who.get(learned, ())) or estimate(self, one, other)
 
-    def lead(self, one: str, over: str) -> Finding:
-        """Return by how much one network, which has learned something, is better than another, which need not."""
-        return self.ask("lead", one, over)
-
     def standing(self, one: str, others: Iterable[str]) -> tuple[str, str]:
         """Return in words which networks one is ahead of and behind, by the rule of claims, and against which that is undecided; and its leads."""
         called = {claims.AGREES: "ahead of", claims.DIFFERS: "behind"}
         sides: dict[str, list[str]] = {"ahead of": [], "behind": [], "undecided against": []}
         known = []
         for other in others:
-            lead = self.lead(one, other)
+            lead = self.ask("lead", one, other)
             said, *_ = claims.verdict(lead, Region.parse("> 0"))
             sides[called.get(said, "undecided against")].append(other)
             if math.isfinite(lead.low):
@@ -271,15 +267,6 @@ def _wider(found: Finding, error: float) -> Finding:
     sides = found.value - found.low, found.high - found.value
     below, above = (math.hypot(side, claims.Z * error) for side in sides)
     return replace(found, low=found.value - below, high=found.value + above)
-
-
-def _ratio(held: Networks, one: str, to: str) -> Finding:
-    """Return how many times one network's error is another's."""
-    return claims.exponential(held.compared(one, to, logs=True))
-
-
-def _apart(held: Networks, one: str, other: str) -> Finding:
-    return claims.magnitude(held.compared(one, other))
 
 
 def _over_guess(held: Networks, name: str, _: str) -> Finding:
@@ -413,8 +400,8 @@ def _time_steps(estimate: Callable, held: Networks, name: str, argument: str) ->
 
 VERBS: dict[str, tuple[Callable[..., Finding], str]] = {
     "lead": (Networks.compared, "those ahead"),
-    "ratio": (_ratio, "those ahead"),
-    "apart": (_apart, "those ahead"),
+    "ratio": (lambda *of: claims.exponential(Networks.compared(*of, logs=True)), "those ahead"),
+    "apart": (lambda *of: claims.magnitude(Networks.compared(*of)), "those ahead"),
     "longer": (_longer, "the other"),
     "over_guess": (_over_guess, "others"),
     "share_of_guess": (_share_of_guess, "others"),

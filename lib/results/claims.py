@@ -160,7 +160,7 @@ def _larger(finding: Finding, region: Region) -> str:
         return "only longer trainings could say how large it is"
     if not (away := _distance(finding, region)):
         return "the estimate lies on the border itself, where no experiment decides"
-    times = ((Z + stats.norm.ppf(DETECTED)) / away) ** 2
+    times = detectable(1 / away) ** 2
     size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
     return f"were this estimate the truth, an experiment {size} as large would decide it"
 
@@ -299,8 +299,9 @@ def judged_row(claim: str, finding: Finding) -> dict:
     notes = [note for note in (finding.note, against) if note]
     if listed["no_effect"] and known and said != DIFFERS:
         beside = "shuffled data agree as well, what counts is the interval; " * (said == AGREES)
+        error = (finding.high - finding.low) / (2 * Z)
         notes.append(
-            f"a claim of no effect: {beside}a distance of {detectable(finding):.2g} from {null:g} "
+            f"a claim of no effect: {beside}a distance of {detectable(error):.2g} from {null:g} "
             "would have been found in four cases out of five"
         )
     place = "inside" if finding.low <= null <= finding.high else "outside"
@@ -360,9 +361,14 @@ def sentences(judged: pd.DataFrame) -> list[str]:
     return out
 
 
-def detectable(finding: Finding) -> float:
-    """Return the smallest effect that an interval as wide as this one would show with a probability of `DETECTED`."""
-    return (Z + stats.norm.ppf(DETECTED)) * (finding.high - finding.low) / (2 * Z)
+def detectable(error, *, tests: int = 1, df=math.inf):
+    r"""Return the smallest effect that a test at level 0.05 would find with a probability of `DETECTED`.
+
+    .. math:: (t_{1-\alpha/2m} + t_{0.8})\,\mathrm{SE}
+
+    m `tests` share the level; `df` are the degrees of freedom of the standard `error`.
+    """
+    return (stats.t.isf(_TAIL / tests, df) + stats.t.ppf(DETECTED, df)) * error
 
 
 def unable(reason: str, scale: Scale | None = None) -> Finding:
