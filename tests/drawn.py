@@ -11,23 +11,14 @@ from lib.results.claims import Region
 from lib.results.networks import CLASS
 from lib.results.schema import COMPLETED
 
-KEPT = {  # loss and metric, as they are recorded
-    "accuracy": lambda x: (np.ones_like(x), x / 100),
-    "share": lambda x: (np.ones_like(x), x),
-    "error": lambda x: (x**2, x),
-    "squared error": lambda x: (x, np.sqrt(x)),
-    "perplexity": lambda x: (np.log(x), np.zeros_like(x)),
-    "bits": lambda x: (x * math.log(2), np.zeros_like(x)),
+MEASURES = {
+    "accuracy": (lambda x: (np.ones_like(x), x / 100), 50.0, 10.0, 1, 0.2),
+    "error": (lambda x: (x**2, x), 1.0, 20.0, 1, 0.01),
+    "squared error": (lambda x: (x, np.sqrt(x)), 0.05, 1 / 6, 0.004, 0.01),
+    "perplexity": (lambda x: (np.log(x), np.zeros_like(x)), 200.0, 700.0, 5.0, 0.01),
+    "bits": (lambda x: (x * math.log(2), np.zeros_like(x)), 2.0, 4.3, 0.05, 0.01),
 }
-MEASURES = {  # where networks are, what guessing gets, a unit of differences, and the spread of trainings
-    "accuracy": (50.0, 10.0, 1, 0.2),
-    "share": (0.5, 0.1, 0.01, 0.002),
-    "error": (1.0, 20.0, 1, 0.01),
-    "squared error": (0.05, 1 / 6, 0.004, 0.01),
-    "perplexity": (200.0, 700.0, 5.0, 0.01),
-    "bits": (2.0, 4.3, 0.05, 0.01),
-}
-ABSOLUTE = ("accuracy", "share")
+"""Loss and metric as they are recorded, where networks are, what guessing gets, a unit of differences, and the spread of trainings."""
 RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span")
 RECORD = ("run", "replicate", "record")
 
@@ -49,13 +40,13 @@ def drawn(
     """
     keys = [key if isinstance(key, tuple) else (key, "made up") for key in scores]
     means = np.array(list(scores.values()), float)[:, None]
+    kept, accuracy = MEASURES[measure][0], measure == "accuracy"
 
     def draw(rng: np.random.Generator, replicates: int = 6) -> xr.Dataset:
         noise = spread * rng.uniform(0.5, 1.5) * rng.standard_normal((len(keys), replicates))
-        values = means + noise if measure in ABSOLUTE else means * np.exp(noise)
-        limit = {"accuracy": 100, "share": 1}.get(measure, np.inf)
-        loss, metric = KEPT[measure](np.clip(values, 0, limit))
-        guess_loss, guess_metric = (float(x) for x in KEPT[measure](np.array(float(guess))))
+        values = (means + noise).clip(0, 100) if accuracy else means * np.exp(noise)
+        loss, metric = kept(values)
+        guess_loss, guess_metric = map(float, kept(np.array(float(guess))))
         same = {
             "architecture": "lem",
             "width": 16,
@@ -119,39 +110,33 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
     if not measure:
         errors = verb in ("ratio", "steps", "longer", "share_of_guess", "memoryless")
         measure = "error" if errors else "accuracy"
-    middle, guess, unit, spread = MEASURES[measure]
+    _, middle, guess, unit, spread = MEASURES[measure]
     spread *= 1 if true else 4
     if verb in ("trend", "peak", "span", "decades", "power_law"):
         level = dict.fromkeys(one, middle)
     elif verb == "deviation":
         level, spread = dict.fromkeys(one, middle), value
     elif verb in ("over_guess", "share_of_guess", "memoryless"):
-        level = dict.fromkeys({*others, "another"} - {"", "any"}, middle)
+        level = {name: middle for name in (*others, "another") if name not in ("", "any")}
         level |= dict.fromkeys(one, guess + value if verb == "over_guess" else guess * value)
     else:
-        sign = 1 if measure in ABSOLUTE else -1
+        sign = 1 if measure == "accuracy" else -1
         ratio = verb in ("ratio", "longer")
         level = _levels(one, others, middle, value if ratio else sign * unit * value, ratio)
     if verb in ("steps", "longer", "gain", "decay"):
         special, level = level, dict.fromkeys(level, middle)
-    scores, factors = {}, {}
+    scores = {}
     for name, score in level.items():
         for part in name.split(" & "):
             label, _, at = part.partition(" @ ")
             for task in [at] if at and at not in ("longest", "shortest") else tasks:
-                network, best, factor = label.partition(", best ")
+                network, best, _ = label.partition(", best dt")
                 if best:  # two levels, of which the first is no good
-                    both = {f"{network}, {factor}={level}": float(level) for level in (1, 2)}
-                    factors.setdefault(factor, {}).update(both)
-                    worse = score - 20 if measure in ABSOLUTE else 2 * score
-                    scores |= {(f"{network}, {factor}=1", task): worse}
-                scores[f"{network}, {factor}=2" if best else label, task] = score
-    lengths |= {
-        task: 100 * (place + 1)
-        for place, task in enumerate(dict.fromkeys(task for _, task in scores))
-        if task not in lengths
-    }
-    coordinates = {f: [of.get(label, np.nan) for label, _ in scores] for f, of in factors.items()}
+                    worse = score - 20 if measure == "accuracy" else 2 * score
+                    scores[f"{network}, dt=1", task] = worse
+                scores[f"{network}, dt=2" if best else label, task] = score
+    for _, task in scores:
+        lengths.setdefault(task, 100 * (len(lengths) + 1))
     make = drawn(
         scores,
         spread=spread,
@@ -159,9 +144,8 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
         guess=guess,
         test_sequences=10**6 if true else 4000,
         time_steps=lengths,
-        dt=coordinates.pop("dt", [0.19] * len(scores)),
+        dt=[float(label.partition(", dt=")[2] or 0.19) for label, _ in scores],
         padding=[8.0] * len(scores),
-        **coordinates,
     )
     ds = make(rng, replicates)
     if verb in ("over_guess", "share_of_guess"):

@@ -1,4 +1,4 @@
-"""Artefacts on disk: equal figures are equal files, and a manifest means that its files are whole."""
+"""Artefacts on disk: equal figures are equal files, a manifest means that its files are whole, and architectures look apart."""
 
 import json
 from unittest.mock import Mock
@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from lib.plotting import use_style
+from lib import plotting
+from lib.cells import cell_class, cell_names
+from lib.results import names
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Judges, share
 
@@ -21,7 +23,7 @@ def make(out, **changes):
 
 
 def draw():
-    use_style()
+    plotting.use_style()
     figure, ax = plt.subplots()
     ax.plot([0, 1, 2], [1, 3, 2], label="a line")
     ax.legend()
@@ -77,7 +79,6 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
         ({}, {"part": "../up"}, "the file is 'own-x-../up'"),
         ({"result_set": "../up"}, {}, "result_set is '../up'"),
         ({"notebook": "a\n"}, {}, "notebook is 'a"),
-        ({"profile": None, "runs": None}, {}, "expected the results"),
     ],
 )
 def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, run, table, complaint):
@@ -111,3 +112,15 @@ def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(
     ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
     path = make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption="One.")
     assert "learned" not in manifest(path)
+
+
+def test_each_architecture_has_its_own_look_and_the_name_of_its_cell():
+    cells = sorted(names.LOOKS)
+    assert {"rnn", "lem", "dt_lstm"} <= set(cells)
+    assert len({(plotting.colour(cell), plotting.marker(cell)) for cell in cells}) == len(cells)
+    for name in {*cell_names()} & {*names.LABELS} - {"irnn"}:  # others go by their file's name
+        assert plotting.label(name).lower() == cell_class(name).title.lower(), name
+    assert plotting.task_label("mnist", "permuted", "uniform") == "MNIST, permuted × uniform"
+    assert plotting.task_label("fashion_mnist", "sequential", "none") == "Fashion MNIST, sequential"
+    assert (plotting.colour("eighth"), plotting.marker("eighth")) == names.OTHERS
+    assert names.OTHERS not in names.LOOKS.values() and plotting.label("eighth") == "eighth"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusals import refused
-from statsmodels.regression.linear_model import GLS, OLS, WLS
+from statsmodels.regression.linear_model import GLS, OLS
 from statsmodels.stats.meta_analysis import combine_effects
 
 from lib.analysis.design import NothingToFit, design, estimable, independent, with_covariates
@@ -173,33 +173,26 @@ def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_e
 # a variance for each group
 
 
-def test_weights_are_those_of_statsmodels_and_agree_with_the_residuals():
-    made, groups = make(epochs=1), NAMES[np.arange(60) % 3]
-    found = with_own_variances(fit(made), groups)
-    deviation = found.variances.set_index("group")["residual_sd"][groups].to_numpy()
-    theirs = WLS(made.response, made.matrix(), weights=deviation**-2.0).fit(cov_type="fixed scale")
-    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-6)
-    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, rtol=1e-6)
-    leverage = np.einsum("np,pn->n", theirs.model.wexog, theirs.model.pinv_wexog)
-    for own in (groups == name for name in NAMES):
-        expected = np.sum(theirs.resid[own] ** 2) / (own.sum() - leverage[own].sum())
-        assert deviation[own][0] ** 2 == pytest.approx(expected, rel=1e-5)
-    # The basic RNN's response has a standard deviation of about 5, the others' of about 1.
-    assert deviation[groups == "rnn"][0] > 3 * deviation[groups == "gru"][0]
-
-
-def test_with_intercepts_it_is_generalised_least_squares():
-    made, groups = make(attempts=90), NAMES[np.arange(90) % 3]
-    found = with_own_variances(fit(made, random=True), groups)
-    sizes = found.variances.set_index("group")
-    of_row = groups[made.attempt]
-    between = sizes["group_sd"][of_row].to_numpy() ** 2
-    same = made.attempt[:, None] == made.attempt
-    sigma = same * between + np.diag(sizes["residual_sd"][of_row].to_numpy() ** 2)
+@pytest.mark.parametrize("random", [False, True])
+def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(random):
+    made, groups = make(attempts=90, epochs=5 if random else 1), NAMES[np.arange(90) % 3]
+    found = with_own_variances(fit(made, random=random), groups)
+    sizes, of_row = found.variances.set_index("group").fillna(0.0), groups[made.attempt]
+    between, within = (sizes[name][of_row].to_numpy() ** 2 for name in ("group_sd", "residual_sd"))
+    sigma = (made.attempt[:, None] == made.attempt) * between + np.diag(within)
     theirs = GLS(made.response, made.matrix(), sigma=sigma).fit(cov_type="fixed scale")
-    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, rtol=1e-5)
-    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, rtol=1e-5)
-    assert sizes.loc["rnn", "group_sd"] > 10 * sizes.loc["lstm", "group_sd"]
+    close = {"rtol": 1e-5 if random else 1e-6}
+    np.testing.assert_allclose(found.coefficients["estimate"], theirs.params, **close)
+    np.testing.assert_allclose(found.coefficients["standard_error"], theirs.bse, **close)
+    leverage = np.einsum("np,pn->n", theirs.model.wexog, theirs.model.pinv_wexog)
+    for own in (of_row == name for name in NAMES if not random):
+        expected = np.sum(theirs.resid[own] ** 2) / (own.sum() - leverage[own].sum())
+        assert within[own][0] == pytest.approx(expected, rel=1e-5)
+    # The basic RNN's attempts have a standard deviation of about 5, the others' of about 0.2, and rows one of about 1.
+    if random:
+        assert sizes.loc["rnn", "group_sd"] > 10 * sizes.loc["lstm", "group_sd"]
+    else:
+        assert sizes.loc["rnn", "residual_sd"] > 3 * sizes.loc["gru", "residual_sd"]
 
 
 # random intercepts; their estimates and criterion are held to lme4 in `test_tenet_r`

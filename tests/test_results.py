@@ -64,23 +64,16 @@ def test_what_breaks_the_schema_is_named_and_not_written(ds, tmp_path, change, c
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("error", "word"),
-    [
-        (RuntimeError("NetCDF: HDF error"), "could not be written .NetCDF: HDF error.; make room"),
-        (OSError(28, "No space left on device"), "No space left"),
-    ],
-)
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(ds, tmp_path, monkeypatch, error, word):
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(ds, tmp_path, monkeypatch):
     path = FACTORIAL.save(ds, tmp_path / "r.nc")
     before = path.read_bytes()
 
     def fill(self, target, **kwargs):
         target.write_bytes(b"half")
-        raise error
+        raise RuntimeError("NetCDF: HDF error")
 
     monkeypatch.setattr(xr.Dataset, "to_netcdf", fill)
-    with pytest.raises(OSError, match=word):
+    with pytest.raises(OSError, match=r"could not be written .NetCDF: HDF error.; make room"):
         FACTORIAL.save(ds, path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

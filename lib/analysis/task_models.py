@@ -39,6 +39,8 @@ REFERENCE = "antisymmetric"
 """The text's reference architecture (its footnote 3)."""
 EFFECTS = ("architecture", "hyperparameters", "architecture x hyperparameters")
 """Groups of coefficients of (1.11), as Table 1.4 has them."""
+_SUMMARY = ["attempts", "terms", "inestimable", "condition_number", "r2", "adj_r2", "sigma"]
+_SUMMARY += ["df_residual", "counting", "ceiling", "luck", "refused"]
 _NUMBERS = ["estimate", "se", "df", "low", "high", "p_value", "robust_se"]
 _WEIGHTED = ["weighted", "weighted_se"]
 _DESCRIBED = ["term", "architecture"]
@@ -108,12 +110,14 @@ def fit_tasks(
         found, variance = fit(made), part["sampling_error"].to_numpy(float) ** 2
         weighted, error, luck = with_known_variance(made, variance)
         coefficients[task] = _coefficients(found, weighted, error).assign(**about)
-        counted = {
+        told = {
+            "terms": len(found.coefficients) - len(made.changed),
+            "inestimable": len(made.changed) + len(made.dropped),
             "counting": np.sqrt(variance.mean()),
             "ceiling": 1 - variance.mean() / response.var(),
             "luck": np.sqrt(luck),
         }
-        summaries.append({**about, **_summary(found), **counted, "refused": ""})
+        summaries.append({**about, **found.summary, **told, "refused": ""})
     if not coefficients:
         raise NothingToFit(f"no task can be fitted: {summaries[0]['refused']}")
     # A task that was refused has a row for each term, with the cause and without numbers.
@@ -121,10 +125,10 @@ def fit_tasks(
     for task, about in zip(tasks, summaries, strict=True):
         empty = described.assign(cause=about["refused"], **dict(zip(TASK, task, strict=True)))
         coefficients.setdefault(task, empty)
-    columns = [*TASK, *_summary(found), "counting", "ceiling", "luck", "refused"]
+    names = {"r2_adjusted": "adj_r2", "residual_sd": "sigma"}
     table = pd.concat([coefficients[task] for task in tasks], ignore_index=True)
     return TaskFits(
-        summary=pd.DataFrame(summaries).reindex(columns=columns),
+        summary=pd.DataFrame(summaries).rename(columns=names)[[*TASK, *_SUMMARY]],
         coefficients=table[[*TASK, *_DESCRIBED, *_NUMBERS, *_WEIGHTED, "cause"]],
     )
 
@@ -135,19 +139,6 @@ def _refusal(rows: pd.DataFrame) -> str:
     if rows["task_accuracy"].nunique() == 1:
         return f"all {len(rows)} attempts have the same accuracy, so there is nothing to explain"
     return ""
-
-
-def _summary(found: Fit) -> dict:
-    return {
-        "attempts": found.summary["rows"],
-        "terms": len(found.coefficients) - len(found.design.changed),
-        "inestimable": len(found.design.changed) + len(found.design.dropped),
-        "condition_number": found.summary["condition_number"],
-        "r2": found.summary["r2"],
-        "adj_r2": found.summary["r2_adjusted"],
-        "sigma": found.summary["residual_sd"],
-        "df_residual": found.summary["df_residual"],
-    }
 
 
 def _coefficients(found: Fit, weighted: np.ndarray, error: np.ndarray) -> pd.DataFrame:

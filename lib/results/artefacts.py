@@ -57,10 +57,6 @@ class Artefacts:
     ) -> None:
         for what, name in (("notebook", notebook), ("result_set", result_set)):
             check_name(what, name)
-        if ds is None and profile is None:
-            raise ValueError(
-                "expected the results that the notebook reads, or their profile, got neither"
-            )
         if runs is None:
             runs = 0 if ds is None else ds["status"].isin((COMPLETED, DIVERGED)).sum()
         self.profile = str(profile if profile is not None else ds.attrs["profile"])

@@ -233,7 +233,15 @@ def _distance(finding: Finding, region: Region) -> float:
 
 
 @cache
-def _listed() -> pd.DataFrame:
+def claims() -> pd.DataFrame:
+    """Return the claims of the texts, by id: one table for all, which nobody may change.
+
+    Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short), ``artefact``,
+    ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is nothing to
+    find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's
+    own value, empty where it has none), ``refuted_by``, those of `OPTIONAL` (see `lib.analysis.verbs`), and ``no_effect``: whether the
+    claim is true where there is nothing to find.
+    """
     table = pd.read_csv(
         PUBLISHED / "claims.csv", dtype={"chapter": str, "page": str}, keep_default_na=False
     )
@@ -246,18 +254,6 @@ def _listed() -> pd.DataFrame:
         region.holds(null, null) for region, null in zip(regions, table["null"], strict=True)
     ]
     return table.set_index("id", drop=False)
-
-
-def claims() -> pd.DataFrame:
-    """Return the claims of the texts, by id.
-
-    Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short), ``artefact``,
-    ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is nothing to
-    find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's
-    own value, empty where it has none), ``refuted_by``, those of `OPTIONAL` (see `lib.analysis.verbs`), and ``no_effect``: whether the
-    claim is true where there is nothing to find.
-    """
-    return _listed().copy()
 
 
 Judge = Callable[[object], Finding]
@@ -292,7 +288,7 @@ def judged_row(claim: str, finding: Finding) -> dict:
     ``id``, ``verdict``, ``estimate``, ``low``, ``high``, ``power``, ``p`` (`p_value`), ``null_is`` (whether the value of no effect is ``inside``
     the interval or ``outside``; empty where the claim has none), the fields of `Scale`, and ``note``.
     """
-    listed = _listed().loc[claim]
+    listed = claims().loc[claim]
     region, null = Region.parse(listed["region"]), listed["null"]
     said, power, against = verdict(finding, region, listed["published"])
     known = not math.isnan(finding.low)
@@ -333,7 +329,7 @@ def holm(judged: pd.DataFrame) -> pd.Series:
 
     What the correction takes away is undecided. `judged` has the columns ``id``, ``verdict`` and ``p`` of `judged_row`.
     """
-    texts = judged["id"].map(_listed()["text"])
+    texts = judged["id"].map(claims()["text"])
     lost = judged.groupby(texts)["p"].transform(holm_adjusted) >= 1 - CONFIDENCE
     return judged["verdict"].mask(lost & judged["verdict"].isin((AGREES, DIFFERS)), UNDECIDED)
 
@@ -349,7 +345,7 @@ def sentences(judged: pd.DataFrame) -> list[str]:
     """Return one sentence in Markdown for each row of a table made by `judged_table`."""
     out = []
     for row in judged.itertuples():
-        claim = _listed().loc[row.id]
+        claim = claims().loc[row.id]
         found = f"{row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
         if math.isnan(row.low):
             found = row.note or "nothing could be measured"

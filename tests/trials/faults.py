@@ -9,15 +9,9 @@ from random import Random
 def places(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
     """Yield (path, value) of a value and of everything that its dicts and lists hold."""
     yield path, value
-    items = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, part in items:
-        yield from places(part, (*path, key))
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(part, (*path, key))
 
 
 def damaged(draw: Random, whole: bytes) -> bytes:
