@@ -43,6 +43,13 @@ def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
         assert (rows["test"] == rows["last"]).all() == (not validated or note == UNSETTLED)
 
 
+def _recorded(ds, score):
+    """Return trainings of ten steps with these scores in their records."""
+    score, records = score.transpose(*RECORD), score.sizes["record"] * ds["records"]
+    kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
+    return kept.assign(records=records, step=0 * score + 1, steps=10 * ds["steps"])
+
+
 NEARER = "fair still comes nearer to good when trainings end"
 
 
@@ -54,9 +61,7 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
     behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
     behind = behind * of * (ds["replicate"] % of == 0)
     gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
-    score = (ds["test_metric"].isel(record=0) - gain).transpose(*RECORD)
-    kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
-    kept = kept.assign(records=4 * ds["records"], step=0 * score + 1, steps=10 * ds["steps"])
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
     assert Networks(kept).ask("lead", "good", "fair").reservation == reservation
     assert (
         Networks(kept, steps=10).ask("lead", "good", "fair").reservation == ""
@@ -68,9 +73,7 @@ def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late,
     """Four records; the last third takes `late` from an error of .3, which as long again would take below .1 or not."""
     ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
     fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
-    error = (ds["test_metric"].isel(record=0) + fall).transpose(*RECORD)
-    kept = ds.drop_dims("record").assign(test_metric=error, validation_metric=error)
-    kept = kept.assign(records=4 * ds["records"], step=0 * error + 1)
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
     found = Networks(kept).ask("share_of_guess", "slow")
     assert (found.reservation == "the error of slow still falls when trainings end") == falls
 

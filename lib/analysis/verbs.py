@@ -57,19 +57,18 @@ class Networks:
         unit = np.where(rows["metric"] == "accuracy", 100.0, 1.0)
         score = unit * rows["test"].fillna(rows["guess_metric"])
         self.everywhere = rows.assign(score=score, guess=unit * rows["guess_metric"])
-        self.measure, self.task, self.steps = measure, task, steps
-        self._look()
+        self.measure = measure
+        self._turn_to(task, steps)
 
     def at(self, task: str, steps: float = math.nan) -> "Networks":
         """Return the same networks on one task, on which the text trains for so many `steps`."""
         other = copy(self)
-        other.task, other.steps = task, steps
-        other._look()
+        other._turn_to(task, steps)
         return other
 
-    def _look(self) -> None:
-        every = self.everywhere
-        self.rows = every[every["task"] == self.task] if self.task else every
+    def _turn_to(self, task: str, steps: float) -> None:
+        self.task, self.steps, every = task, steps, self.everywhere
+        self.rows = every[every["task"] == task] if task else every
         metric = (every if self.rows.empty else self.rows)["metric"]
         self.higher = bool((metric == "accuracy").any())
         self.unit, self.of = 100.0 if self.higher else 1.0, cache(self._of)
@@ -110,14 +109,12 @@ class Networks:
 
     def scale(self, *names: str) -> Scale:
         """Return how large the experiment behind these networks was."""
-        there = [self.of(name) for name in names if not self.of(name).empty]
-        if not there:
+        rows = pd.concat(map(self.of, names)).drop_duplicates(["run", "replicate"])
+        if rows.empty:
             return Scale()
         sizes = ["sequences", "width", "test_sequences", "time_steps"]
-        largest_of = np.array([rows[sizes].max() for rows in there])
-        sequences, width, tested, time_steps = largest_of.max(axis=0).astype(int).tolist()
-        least = min(int(rows["run"].value_counts().min()) for rows in there)
-        data = data_of(pd.concat(there)["task_settings"])
+        sequences, width, tested, time_steps = rows[sizes].max().astype(int).tolist()
+        least, data = int(rows["run"].value_counts().min()), data_of(rows["task_settings"])
         return Scale(sequences or None, None, width, least, tested, time_steps, data)
 
     def refusal(self, names: Sequence[str], learned: Iterable[str]) -> Finding | None:
