@@ -87,19 +87,6 @@ def drawn(
     return draw
 
 
-def with_time_steps(ds: xr.Dataset, rng, law, before=None) -> xr.Dataset:
-    """Return `ds` with time steps of two kinds whose shares in classes of a decade follow a law of the classes' middles."""
-    decade = np.round(np.arange(-6, 1, CLASS), 1)
-    middles = 10 ** (decade + CLASS / 2)
-    shape = (ds.sizes["run"], ds.sizes["replicate"], 1, 2, len(decade))
-    stages = [stage(middles) * rng.uniform(0.9, 1.1, shape) for stage in (before or law, law)]
-    shares = np.concatenate(stages, axis=2)
-    dims = ("run", "replicate", "stage", "scale", "decade")
-    shares = (dims, shares / shares.sum(-1, keepdims=True))
-    levels = {"stage": ["untrained", "trained"], "scale": [0, 1], "decade": decade}
-    return ds.assign(time_step_share=shares).assign_coords(levels)
-
-
 def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6) -> xr.Dataset:
     """Draw a group in which a claim with a verb is true, well inside its region, or false, on its border or beyond."""
     verb, measure, region = claim["verb"], claim["measure"], Region.parse(claim["region"])
@@ -244,18 +231,24 @@ def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
 
 
 def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
+    """Return `ds` with time steps of two kinds whose shares in classes of a decade follow a law of the classes' middles."""
     low, high = -3.0, 0.3
     if verb == "span":
         low, high = np.log10(0.19 / value), np.log10(0.19)
     if verb == "decades":
         low, high = -value, 0.0
-
-    def law(at):
-        inside = (np.log10(at) > low) & (np.log10(at) < high)
-        if verb == "peak":
-            return inside * (0.1 * at + true * np.exp(-(np.log10(at / 0.02) ** 2) / 0.02))
-        if verb == "power_law":
-            return inside * at * (at**-1.5 if true else np.exp(-5 * at))
-        return inside
-
-    return with_time_steps(ds, rng, law, before=lambda at: (at > 0.07) & (at < 0.11))
+    decade = np.round(np.arange(-6, 1, CLASS), 1)
+    at = 10 ** (decade + CLASS / 2)
+    inside = (np.log10(at) > low) & (np.log10(at) < high)
+    law = inside.astype(float)
+    if verb == "peak":
+        law = inside * (0.1 * at + true * np.exp(-(np.log10(at / 0.02) ** 2) / 0.02))
+    if verb == "power_law":
+        law = inside * at * (at**-1.5 if true else np.exp(-5 * at))
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 1, 2, len(decade))
+    stages = [stage * rng.uniform(0.9, 1.1, shape) for stage in ((at > 0.07) & (at < 0.11), law)]
+    shares = np.concatenate(stages, axis=2)
+    dims = ("run", "replicate", "stage", "scale", "decade")
+    ds = ds.assign(time_step_share=(dims, shares / shares.sum(-1, keepdims=True)))
+    levels = {"stage": ["untrained", "trained"], "scale": [0, 1], "decade": decade}
+    return ds.assign_coords(levels)

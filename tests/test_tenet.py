@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 from refusals import refused
 from scipy import stats
-from synthetic_results import make_results
+from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import tenet
 from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
@@ -19,7 +19,7 @@ from lib.analysis.simulated import PROFILE, SCHEMA, caution, simulate
 from lib.analysis.tenet import MODELS, SINGLE, TRUE, Fits, fit, rows
 from lib.paths import ROOT
 from lib.results import claims
-from lib.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS
+from lib.results.factorial import ATTEMPT, FACTORIAL
 from lib.results.published import load_published
 from lib.results.schema import DIVERGED, MISSING, ResultsError, load
 
@@ -105,22 +105,8 @@ def test_a_norm_of_zero_is_clamped_by_hand(odd):
     assert set(np.round(made.column("metric"), 9)) <= set(np.round(SMALLEST - stored.values, 9))
 
 
-def without(ds, cell):
-    ds = ds.copy(deep=True)
-    ds["status"].loc[cell], ds["epochs_completed"].loc[cell] = DIVERGED, 0
-    for name in MEASUREMENTS:
-        ds[name].loc[cell] = np.nan
-    return ds
-
-
 def everywhere(ds, **values):
     return Fits(ds.assign({k: ds[k].where(ds[k].isnull(), v) for k, v in values.items()}))
-
-
-def one_infinite(ds):
-    return Fits(
-        ds.assign(accuracy=ds["accuracy"].where(ds["accuracy"] < ds["accuracy"].max(), np.inf))
-    )
 
 
 test_a_refusal_names_its_cause = refused(
@@ -130,8 +116,8 @@ test_a_refusal_names_its_cause = refused(
         "finite adjoint metric",
         lambda reference: everywhere(reference, adjoint_first=-np.inf).fit(8),
     ),
-    ("not finite", lambda reference: one_infinite(reference).fit(1)),
-    ("no attempt was measured", lambda reference: rows(without(reference, {}), "training")),
+    ("accuracy are not finite", lambda reference: everywhere(reference, accuracy=np.inf).fit(7)),
+    ("no attempt was measured", lambda: rows(empty(LEVELS, profile="x"), "training")),
     ("terminal rows, got tr", lambda reference: fit(MODELS[4], rows(reference, "training"))),
     ("validation", lambda reference: rows(reference, "validation")),
     ("half", lambda reference: rows(reference, "terminal", view="half")),
