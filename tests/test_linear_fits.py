@@ -1,5 +1,7 @@
 """Linear fits against statsmodels: robust errors, known variances, a variance per group, random intercepts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,6 +178,7 @@ def test_without_known_variances_it_is_least_squares_and_alone_counting_is_the_e
 @pytest.mark.parametrize("random", [False, True])
 def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(random):
     made, groups = make(attempts=90, epochs=5 if random else 1), NAMES[np.arange(90) % 3]
+    made = replace(made, response=3 * made.response)
     found = with_own_variances(fit(made, random=random), groups)
     sizes, of_row = found.variances.set_index("group").fillna(0.0), groups[made.attempt]
     between, within = (sizes[name][of_row].to_numpy() ** 2 for name in ("group_sd", "residual_sd"))
@@ -188,9 +191,11 @@ def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(
     for own in (of_row == name for name in NAMES if not random):
         expected = np.sum(theirs.resid[own] ** 2) / (own.sum() - leverage[own].sum())
         assert within[own][0] == pytest.approx(expected, rel=1e-5)
-    # The basic RNN's attempts have a standard deviation of about 5, the others' of about 0.2, and rows one of about 1.
+    # The basic RNN's attempts have a standard deviation of about 15, the others' of about 0.6, and rows one of about 3.
     if random:
-        assert sizes.loc["rnn", "group_sd"] > 10 * sizes.loc["lstm", "group_sd"]
+        assert sizes["group_sd"][["rnn", "lstm"]].tolist() == pytest.approx(
+            [15, 0.6], rel=0.4, abs=1
+        )
     else:
         assert sizes.loc["rnn", "residual_sd"] > 3 * sizes.loc["gru", "residual_sd"]
 
