@@ -39,18 +39,13 @@ def emphasis_table(ds: xr.Dataset) -> pd.DataFrame:
     squares = (ds["emphasis"] ** 2).sum("time")
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = xr.apply_ufunc(norm.cdf, at_place / np.sqrt((squares - at_place**2).clip(0)))
-    measured = xr.Dataset(
-        {
-            "rank": 1 + (abs(ds["emphasis"]) > abs(at_place)).sum("time"),
-            "share": at_place**2 / squares,
-            "accuracy": ds["accuracy"],
-            "expected": expected,
-            "departure": ds["departure"],
-            "status": ds["status"],
-        }
-    )
-    frame = measured.to_dataframe(dim_order=["place", "orthogonality", "replicate"]).reset_index()
-    return frame[frame["status"] == COMPLETED].drop(columns="status").reset_index(drop=True)
+    rank = 1 + (abs(ds["emphasis"]) > abs(at_place)).sum("time")
+    measured = ds[["accuracy", "departure", "status"]]
+    measured = measured.assign(rank=rank, share=at_place**2 / squares, expected=expected)
+    run = ["place", "orthogonality", "replicate"]
+    frame = measured.to_dataframe(dim_order=run).reset_index()
+    columns = [*run, "rank", "share", "accuracy", "expected", "departure"]
+    return frame.loc[frame["status"] == COMPLETED, columns].reset_index(drop=True)
 
 
 def kept_accuracy(ds: xr.Dataset) -> xr.DataArray:

@@ -208,20 +208,11 @@ def numbers(names, beta, errors, df: float, robust, robust_df: float) -> pd.Data
     law = stats.t(df) if np.isfinite(df) else stats.norm()
     reach = law.ppf((1 + CONFIDENCE) / 2) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        return pd.DataFrame(
-            {
-                "term": names,
-                "estimate": beta,
-                "standard_error": errors,
-                "df": df,
-                "low": beta - reach,
-                "high": beta + reach,
-                "p_value": 2 * law.sf(np.abs(beta / errors)),
-                "robust_error": robust,
-                "robust_df": robust_df,
-                "robust_p": 2 * stats.t.sf(np.abs(beta / robust), robust_df),
-            }
-        )
+        p_value = 2 * law.sf(np.abs(beta / errors))
+        robust_p = 2 * stats.t.sf(np.abs(beta / robust), robust_df)
+    table = pd.DataFrame({"term": names, "estimate": beta, "standard_error": errors, "df": df})
+    table = table.assign(low=beta - reach, high=beta + reach, p_value=p_value)
+    return table.assign(robust_error=robust, robust_df=robust_df, robust_p=robust_p)
 
 
 class Unequal(NamedTuple):

@@ -300,21 +300,13 @@ def judged_row(claim: str, finding: Finding) -> dict:
             f"a claim of no effect: {beside}a distance of {detectable(error):.2g} from {null:g} "
             "would have been found in four cases out of five"
         )
-    place = "inside" if finding.low <= null <= finding.high else "outside"
-    if not known or math.isnan(null):
-        place = ""
-    return {
-        "id": claim,
-        "verdict": said,
-        "estimate": finding.value,
-        "low": finding.low,
-        "high": finding.high,
-        "power": power,
-        "p": p_value(finding, region),
-        "null_is": place,
-        **asdict(finding.scale),
-        "note": "; ".join(notes),
-    }
+    place = ""
+    if known and not math.isnan(null):
+        place = "inside" if finding.low <= null <= finding.high else "outside"
+    row = {"id": claim, "verdict": said, "estimate": finding.value}
+    row |= {"low": finding.low, "high": finding.high, "power": power}
+    row |= {"p": p_value(finding, region), "null_is": place, **asdict(finding.scale)}
+    return row | {"note": "; ".join(notes)}
 
 
 def holm_adjusted(p: pd.Series) -> pd.Series:

@@ -17,16 +17,8 @@ import xarray as xr
 from lib.results.schema import COMPLETED, MISSING, ResultsError, Schema
 
 SCHEMA = "factorial/2"
-ATTEMPT = (
-    "architecture",
-    "width",
-    "learning_rate",
-    "training_length",
-    "dataset",
-    "order",
-    "noise",
-    "replicate",
-)
+ATTEMPT = ("architecture", "width", "learning_rate", "training_length")
+ATTEMPT += ("dataset", "order", "noise", "replicate")
 MEASURED = (*ATTEMPT, "split", "epoch")
 SPLITS = ("train", "test")
 
