@@ -8,19 +8,7 @@ import xarray as xr
 from drawn import RECORD, drawn
 from false_evidence import sweep
 
-from lib.analysis.gaps import (
-    METHODS,
-    adjoint_ratios,
-    attempts,
-    emphasis_table,
-    kept_accuracy,
-    nearness,
-    normalised_adjoints,
-    of_table,
-    others_above,
-    summarise,
-    trajectories,
-)
+from lib.analysis import gaps
 from lib.analysis.scales import decays, histograms, reach
 from lib.results.latching import LATCHING
 from lib.results.networks import plot_histograms
@@ -60,7 +48,7 @@ def padded():
 
 
 def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
-    rows = attempts(padded)
+    rows = gaps.attempts(padded)
     assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
     ends = {"completed": 12, "diverged": 1, "missing": 1}
     assert rows["status"].value_counts().to_dict() == ends
@@ -72,20 +60,25 @@ def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padd
 
 
 def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(padded):
-    table = summarise(of_table(attempts(padded)), ["method", "padding"]).set_index("method")
+    table = gaps.summarise(gaps.of_table(gaps.attempts(padded)), ["method", "padding"]).set_index(
+        "method"
+    )
     assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
     counted = table[["planned", "completed", "diverged", "missing"]]
     assert counted.to_numpy().tolist() == [[3, 3, 0, 0], [3, 2, 1, 0], [2, 1, 0, 1]]
     assert table["median"].tolist() == pytest.approx([60, 55, 90])
     assert table["mad"].tolist() == pytest.approx([10, 5, 0])
     padded["status"][:] = DIVERGED
-    table = summarise(attempts(padded), ["method"])
+    table = gaps.summarise(gaps.attempts(padded), ["method"])
     assert (table["diverged"] == table["planned"]).all()
     assert table[["median", "mad"]].isna().all(axis=None)
 
 
 def test_the_published_table_has_the_methods_of_ours():
-    assert set(load_published("diss-tab-2.2")["method"]) == set(METHODS) - {"linear", "fixed_w"}
+    assert set(load_published("diss-tab-2.2")["method"]) == set(gaps.METHODS) - {
+        "linear",
+        "fixed_w",
+    }
 
 
 def test_rank_and_share_of_the_deciding_input():
@@ -100,7 +93,7 @@ def test_rank_and_share_of_the_deciding_input():
         },
         {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]},
     )
-    table = emphasis_table(ds)
+    table = gaps.emphasis_table(ds)
     assert table["rank"].tolist() == [1, 1, 2, 2, 1]
     assert table["share"].tolist() == pytest.approx([1, 16 / 25, 1 / 6, 9 / 25, 1 / 2])
     # Phi(4 / 3); certain without other inputs; below one half with the wrong sign.
@@ -113,13 +106,13 @@ def test_the_latest_of_the_records_that_validate_best_is_followed():
     validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
     metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
     ds = xr.Dataset(metrics, {"record": range(4)})
-    np.testing.assert_array_equal(kept_accuracy(ds), [[0.3], [np.nan]])
+    np.testing.assert_array_equal(gaps.kept_accuracy(ds), [[0.3], [np.nan]])
 
 
 def test_adjoints_are_normalised_within_their_sequence():
     norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
     ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
-    normalised = normalised_adjoints(ds)
+    normalised = gaps.normalised_adjoints(ds)
     np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
     np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
 
@@ -147,7 +140,7 @@ def latching():
 
 
 def test_the_rate_of_the_adjoint_state_is_found(latching):
-    table = adjoint_ratios(latching)
+    table = gaps.adjoint_ratios(latching)
     assert len(table) == 6
     for training, rate in enumerate(RATES):
         rows = table[table["training"] == training]
@@ -158,13 +151,13 @@ def test_the_rate_of_the_adjoint_state_is_found(latching):
 
 
 def test_adjoint_states_below_the_range_of_floats_are_normalised(latching):
-    frame = trajectories(latching, 8)
+    frame = gaps.trajectories(latching, 8)
     assert len(frame) == 2 * 8 and frame["time"].max() == 8
     one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
     assert (one**2).sum() == pytest.approx(1)
     assert one[7] / one[8] == pytest.approx(0.01)
     # The adjoint states of the example grow a hundredfold a step.
-    assert others_above(frame, 7) == (1, 7) and others_above(frame, 2) == (6, 7)
+    assert gaps.others_above(frame, 7) == (1, 7) and gaps.others_above(frame, 2) == (6, 7)
 
 
 DECADES = np.round(np.arange(-2, 0, 0.1), 1)
@@ -207,5 +200,5 @@ def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")
-    found = [nearness(ds, 0) for ds in (one, ten)]
+    found = [gaps.nearness(ds, 0) for ds in (one, ten)]
     assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])
