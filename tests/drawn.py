@@ -47,42 +47,26 @@ def drawn(
         values = (means + noise).clip(0, 100) if accuracy else means * np.exp(noise)
         loss, metric = kept(values)
         guess_loss, guess_metric = map(float, kept(np.array(float(guess))))
-        same = {
-            "architecture": "lem",
-            "width": 16,
-            "learning_rate": 0.001,
-            "task_settings": '{"task": "made up"}',
-            "parameters": 1,
-            "sequences": 100,
-            "test_sequences": test_sequences,
-            "substitute": "",
-            "metric": "error" if measure in ("error", "squared error") else "accuracy",
-            "guess_loss": guess_loss,
-            "guess_metric": guess_metric,
-        }
+        same = {"architecture": "lem", "width": 16, "learning_rate": 0.001, "parameters": 1}
+        same |= {"task_settings": '{"task": "made up"}', "substitute": "", "sequences": 100}
+        same |= {"metric": "error" if measure in ("error", "squared error") else "accuracy"}
+        same |= {"guess_loss": guess_loss, "guess_metric": guess_metric}
+        same["test_sequences"] = test_sequences
         once = np.ones(loss.shape, int)
-        lengths = [(time_steps or {}).get(task, 10) for _, task in keys]
-        return xr.Dataset(
-            {name: ("run", [value] * len(keys)) for name, value in same.items()}
-            | {
-                "label": ("run", [label for label, _ in keys]),
-                "network": ("run", [label.partition(", ")[0] for label, _ in keys]),
-                "task": ("run", [task for _, task in keys]),
-                "time_steps": ("run", lengths),
-                "status": (RECORD[:2], np.full(loss.shape, COMPLETED)),
-                "records": (RECORD[:2], once),
-                "steps": (RECORD[:2], once),
-                "step": (RECORD, once[..., None]),
-            }
-            | {
-                f"{part}_{name}": (RECORD, values[..., None])
-                for part in ("test", "validation")
-                for name, values in (("loss", loss), ("metric", metric))
-            },
-            {"run": [", ".join(key) for key in keys], "replicate": range(replicates)}
-            | {name: ("run", levels) for name, levels in factors.items()},
-            {"profile": "drawn"},
-        )
+        labels, tasks = zip(*keys, strict=True)
+        about = {name: [value] * len(keys) for name, value in same.items()}
+        about |= {"label": labels, "network": [label.partition(", ")[0] for label in labels]}
+        about |= {"task": tasks, "time_steps": [(time_steps or {}).get(task, 10) for task in tasks]}
+        found = {name: ("run", [*values]) for name, values in (about | factors).items()}
+        found |= {"status": (RECORD[:2], np.full(loss.shape, COMPLETED))}
+        found |= dict.fromkeys(("records", "steps"), (RECORD[:2], once))
+        for name, values in (("loss", loss), ("metric", metric)):
+            both = f"test_{name}", f"validation_{name}"
+            found |= dict.fromkeys(both, (RECORD, values[..., None]))
+        found["step"] = RECORD, once[..., None]
+        ds = xr.Dataset(found, attrs={"profile": "drawn"}).set_coords([*factors])
+        runs = [", ".join(key) for key in keys]
+        return ds.assign_coords(run=runs, replicate=range(replicates))
 
     return draw
 

@@ -74,14 +74,9 @@ def nearer_is_better(rng, accuracy):
 
 @cache  # the claims on tasks share their draws
 def _alike(seed: int) -> Evidence:
-    ds = factorial(
-        architecture=[*ROBUST, *FRAGILE],
-        learning_rate=[0.001, 0.01, 0.1],
-        training_length=[4],
-        dataset=["cifar10", "imdb", "mnist"],
-        order=["sequential", "permuted"],
-        replicate=range(4),
-    )
+    levels = {"dataset": ["cifar10", "imdb", "mnist"], "order": ["sequential", "permuted"]}
+    levels |= {"architecture": [*ROBUST, *FRAGILE], "replicate": range(4)}
+    ds = factorial(learning_rate=[0.001, 0.01, 0.1], training_length=[4], **levels)
     rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
     # Noise differs from architecture to architecture, which is no difference between tasks.
     spread = rng.uniform(0.02, 0.06, (shape[0], *[1] * (len(shape) - 1)))
@@ -96,16 +91,10 @@ def alike(rng):
 
 @cache
 def _deciding(decisive: bool, seed: int) -> Evidence:
-    ds = factorial(
-        architecture=["antisymmetric", "gru", "rnn"],
-        examples=100,
-        learning_rate=[0.001, 0.01, 0.1],
-        training_length=[4],
-        dataset=["cifar10", "mnist"],
-        order=["sequential", "permuted"],
-        noise=["none", "post"],
-        replicate=range(3),
-    )
+    levels = {"architecture": ["antisymmetric", "gru", "rnn"], "replicate": range(3)}
+    levels |= {"learning_rate": [0.001, 0.01, 0.1], "training_length": [4]}
+    levels |= {"dataset": ["cifar10", "mnist"], "order": ["sequential", "permuted"]}
+    ds = factorial(examples=100, noise=["none", "post"], **levels)
     rng, shape = np.random.default_rng(seed), ds["accuracy"].shape
     attempt = (*shape[: len(ATTEMPT)], 1, 1)
     common = rng.standard_normal(attempt) + rng.standard_normal(shape)

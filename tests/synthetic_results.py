@@ -11,17 +11,10 @@ import xarray as xr
 from lib.results.factorial import FACTORIAL, MEASUREMENTS, SPLITS
 from lib.results.schema import COMPLETED, DIVERGED, MISSING
 
-LEVELS = {
-    "architecture": ["rnn", "lstm", "brandnew"],
-    "width": [4],
-    "learning_rate": [0.001, 0.1],
-    "training_length": [2, 3],
-    "dataset": ["digits", "imdb"],
-    "order": ["sequential", "permuted"],
-    "noise": ["none", "post", "uniform"],
-    "replicate": [0, 1, 2],
-    "epoch": [1, 2, 3],
-}
+LEVELS = {"architecture": ["rnn", "lstm", "brandnew"], "width": [4]}
+LEVELS |= {"learning_rate": [0.001, 0.1], "training_length": [2, 3]}
+LEVELS |= {"dataset": ["digits", "imdb"], "order": ["sequential", "permuted"]}
+LEVELS |= {"noise": ["none", "post", "uniform"], "replicate": [0, 1, 2], "epoch": [1, 2, 3]}
 
 
 def empty(levels: dict[str, list], **more) -> xr.Dataset:

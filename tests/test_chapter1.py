@@ -23,17 +23,10 @@ from lib.results.factorial import FACTORIAL, MEASUREMENTS
 from lib.results.schema import COMPLETED
 
 FOLDER = Path(__file__).parent / "data" / "r"
-LEVELS = {
-    "architecture": ["rnn", "gru", "antisymmetric", "lipschitz"],
-    "width": [8, 16],
-    "learning_rate": [0.001, 0.01, 0.1],
-    "training_length": [3, 5],
-    "dataset": ["digits", "imdb"],
-    "order": ["sequential", "permuted"],
-    "noise": ["none"],
-    "replicate": [0, 1, 2, 3],
-    "epoch": [1, 2, 3, 4, 5],
-}
+LEVELS = {"architecture": ["rnn", "gru", "antisymmetric", "lipschitz"], "width": [8, 16]}
+LEVELS |= {"learning_rate": [0.001, 0.01, 0.1], "training_length": [3, 5]}
+LEVELS |= {"dataset": ["digits", "imdb"], "order": ["sequential", "permuted"], "noise": ["none"]}
+LEVELS |= {"replicate": [0, 1, 2, 3], "epoch": [1, 2, 3, 4, 5]}
 CLASSES = {"digits": 10, "imdb": 2}
 ACCURACIES = [f"accuracy_{epoch}" for epoch in LEVELS["epoch"]]
 TESTS = ["statistic", "df_between", "df_within", "p_value"]

@@ -76,14 +76,8 @@ def test_what_is_compared_had_no_part_in_the_choice_of_the_best_configuration():
     assert found == [[1, 1, 0.1], [0, 2, 0.2]]
     frame.loc[[1, 3, 5], "left_out"] = "diverged"
     left = accuracy.at_best(frame, crossed=True)["left_out"]
-    assert left.tolist() == [
-        accuracy.UNCHOSEN,
-        "diverged",
-        accuracy.UNCHOSEN,
-        accuracy.OTHER,
-        accuracy.UNCHOSEN,
-        accuracy.OTHER,
-    ]
+    unchosen, other = accuracy.UNCHOSEN, accuracy.OTHER
+    assert left.tolist() == [unchosen, "diverged", unchosen, other, unchosen, other]
 
 
 def test_the_account_adds_up(frame):

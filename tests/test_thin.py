@@ -44,12 +44,11 @@ class Names:
 
 
 def _modules():
-    files = (ROOT / "lib").rglob("*.py")
-    names = {file: file.relative_to(ROOT).with_suffix("").as_posix() for file in files}
-    return {
-        name.replace("/", ".").removesuffix(".__init__"): Names(file.read_text("utf-8"))
-        for file, name in names.items()
-    }
+    found = {}
+    for file in (ROOT / "lib").rglob("*.py"):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = Names(file.read_text("utf-8"))
+    return found
 
 
 MODULES = _modules()
@@ -80,11 +79,9 @@ def _reached(start):
 
 
 def _definitions(name):
-    return (
-        {(name, own) for own in MODULES[name].own}
-        if name in MODULES
-        else {tuple(name.rsplit(".", 1))}
-    )
+    if name in MODULES:
+        return {(name, own) for own in MODULES[name].own}
+    return {tuple(name.rsplit(".", 1))}
 
 
 def test_what_no_training_no_second_notebook_and_no_oracle_needs_is_not_in_lib():
