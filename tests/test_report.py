@@ -24,7 +24,7 @@ from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
 from lib.report.inputs import ReportError, load_artefacts, load_notebooks
 from lib.report.numbers import formatter
 from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import in_words, judge_claims, null_text, scale_text
+from lib.report.verdicts import in_words, judge_claims, words
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
 from lib.results.learned import data_and_length
@@ -319,14 +319,15 @@ def test_results_say_which_data_they_are_of():
 
 def test_whether_an_interval_holds_no_effect_is_said_and_verdicts_are_counted():
     assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
-    assert null_text(pd.Series({"null": 0.0, "null_is": "outside"})) == "0 outside"
-    assert null_text(pd.Series({"null": np.nan, "null_is": np.nan})) == ""
+    table = judge_claims([])
+    assert words(table.iloc[0])["null"] == ""
+    assert words(table.assign(null=0.0, null_is="outside").iloc[0])["null"] == "0 outside"
 
 
 def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = Networks(stored, "PTB characters").scale("LEM", "LSTM")
-    said = scale_text(pd.Series(asdict(scale)))
+    said = words(judge_claims([]).assign(**asdict(scale)).iloc[0])["scale"]
     assert said.startswith("5,000 sequences, T = 100, ") and "words" not in said
     assert said.endswith("Penn Treebank, characters")
 

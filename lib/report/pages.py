@@ -202,13 +202,8 @@ _CALLED = (
     tables.to_html,
     text_name,
     verdicts.count_verdicts,
-    verdicts.found_text,
     verdicts.in_words,
-    verdicts.note_text,
-    verdicts.null_text,
-    verdicts.published_text,
-    verdicts.region_text,
-    verdicts.scale_text,
+    verdicts.words,
 )
 """What templates call, by its name."""
 _WORDS = {function.__name__.lstrip("_"): function for function in _CALLED}

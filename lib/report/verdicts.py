@@ -39,9 +39,10 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
         if item.kind == "claims" and item.result_set != SIMULATED
     ]
     listed = claims().reset_index(drop=True)
+    unsaid = {"verdict": NOT_JUDGED, **dict.fromkeys(("null_is", "data", "note"), "")}
     if not judged:
-        nothing = dict.fromkeys(("verdict", "counted", "corrected"), NOT_JUDGED)
-        return listed.assign(judged_by=None, **nothing)
+        nothing = dict.fromkeys(("counted", "corrected"), NOT_JUDGED)
+        return listed.assign(judged_by=None, **unsaid, **nothing)
     rows = pd.concat(judged, ignore_index=True)
     size = rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1)
     evidence = rows["judged_by"].map(weight)
@@ -49,7 +50,7 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     weighed = rows.assign(**order).sort_values([*order], ascending=False, kind="stable")
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
-    table["verdict"] = table["verdict"].fillna(NOT_JUDGED)
+    table = table.astype(dict.fromkeys(unsaid, object)).fillna(unsaid)
     for name, verdicts in (("counted", table["verdict"]), ("corrected", holm(table))):
         rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
         table[name] = [called(*row) for row in rows]
@@ -79,47 +80,25 @@ def in_words(counts: pd.Series) -> str:
     return ", ".join(f"{n} {_SEVERAL.get(kind, kind) if n > 1 else kind}" for n, kind in some)
 
 
-def found_text(row: pd.Series) -> str:
-    """Return the estimate with its interval, or why there is none."""
-    if row["verdict"] == NOT_JUDGED:
-        return ""
-    if math.isnan(row["low"]):
-        return row["note"]
-    return "{} ({} to {})".format(*map(significant, row[["estimate", "low", "high"]]))
+def words(row: pd.Series) -> dict[str, str]:
+    """Return what pages say of a claim, each an empty text where there is nothing to say.
 
-
-def null_text(row: pd.Series) -> str:
-    """Return whether the interval holds the value that would be no effect, where the claim has one."""
-    return f"{row['null']:g} {row['null_is']}" if isinstance(row.get("null_is"), str) else ""
-
-
-def note_text(row: pd.Series) -> str:
-    """Return what a reader must know beside an estimate."""
-    known = row["verdict"] != NOT_JUDGED and not math.isnan(row["low"])
-    return row["note"] if known and isinstance(row["note"], str) else ""
-
-
-def region_text(region: str) -> str:
-    """Return the region of a claim in words."""
-    sign, number = region[0], region[1:].strip()
-    if sign in "<>":
-        return f"{'above' if sign == '>' else 'below'} {number}"
-    return "between {} and {}".format(*(part.strip() for part in region.split("..")))
-
-
-def published_text(row: pd.Series) -> str:
-    """Return the text's own value, and whether it contradicts the claim it is printed for."""
-    value = row["published"]
-    if math.isnan(value):
-        return ""
+    ``found`` is the estimate with its interval, or why there is none; ``null`` whether the interval holds the value that would be no
+    effect; ``note`` what a reader must know beside an estimate; ``region`` what was asked; ``published`` the text's own value, and whether
+    it contradicts the claim; ``scale`` how large the experiment was, and on which data.
+    """
+    measured, value = pd.notna(row.get("low")), row["published"]
+    region = row["region"].replace("> ", "above ").replace("< ", "below ")
     borne_out = Region.parse(row["region"]).holds(value, value)
-    return f"{value:g}" if borne_out else f"{value:g}, which does not bear the claim out"
-
-
-def scale_text(row: pd.Series) -> str:
-    """Return the scale of the experiment that judged a claim and the data of its networks, in words."""
-    known = [(write, row.get(name)) for name, write in _SCALE.items()]
-    scale = ", ".join(write(value) for write, value in known if pd.notna(value))
-    read = row.get("data")
-    data = read if isinstance(read, str) else getattr(row.get("judged_by"), "trained_on", "")
-    return "; ".join(filter(None, (scale, data)))
+    printed = f"{value:g}" if borne_out else f"{value:g}, which does not bear the claim out"
+    sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
+    data = row["data"] or getattr(row["judged_by"], "trained_on", "")
+    estimate = row.reindex(["estimate", "low", "high"])
+    return {
+        "found": "{} ({} to {})".format(*map(significant, estimate)) if measured else row["note"],
+        "null": f"{row['null']:g} {row['null_is']}" if row["null_is"] else "",
+        "note": row["note"] if measured else "",
+        "region": f"between {region.replace('..', 'and')}" if ".." in region else region,
+        "published": "" if math.isnan(value) else printed,
+        "scale": "; ".join(filter(None, (", ".join(sizes), data))),
+    }
