@@ -27,16 +27,19 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         name = label if column.name in _NAMES else str
         return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
-    if (finite % 1 == 0).all():
-        return lambda value: _special(value) or f"{value:,.0f}"
     smallest, largest = finite[finite > 0].min(), finite.max()
     if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
         return lambda value: _special(value) or f"{value:.10f}".rstrip("0").rstrip(".")
-    if largest / smallest > 10**_DIGITS:
+    if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
     needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
-    decimals = min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed)
-    return lambda value: _special(value) or _fixed(value, max(0, decimals))
+    decimals = max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed))
+    fewest = 10 ** (1 - decimals)  # below it equal decimals would leave fewer than two digits
+    return lambda value: (
+        f"{value:,.{decimals}f}"
+        if value == 0 or fewest <= abs(value) < math.inf
+        else significant(value)
+    )
 
 
 def significant(value: float) -> str:
@@ -59,12 +62,6 @@ def counted(number: float, what: str) -> str:
 def percent(value: float) -> str:
     """Return a share as a percentage."""
     return DASH if pd.isna(value) else f"{100 * value:.1f}%"
-
-
-def _fixed(value: float, decimals: int) -> str:
-    # Where equal decimals would leave a number fewer than two digits, it gets its own.
-    own = value != 0 and abs(value) < 10 ** (1 - decimals)
-    return significant(value) if own else f"{value:,.{decimals}f}"
 
 
 def _special(value: float) -> str:
