@@ -86,33 +86,29 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     pair, keys = pair_columns(table), key_columns(table)
     if pair is None or len(keys) < 2 or table.duplicated(keys).any():
         return None
-    down, across = keys[:-1], table[keys[-1]].drop_duplicates()
-    lines = table[down].drop_duplicates()
-    if len(table) < _HALF * len(lines) * len(across):
-        return None
     # Each side with its own decimals: a published 97.2 is not 97.200.
-    shares = pair[0].endswith("_share")
-    ours, theirs = (table[name].map(percent) if shares else _written(table[name]) for name in pair)
-    theirs = theirs if table[pair[1]].notna().any() else ours.map(lambda _: "")
-    rows = zip(table[keys].itertuples(index=False, name=None), ours, theirs, strict=True)
-    cells = {key: _pair(*numbers) for key, *numbers in rows}
+    write = (lambda column: column.map(percent)) if pair == _PAIRS[0] else _written
+    ours, theirs = (write(table[name]) for name in pair)
+    theirs = theirs if table[pair[1]].notna().any() else theirs.map(lambda _: "")
+    cells = pd.Series([*map(_pair, ours, theirs)], pd.MultiIndex.from_frame(table[keys]))
+    cells = cells.unstack(sort=False, fill_value=_EMPTY)
+    if len(table) < _HALF * cells.size:
+        return None
+    lines, across = cells.index.to_frame(index=False), cells.columns.to_series()
     # A number needs to be told of what; words speak for themselves.
     prefix = f"{keys[-1]} " if pd.api.types.is_numeric_dtype(across) else ""
-    body = [
-        [cells.get((*line, level), _EMPTY) for level in across]
-        for line in lines.itertuples(index=False, name=None)
-    ]
-    pairs = pd.DataFrame(body, lines.index, prefix + _written(across))
-    shown = pd.concat([lines.apply(_written), pairs], axis="columns")
-    return _grid(shown, [""] * len(down) + ["pair"] * len(across), groups=len(down))
+    cells.columns = prefix + _written(across)
+    shown = pd.concat([lines.apply(_written), cells.reset_index(drop=True)], axis="columns")
+    return _grid(
+        shown, [""] * len(lines.columns) + ["pair"] * len(across), groups=len(lines.columns)
+    )
 
 
 def _pair(ours: str, theirs: str) -> Markup:
     if ours == DASH and theirs in ("", DASH):
         return _EMPTY
-    both = [Markup('<span class="ours">{}</span>').format(ours)]
-    both += [Markup('<span class="theirs">{}</span>').format(theirs)] if theirs else []
-    return Markup("").join(both)
+    both = Markup('<span class="ours">{}</span>').format(ours)
+    return both + Markup('<span class="theirs">{}</span>').format(theirs) if theirs else both
 
 
 def _written(column: pd.Series) -> pd.Series:
