@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from lib.paths import NOTEBOOKS, ROOT
 
-# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest), Beautiful Soup (furo), Markdown (myst-nb).
+# Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Beautiful Soup (furo), Markdown (myst-nb).
 _BROUGHT_ALONG = {
     "beautifulsoup4",
     "cloudpickle",
@@ -28,6 +28,7 @@ _BROUGHT_ALONG = {
     "mdit-py-plugins",
     "myst-parser",
     "packaging",
+    "toolz",
 }
 
 

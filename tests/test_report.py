@@ -230,8 +230,8 @@ def test_missing_inputs_are_named(tmp_path, capsys):
     [
         (r'"quick"', '"<b>quick"', "profile is '<b>quick'"),
         (r"^{", '{"learned": "yes",', "learned is 'yes' .*boolean"),
-        (r"(?s).+", "{", "not readable as JSON"),
-        (r"(?s).+", "[]", "holds a list"),
+        (r"(?s).+", "{", "Invalid JSON"),
+        (r"(?s).+", "[]", "should be a valid dict|an object"),
         (r"(?s).+", '{"artefact": "diss-tab-1.7"}', "kind is missing"),
         (r'"table"', '"figure"', "promises diss-tab-1.7"),
     ],

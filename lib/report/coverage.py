@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
+from toolz import groupby
 
-from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact, grouped
+from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact
 from lib.run.files import write_whole
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
@@ -38,8 +40,8 @@ def weight(item: Artefact) -> int:
 def main_files(found: Iterable[Artefact]) -> dict[str, list[Artefact]]:
     """Return for each id what stands for it, one for each set of results: its main file, a companion where it has parts alone."""
     ordered = sorted(found, key=lambda item: item.part != "")
-    main = [items[0] for items in grouped(ordered, lambda i: (i.artefact, i.result_set)).values()]
-    return grouped(main, lambda item: item.artefact)
+    by_set = groupby(attrgetter("artefact", "result_set"), ordered)
+    return groupby(attrgetter("artefact"), (items[0] for items in by_set.values()))
 
 
 def count_coverage(found: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:

@@ -1,20 +1,21 @@
 """Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
 
-import json
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
+from toolz import groupby
 
 from lib.paths import REFERENCE
 from lib.report.numbers import counted
 from lib.results.manifest import Manifest, Name
 from lib.run.notebooks import NotebookError, read_parameters, read_title
+from lib.run.params import shown
 
-T, K = TypeVar("T"), TypeVar("K")
+T = TypeVar("T")
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
 RESULT_SETS = {
@@ -108,14 +109,6 @@ class Inputs:
         return described(result_set, ", ".join(sorted(found - {NO_PROFILE})))
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return items by what `key` says of them, in the order in which that is first said."""
-    found: dict[K, list[T]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return found
-
-
 def described(result_set: str, profile: str) -> str:
     """Return a reader's name for a set of results at a profile, which is left out where it says nothing."""
     name = RESULT_SETS.get(result_set, result_set)
@@ -132,7 +125,8 @@ def load_inputs(data: Path) -> Inputs:
     reference = data / "reference"
     stored = sorted((reference if reference.is_dir() else REFERENCE).glob("*/*.nc"))
     provenance = {
-        f"{path.stem}, {path.parent.name}": _read_json(path.with_suffix(".json")) for path in stored
+        f"{path.stem}, {path.parent.name}": _validated(dict, path.with_suffix(".json"))
+        for path in stored
     }
     return Inputs(load_artefacts(data), notebooks, provenance)
 
@@ -151,14 +145,7 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
 def _load_artefact(path: Path) -> Artefact:
     notebook, result_set = path.parts[-4:-2]
     place = {"result_set": result_set, "notebook": notebook, "manifest": path}
-    try:
-        found = Artefact.model_validate(_read_json(path) | place)
-    except ValidationError as error:
-        wrong = error.errors()[0]
-        got = "missing" if wrong["type"] == "missing" else repr(wrong["input"])
-        raise ReportError(
-            f"{path}: {wrong['loc'][0]} is {got} ({wrong['msg']}); delete the file and run its notebook again"
-        ) from None
+    found = _validated(Artefact, path, **place)
     for suffix in SUFFIXES[found.kind]:
         if not found.path(suffix).exists():
             raise ReportError(
@@ -191,7 +178,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
         found.append(Notebook(path, result_set, title))
-    for first, *others in grouped(found, lambda one: one.page).values():
+    for first, *others in groupby(attrgetter("page"), found).values():
         if others:
             raise ReportError(
                 f"{first.path} and {others[0].path} show the same notebook and the same results; delete one of them"
@@ -199,14 +186,18 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
     return tuple(sorted(found, key=lambda one: (one.name, _place(one.result_set))))
 
 
-def _read_json(path: Path) -> dict:
+def _validated(kind: type[T], path: Path, **more: object) -> T:
+    """Return the JSON object at `path` and `more` as a `kind`; a ReportError says what of it is wrong."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ReportError(f"{path} is not readable as JSON ({error}); write it again") from None
-    if not isinstance(content, dict):
-        raise ReportError(f"{path} holds a {type(content).__name__}, expected an object with names")
-    return content
+        content = TypeAdapter(dict).validate_json(path.read_bytes())
+        return TypeAdapter(kind).validate_python(content | more)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        name = ".".join(map(str, wrong["loc"])) or "its content"
+        got = "missing" if wrong["type"] == "missing" else shown(wrong["input"])
+        raise ReportError(
+            f"{path}: {name} is {got} ({wrong['msg']}); write the file again"
+        ) from None
 
 
 def _place(result_set: str) -> tuple[int, str]:

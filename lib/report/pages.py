@@ -3,15 +3,17 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
 from markupsafe import Markup
 from sphinx.util.images import get_image_size
+from toolz import groupby
 
 from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import Artefact, Inputs, Notebook, grouped
+from lib.report.inputs import Artefact, Inputs, Notebook
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
 from lib.results import published
@@ -48,7 +50,7 @@ class Group:
     def by_result_set(self) -> dict[str, list[Artefact]]:
         """Return the items by set of results, the weightiest first and toys last, the main file before its companions."""
         ordered = sorted(self.items, key=lambda item: (item.toy, -weight(item)))
-        of = grouped(sorted(self.items, key=lambda item: item.part), lambda item: item.result_set)
+        of = groupby(attrgetter("result_set"), sorted(self.items, key=attrgetter("part")))
         return {item.result_set: of[item.result_set] for item in ordered}
 
     def split(self, *, toys: bool) -> dict[str, list[Artefact]]:
@@ -112,7 +114,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
         others = [(described[copy], f"../../{copy.page}.ipynb") for copy in copies]
         path = source / f"{one.page}.ipynb"
         notebooks.write_notebook(one, path, described=described[one], others=others)
-    by_text = grouped(figures, lambda group: group.text or OURS)
+    by_text = groupby(lambda group: group.text or OURS, figures)
     write("figures", texts=by_text)
     for text, of_text in by_text.items():
         write("figures_of", f"figures/{text}", text=text, groups=of_text)
@@ -138,7 +140,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
     """Return the figures and tables by kind and id, in the order of those `listed`; those that no text publishes go last."""
     shown = [item for item in found if item.kind != "claims"]
-    by_id = grouped(shown, lambda item: (item.artefact, item.kind))
+    by_id = groupby(attrgetter("artefact", "kind"), shown)
     known = {row.id: (row.text, row.name, row.what) for row in listed.itertuples()}
     order = [*known, *sorted({name for name, _ in by_id}.difference(known))]
     own = {name: ("", name.removeprefix("own-").replace("-", " "), "") for name in order}
@@ -151,7 +153,7 @@ def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Gro
 
 def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> list[Question]:
     """Return each notebook's question, in the order of the notebooks' numbers."""
-    made_by = grouped(inputs.artefacts, lambda item: (item.notebook, item.result_set))
+    made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
 
     def evidence(notebook: Notebook) -> tuple[int, bool]:
         of = made_by.get((notebook.name, notebook.result_set), [])
@@ -164,7 +166,7 @@ def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> li
         return tuple(whole or own)
 
     found = []
-    for name, copies in grouped(inputs.notebooks, lambda notebook: notebook.name).items():
+    for name, copies in groupby(attrgetter("name"), inputs.notebooks).items():
         ordered = tuple(sorted(copies, key=evidence, reverse=True))
         first = ordered[0]
         runs = max((item.runs for item in made_by.get((name, first.result_set), [])), default=0)
