@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lib.report.coverage import count_coverage, save_coverage, summarise
+from lib.report.coverage import count_coverage, summarise
 from lib.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
 from lib.report.pages import write_pages
 from lib.report.verdicts import judge_claims
@@ -39,13 +39,12 @@ def build(data: Path, out: Path) -> Path:
         for name in _RECORDS:
             (site / name).unlink(missing_ok=True)
         _copy_files(inputs, site)
-        save_coverage(coverage, site / "files" / "coverage.csv")
-        claims = judged.drop(columns="judged_by")
-        claims.to_csv(site / "files" / "claims.csv", index=False, lineterminator="\n")
-        if out.exists():
-            out.rename(
-                work / "old"
-            )  # whole, so that no half of it is left where it cannot be removed
+        tables = {"coverage": coverage, "claims": judged.drop(columns="judged_by")}
+        (site / "files").mkdir(exist_ok=True)
+        for name, table in tables.items():
+            table.to_csv(site / "files" / f"{name}.csv", index=False, lineterminator="\n")
+        if out.exists():  # whole, so that no half of it is left where it cannot be removed
+            out.rename(work / "old")
         site.rename(out)
     finally:
         shutil.rmtree(work, ignore_errors=True)

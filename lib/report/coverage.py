@@ -1,15 +1,12 @@
 """Count which of the published figures and tables were rebuilt, how much weight each has, and which are missing."""
 
 from collections.abc import Iterable
-from functools import partial
 from operator import attrgetter
-from pathlib import Path
 
 import pandas as pd
 from toolz import groupby
 
 from lib.report.inputs import NO_PROFILE, SIMULATED, Artefact
-from lib.run.files import write_whole
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")
@@ -78,8 +75,3 @@ def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 def own_data(published: pd.DataFrame) -> pd.Series:
     """Return for each artefact the one whose data it shows: itself, mostly."""
     return published["same_data"].fillna(published["id"])
-
-
-def save_coverage(coverage: pd.DataFrame, path: Path) -> Path:
-    """Write the coverage table as CSV, whole or not at all, and return its path."""
-    return write_whole(path, partial(coverage.to_csv, index=False, lineterminator="\n"))

@@ -10,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from toolz import groupby
 
 from lib.paths import REFERENCE
-from lib.report.numbers import counted
 from lib.results.manifest import Manifest, Name
 from lib.run.notebooks import NotebookError, read_parameters, read_title
 from lib.run.params import shown
@@ -45,11 +44,6 @@ class Artefact(Manifest):
     manifest: Path
 
     @property
-    def name(self) -> str:
-        """File name without suffix."""
-        return self.manifest.stem
-
-    @property
     def toy(self) -> bool:
         """Whether it is proof that the pipeline works, and no evidence."""
         return self.profile in TOYS
@@ -57,22 +51,11 @@ class Artefact(Manifest):
     @property
     def files(self) -> str:
         """Address of its files inside the site, without suffix."""
-        return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.name}"
-
-    @property
-    def whose(self) -> str:
-        """A reader's name for its results, such as ``this run (quick)``."""
-        return described(self.result_set, self.profile)
-
-    @property
-    def scale(self) -> str:
-        """The number of runs, the data and the length of the sequences in words."""
-        runs = counted(self.runs, "run") if self.runs else "no training needed"
-        return f"{runs}, {self.trained_on}" if self.trained_on else runs
+        return f"files/{self.kind}s/{self.result_set}/{self.notebook}/{self.manifest.stem}"
 
     def path(self, suffix: str) -> Path:
         """Return the file of this artefact that ends in `suffix`."""
-        return self.manifest.with_name(self.name + suffix)
+        return self.manifest.with_suffix(suffix)
 
 
 @dataclass(frozen=True)
@@ -138,7 +121,7 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
     # A manifest is written last, so files without one are half-written and are not shown.
     found = [_load_artefact(path) for path in data.glob("made/*/*/*/*.json")]
     return tuple(
-        sorted(found, key=lambda one: (_place(one.result_set), one.notebook, one.name, one.kind))
+        sorted(found, key=lambda i: (_place(i.result_set), i.notebook, i.manifest.stem, i.kind))
     )
 
 

@@ -1,6 +1,5 @@
 """Write the pages of the site: MyST Markdown from templates, filled with what the pipeline produced."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
@@ -11,11 +10,13 @@ from markupsafe import Markup
 from sphinx.util.images import get_image_size
 from toolz import groupby
 
-from lib.report import notebooks, tables, verdicts
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import Artefact, Inputs, Notebook
+from lib.report.inputs import Artefact, Inputs, Notebook, described
+from lib.report.notebooks import answer, short_name, write_notebook
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
+from lib.report.tables import PAGES, show, to_html
+from lib.report.verdicts import COLUMNS, count_verdicts, in_words, words
 from lib.results import published
 from lib.results.names import label
 
@@ -57,25 +58,6 @@ class Group:
         """Return those that are proof that the pipeline works and no more, or the others."""
         return {name: items for name, items in self.by_result_set().items() if items[0].toy == toys}
 
-    @property
-    def first(self) -> Artefact:
-        """What stands for all: the main file of the weightiest set of results, the first of equals."""
-        return max((items[0] for items in self.by_result_set().values()), key=weight)
-
-
-@dataclass(frozen=True)
-class Question:
-    """A notebook's question with its answer."""
-
-    copies: tuple[Notebook, ...]
-    """Its executed copies; the one that answers, of the weightiest results, first, toys after others and the sets in their order."""
-    answer: str
-    made: tuple[Group, ...]
-    """What it makes: of published artefacts, then of our own."""
-    runs: int
-    verdicts: str
-    """How many of its claims came to each verdict, in words."""
-
 
 def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, source: Path) -> None:
     """Write every page of the site as a source file for Sphinx below the folder `source`.
@@ -87,7 +69,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     groups = group_artefacts(inputs.artefacts, listed)
     figures = [group for group in groups if group.kind == "figure"]
     table_groups = [group for group in groups if group.kind == "table"]
-    asked = questions(inputs, groups, verdicts.verdicts_by_notebook(judged, inputs.describe))
+    notebook_of = judged["judged_by"].map(attrgetter("notebook"), na_action="ignore")
     common = {
         "inputs": inputs,
         "listed": listed,
@@ -103,17 +85,15 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
         path = source / f"{page or template}.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         up = "../" * page.count("/")
-        text = tables.PAGES.get_template(f"{template}.md.jinja").render(
-            common | content, up=up, **_WORDS
-        )
+        text = PAGES.get_template(f"{template}.md.jinja").render(common | content, up=up)
         path.write_text(text, encoding="utf-8")
 
-    described = {one: inputs.describe(one.result_set) for one in inputs.notebooks}
-    for one in inputs.notebooks:
-        copies = [copy for copy in inputs.notebooks if copy.name == one.name and copy is not one]
-        others = [(described[copy], f"../../{copy.page}.ipynb") for copy in copies]
-        path = source / f"{one.page}.ipynb"
-        notebooks.write_notebook(one, path, described=described[one], others=others)
+    called = {one: inputs.describe(one.result_set) for one in inputs.notebooks}
+    for copies in groupby(attrgetter("name"), inputs.notebooks).values():
+        for one in copies:
+            others = [(called[c], f"../../{c.page}.ipynb") for c in copies if c is not one]
+            path = source / f"{one.page}.ipynb"
+            write_notebook(one, path, described=called[one], others=others)
     by_text = groupby(lambda group: group.text or OURS, figures)
     write("figures", texts=by_text)
     for text, of_text in by_text.items():
@@ -129,12 +109,19 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     write("claims")
     write("reference")
     for name, record in inputs.provenance.items():
-        write("reference_of", f"reference/{_slug(name)}", name=name, content=record)
+        page = f"reference/{name.replace(', ', '-')}"
+        write("reference_of", page, name=name, content=record)
     write("summary")
     by_id = {group.id: group for group in figures}
     answers = published.questions()
     strip = [by_id[name] for name in answers["figure"] if name in by_id]
-    write("index", answers=answers, strip=strip, questions=asked)
+    write(
+        "index",
+        answers=answers,
+        strip=strip,
+        questions=questions(inputs, groups),
+        judged_in=dict(iter(judged.groupby(notebook_of))),
+    )
 
 
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
@@ -151,27 +138,29 @@ def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Gro
     ]
 
 
-def questions(inputs: Inputs, groups: list[Group], judged: dict[str, str]) -> list[Question]:
-    """Return each notebook's question, in the order of the notebooks' numbers."""
+def questions(inputs: Inputs, groups: list[Group]) -> list[dict]:
+    """Return each notebook's question, in the order of the notebooks' numbers.
+
+    ``copies`` are its executed copies: first the one of the weightiest results, which answers, toys after others and the sets in
+    their order. ``made`` is what it makes, of published artefacts, then of our own; where it makes parts of some alone, those.
+    ``runs`` is the number behind the answer.
+    """
     made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
 
-    def evidence(notebook: Notebook) -> tuple[int, bool]:
-        of = made_by.get((notebook.name, notebook.result_set), [])
-        return max(map(weight, of), default=-1), not all(item.toy for item in of)
+    def results(notebook: Notebook) -> list[Artefact]:
+        return made_by.get((notebook.name, notebook.result_set), [])
 
-    def makes(name: str) -> tuple[Group, ...]:
-        """Its artefacts, or else those that it makes parts of."""
-        own = [group for group in groups if any(item.notebook == name for item in group.items)]
-        whole = [g for g in own if any(i.notebook == name and not i.part for i in g.items)]
-        return tuple(whole or own)
+    def evidence(notebook: Notebook) -> tuple[int, bool]:
+        of = results(notebook)
+        return max(map(weight, of), default=-1), not all(item.toy for item in of)
 
     found = []
     for name, copies in groupby(attrgetter("name"), inputs.notebooks).items():
-        ordered = tuple(sorted(copies, key=evidence, reverse=True))
-        first = ordered[0]
-        runs = max((item.runs for item in made_by.get((name, first.result_set), [])), default=0)
-        answer, counts = notebooks.answer(first), judged.get(name, "")
-        found.append(Question(ordered, answer, makes(name), runs, counts))
+        copies = sorted(copies, key=evidence, reverse=True)
+        runs = max((item.runs for item in results(copies[0])), default=0)
+        own = [group for group in groups if any(item.notebook == name for item in group.items)]
+        whole = [g for g in own if any(i.notebook == name and not i.part for i in g.items)]
+        found.append({"copies": copies, "made": whole or own, "runs": runs})
     return found
 
 
@@ -187,26 +176,7 @@ def chapter_name(text: str, chapter: str) -> str:
     return f"{text_name(text)}, {what} {chapter}" if chapter else text_name(text)
 
 
-def _slug(name: str) -> str:
-    """Return a name as part of an address."""
-    return re.sub(r"[^\w.-]+", "-", name)
-
-
-_CALLED = (
-    caption_html,
-    chapter_name,
-    counted,
-    get_image_size,
-    _slug,
-    notebooks.short_name,
-    state,
-    tables.show,
-    tables.to_html,
-    text_name,
-    verdicts.count_verdicts,
-    verdicts.in_words,
-    verdicts.words,
-)
-"""What templates call, by its name."""
-_WORDS = {function.__name__.lstrip("_"): function for function in _CALLED}
-_WORDS |= {"markdown": Markup, "states": STATES, "verdicts": verdicts.COLUMNS}
+_CALLED = (caption_html, get_image_size, show, state, to_html, answer, described)
+_WORDS = (chapter_name, counted, short_name, text_name, count_verdicts, in_words, words)
+PAGES.globals.update({function.__name__: function for function in (*_CALLED, *_WORDS)})
+PAGES.globals.update(markdown=Markup, states=STATES, verdicts=COLUMNS)

@@ -1,7 +1,7 @@
 """What became of the texts' claims, over all sets of results."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pandas as pd
 
@@ -61,17 +61,6 @@ def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
     """Return how many claims came to each verdict (`COLUMNS`), by ``text`` and ``chapter`` in the order of the claims."""
     counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
-
-
-def verdicts_by_notebook(table: pd.DataFrame, describe: Callable[[str], str]) -> dict[str, str]:
-    """Return for each notebook how many claims it judged came to each verdict, and on which results, which `describe` names."""
-    judged = table[table["verdict"] != NOT_JUDGED]
-    found = {}
-    for name, rows in judged.groupby(judged["judged_by"].map(lambda item: item.notebook)):
-        sets = dict.fromkeys(item.result_set for item in rows["judged_by"])
-        on = " and ".join(map(describe, sets))
-        found[name] = f"{in_words(rows['counted'].value_counts())}; judged on {on}"
-    return found
 
 
 def in_words(counts: pd.Series) -> str:
