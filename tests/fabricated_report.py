@@ -15,7 +15,7 @@ from lib.report.build import build
 from lib.results.artefacts import Artefacts
 from lib.results.claims import Scale, judged_row, share
 
-TAGGED = r"$$\begin{aligned} y &= a \\ &+ b \end{aligned} \tag{1.11}$$"
+TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"
 HOSTILE = f'<script>{TAKE}</script><img src=x onerror="{TAKE}">'
 """What must be read, and never run."""

@@ -6,7 +6,7 @@ The site must work from a disk without a network: no script, font or style comes
 import re
 from posixpath import dirname, join
 
-from docutils.nodes import Text, image, math_block, raw
+from docutils.nodes import Text, image, raw
 from sphinx.environment.adapters.toctree import global_toctree_for_doc
 
 from lib.report.safe import clean_html
@@ -26,6 +26,7 @@ nb_execution_mode = "off"
 nb_code_prompt_show = "code"
 nb_code_prompt_hide = "hide the code"
 nb_render_markdown_format = "myst"
+# A tagged formula breaks its lines by \cr: Sphinx puts one with two backslashes into an environment that allows no tag.
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 # Prose in notebooks may jump from # to ###, and a cell may hold what Pygments cannot colour; readers lose nothing.
 # Everything else that Sphinx warns of fails the build.
@@ -50,7 +51,6 @@ def setup(app) -> None:
     # The extension says nothing of it, and names one file.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
-    app.connect("doctree-read", _keep_tags)
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
     app.connect("env-before-read-docs", _read_no_files)
     app.connect("html-page-context", _share_menu, priority=100)  # before the theme asks for it
@@ -90,11 +90,3 @@ def _clean(app, doctree) -> None:
 def _read_no_files(app, _env, _docs) -> None:
     """Refuse directives that read the builder's files."""
     app.env.settings["file_insertion_enabled"] = False
-
-
-def _keep_tags(_app, doctree) -> None:
-    r"""Write a tagged formula's line breaks as \cr: Sphinx puts one with \\ into an environment that allows no \tag."""
-    for formula in doctree.findall(math_block):
-        text = formula.astext()
-        if r"\tag" in text and r"\\" in text:
-            formula.children[:] = [Text(text.replace(r"\\", r"\cr "))]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
@@ -14,7 +15,7 @@ _IN_SIGHT = {"parameters", "injected-parameters"}
 """Cells that stay unfolded: what this page was made with."""
 _ARCHITECTURES = re.compile(r"(?<![a-z])(lu_rnn|unicornn|irnn|lem)(?![a-z])", re.IGNORECASE)
 """Words of file names."""
-_ANSWER = re.compile(r"#+ .*\banswer", re.IGNORECASE)
+_ANSWER = re.compile(r"^#+ .*\banswer.*$", re.IGNORECASE | re.MULTILINE)
 _LONGEST = 300
 """Characters of an answer on the front page."""
 
@@ -33,19 +34,15 @@ def answer(notebook: Notebook) -> str:
     What the cells below the heading display comes before its own prose, which often only leads there; lists, such as that of
     judged claims, are no paragraph.
     """
-    below: list[nbformat.NotebookNode] = []
-    for cell in reversed(nbformat.read(notebook.path, as_version=4).cells):
-        if cell.cell_type != "markdown":
-            below = [cell, *below]
-            continue
-        lines = cell.source.splitlines()
-        if starts := [number for number, line in enumerate(lines) if _ANSWER.match(line)]:
+    cells = nbformat.read(notebook.path, as_version=4).cells
+    for place, cell in reversed([*enumerate(cells)]):
+        if cell.cell_type == "markdown" and _ANSWER.search(cell.source):
+            below = takewhile(lambda one: one.cell_type != "markdown", cells[place + 1 :])
             outputs = [output for code in below for output in code.get("outputs", [])]
             texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
-            texts.append("\n".join(lines[starts[-1] + 1 :]))
-            paragraphs = [part.strip() for text in texts for part in text.split("\n\n")]
+            texts.append(_ANSWER.split(cell.source)[-1])
+            paragraphs = (part.strip() for text in texts for part in text.split("\n\n"))
             return _shortened(next((part for part in paragraphs if part[:2] not in ("", "- ")), ""))
-        below = []
     return ""
 
 

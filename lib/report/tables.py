@@ -5,7 +5,6 @@ scripts, and none knows pairs of ours and theirs, which is most of this file. `t
 tables.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
@@ -32,15 +31,14 @@ _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 def to_html(table: pd.DataFrame) -> Markup:
     """Return all columns of `table` as an HTML table, the verdict after the first, so that no screen is too narrow for it.
 
-    Rows whose ``at_chance`` is true are shaded. Leading text columns that repeat the row above are dimmed, so that groups stand out.
+    Leading text columns that repeat the row above are dimmed, so that groups stand out.
     """
     first, *rest = table
     table = table[[first, *sorted(rest, key=lambda name: name != "verdict")]]
     numbers = list(table.select_dtypes(["number", "bool"]))
     css = ["number" * (name in numbers) + f" {name}" * (name in _PAIRS[-1]) for name in table]
-    chance = table["at_chance"].eq(True) if "at_chance" in table else ()
     words = [*css, "number"].index("number")
-    return _grid(table.apply(_written), css, groups=words, chance=list(chance))
+    return _grid(table.apply(_written), css, groups=words)
 
 
 def show(path: Path) -> dict:
@@ -115,11 +113,11 @@ def _written(column: pd.Series) -> pd.Series:
     return column.map(formatter(column)).astype(object)
 
 
-def _grid(shown: pd.DataFrame, css: list[str], groups: int, chance: Sequence[bool] = ()) -> Markup:
+def _grid(shown: pd.DataFrame, css: list[str], groups: int) -> Markup:
     """Return texts as a table; of the first `groups` columns those that repeat the row above are dimmed."""
     again = shown.eq(shown.shift()).cummin(axis=1)
     again.iloc[:, groups:] = False
     columns = list(zip(shown, css, strict=True))
     rows = list(zip(shown.to_numpy(), again.to_numpy(), strict=True))
     grid = PAGES.get_template("grid.html.jinja")
-    return Markup(grid.render(columns=columns, rows=rows, chance=chance))
+    return Markup(grid.render(columns=columns, rows=rows))
