@@ -16,7 +16,7 @@ def tree(tmp_path):
             path = tmp_path / (name if "." in name else f"{name}.py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, "utf-8")
-        for cached in (module._read, module._resolve, module._beside):
+        for cached in (module._read, module._resolve):
             cached.cache_clear()
         return tmp_path
 

@@ -111,10 +111,14 @@ def _execute(run: Run, *, quiet: bool) -> None:
     from lib.run.cleaning import clean
 
     name, failed = run.notebook.name, _failed(run.output)
-    if wrong := _invalid(run.notebook):
+    try:
+        with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
+            nbformat.validate(json.loads(run.notebook.read_text(encoding="utf-8")))
+    except Exception as error:  # of what is no notebook at all it raises anything
+        wrong = f"{error}".partition("\n")[0] or type(error).__name__
         raise RunError(
             f"{run.notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2
-        )
+        ) from None
     try:
         failed.parent.mkdir(parents=True, exist_ok=True)
         papermill.execute_notebook(
@@ -149,18 +153,6 @@ def _execute(run: Run, *, quiet: bool) -> None:
 
 def _failed(output: Path) -> Path:
     return output.with_suffix(".failed.ipynb")
-
-
-def _invalid(notebook: Path) -> str:
-    """Return in a few words why the notebook does not follow its format, or nothing."""
-    import nbformat
-
-    try:
-        with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
-            nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
-    except Exception as error:  # of what is no notebook at all it raises anything
-        return str(error).partition("\n")[0] or type(error).__name__
-    return ""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

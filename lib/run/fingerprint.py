@@ -58,14 +58,14 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
     only for the members that something names, such as the cells and engines of one job. A FingerprintError says which module
     does not exist, is no Python, or imports by a computed name.
     """
-    files = {name: _resolve(name, root) for name in modules}
-    for name, file in files.items():
-        if file is None:
+    files = []
+    for name in modules:
+        files.append(_resolve(name, root))
+        if files[-1] is None:
             raise FingerprintError(
-                f"no module {name!r} in {root}; expected a dotted name such as lib.cells.lstm, as only code in lib has "
-                "a fingerprint"
+                f"no module {name!r} in {root}; expected a dotted name such as lib.cells.lstm, as only code in lib has a fingerprint"
             )
-    return _follow([file for file in files.values() if file], whole, root)
+    return _follow(files, whole, root)
 
 
 def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
@@ -117,10 +117,10 @@ def _members(package: Path) -> tuple[Path, ...]:
 
 @cache  # a process has imported a file once; what is written into it later is not what runs
 def _read(file: Path, root: Path) -> _Module:
-    return _parse(file.read_text(encoding="utf-8"), file, root, _beside(file.parent))
+    return _parse(file.read_text(encoding="utf-8"), file, root, file.parent.iterdir())
 
 
-def _parse(source: str, file: Path, root: Path, beside: frozenset[str] = frozenset()) -> _Module:
+def _parse(source: str, file: Path, root: Path, beside: Iterable[Path] = ()) -> _Module:
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -154,10 +154,12 @@ def _parse(source: str, file: Path, root: Path, beside: frozenset[str] = frozens
                 "name the module in an import statement"
             )
     parts = [" ".join(out).encode()]
-    for name in sorted(beside & {text.partition("/")[0] for text in texts}):
-        top = file.parent / name
-        files = sorted(top.rglob("*")) if top.is_dir() else [top]
-        parts += [item.read_bytes() for item in files if item.is_file()]
+    first = {text.partition("/")[0] for text in texts}
+    for top in sorted(path for path in beside if path.name in first):
+        if top.suffix != ".py" and top.name[0] not in "._" and not (top / "__init__.py").is_file():
+            parts += [
+                item.read_bytes() for item in (top, *sorted(top.rglob("*"))) if item.is_file()
+            ]
     uses = [_resolve(text, root) for text in texts if _DOTTED.fullmatch(text)]
     for name in imported:
         if name.split(".")[0] == "lib":
@@ -170,18 +172,6 @@ def _parse(source: str, file: Path, root: Path, beside: frozenset[str] = frozens
         digest=hashlib.sha256(b"\0".join(parts)).hexdigest()[:16],
         uses=tuple(filter(None, uses)),
         members=_members(file.parent) if fills else (),
-    )
-
-
-@cache
-def _beside(folder: Path) -> frozenset[str]:
-    """Return the names of the files and folders in `folder` that are no code."""
-    return frozenset(
-        path.name
-        for path in folder.iterdir()
-        if path.name[0] not in "._"
-        and path.suffix != ".py"
-        and not (path / "__init__.py").is_file()
     )
 
 
