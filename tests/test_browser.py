@@ -8,7 +8,6 @@ import itertools
 from operator import attrgetter
 
 import pytest
-from pages import watched
 
 from lib.paths import DATA
 
@@ -36,7 +35,6 @@ SEEN = """async () => {
     pictures, title: document.title,
     written: all("article .math").length, failed: all("mjx-merror").length,
     drawn: all("article .math mjx-container").filter((box) => box.offsetWidth > 0).length,
-    anchors: all("[id]").map((element) => element.id),
   };
 }"""
 
@@ -49,7 +47,11 @@ CUT = """[...document.querySelectorAll("table.words, table.verdicts")]
 def _visit(browser, path):
     """Return what happened while a page was open, and what it shows."""
     page = browser.new_page()
-    seen = watched(page) | {"cut": [], "wide": []}
+    seen = {name: [] for name in ("requests", "faults", "cut", "wide")}
+    page.on("request", lambda request: seen["requests"].append(request.url))
+    page.on("requestfailed", lambda request: seen["faults"].append(f"failed {request.url}"))
+    page.on("pageerror", lambda error: seen["faults"].append(str(error)))
+    page.on("console", lambda said: seen["faults"].append(said.text))
     page.goto(path.as_uri())
     seen |= page.evaluate(SEEN)
     for width in WIDTHS:
@@ -100,23 +102,3 @@ def test_there_is_something_to_see(visits):
     for folder in ("figures/", "notebooks/"):
         assert any(seen["pictures"] for name, seen in visits.items() if name.startswith(folder))
     assert any(seen["written"] for seen in visits.values())
-
-
-def test_a_link_leads_to_its_figure(folder, visits, browser):
-    """Pictures keep their place while they load, so that what is linked stays in sight."""
-    name = "figures/dissertation.html"
-    anchor = [name for name in visits[name]["anchors"] if "-fig-" in name][-1]
-    page = browser.new_page()
-    page.goto(f"{(folder / name).as_uri()}#{anchor}")
-    page.evaluate(SEEN)
-    # The page scrolls smoothly: wait until it rests, for as long as pages may take at all.
-    rests = f"""async () => {{
-      const top = () => document.getElementById("{anchor}").getBoundingClientRect().top;
-      for (let before = null, same = 0; same < 5; before = top()) {{
-        await new Promise((wake) => setTimeout(wake, 100));
-        same = top() === before ? same + 1 : 0;
-      }}
-      return top();
-    }}"""
-    assert 0 <= page.evaluate(rests) < 120
-    page.close()

@@ -6,14 +6,15 @@ import shutil
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from bs4 import BeautifulSoup
 from fabricated_report import counts, error_rates, write_notebook
-from pages import Page
 
 from lib.analysis.verbs import Networks
 from lib.paths import DATA, ROOT
@@ -30,7 +31,18 @@ from lib.results.learned import data_and_length
 from lib.results.published import artefacts
 from lib.results.schema import load
 
-read = functools.cache(Page)
+
+@functools.cache
+def read(path):
+    """Return the links of a page, what it loads, its ids, and its text."""
+    soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+    links = [found["href"] for found in soup.select("a[href]")]
+    loaded = [found["href"] for found in soup.select("[href]:not(a)")]
+    loaded += [found["src"] for found in soup.select("[src]")]
+    text = " ".join(" ".join(soup.find_all(string=True)).split())
+    text = text.replace(" .", ".").replace(" ,", ",")
+    ids = {found["id"] for found in soup.select("[id]")}
+    return SimpleNamespace(links=links, loaded=loaded, ids=ids, text=text)
 
 
 def contents(site):
