@@ -161,19 +161,22 @@ _VARIES = (
     "print({'b', 'a', 'c', 'd', 'e'})",
     "import os; print(os.getcwd() + '/data')",
     "print(count, rate, flag, name)",
+    "import matplotlib.pyplot as plt\nplt.plot([1, 2])",
 )
 
 
 @pytest.mark.notebook
-def test_equal_inputs_give_equal_bytes_and_the_values_arrive(tmp_path):
+def test_equal_inputs_give_equal_bytes_forked_or_not_and_the_values_arrive(tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", *_VARIES)
     given = ["-p", "count", "3", "-p", "rate", "1e-5", "-p", "flag", "true", "-p", "name", "no"]
-    first, second = (_run(notebook, tmp_path / f"{i}.ipynb", *given) for i in "12")
+    first = _run(notebook, tmp_path / "1.ipynb", *given)
+    with warm.serving():
+        second = _run(notebook, tmp_path / "2.ipynb", *given)
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
     content = (tmp_path / "1.ipynb").read_bytes()
     assert content == (tmp_path / "2.ipynb").read_bytes()
     assert str(ROOT).encode() not in content
-    assert b"3 1e-05 True no" in content
+    assert b"3 1e-05 True no" in content and b"image/png" in content
     # Shown live: both streams; kept: stdout alone.
     assert "3 1e-05 True no" in first.stdout
     streams = [one for one in _outputs(tmp_path / "1.ipynb") if one.output_type == "stream"]
@@ -316,25 +319,14 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
     assert kept == {"beat.ipynb"}
 
 
-@pytest.mark.notebook
-def test_a_forked_run_gives_the_same_bytes_and_its_server_ends_with_its_starter(tmp_path):
-    code = "import numpy as np, matplotlib.pyplot as plt\nprint({'b', 'a', 'c'}, count)\nplt.plot([1, 2])"
-    notebook, output = _notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb"
-    bytes_of = []
-    for start in (contextlib.nullcontext, warm.serving):
-        with start():
-            done = _run(notebook, output, "-p", "count", "3")
-        assert done.returncode == 0, done.stderr
-        bytes_of.append(output.read_bytes())
-    assert bytes_of[0] == bytes_of[1] and b"image/png" in bytes_of[0]
+def test_the_process_to_fork_from_ends_with_its_starter():
     starter = "from lib.run import warm\nwith warm.serving():\n print(flush=True); input()"
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
         program.stdout.readline()
-        servers = _servers(program.pid)
+        (server,) = _servers(program.pid)
         program.kill()
-    assert len(servers) == 1
-    _until(lambda: not any(map(_alive, servers)), 60, "the process to fork from to end")
+    _until(lambda: not _alive(server), 60, "the process to fork from to end")
 
 
 def _alive(process):
