@@ -18,18 +18,7 @@ from ruamel.yaml import YAML
 from lib.paths import NOTEBOOKS, ROOT
 
 # Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Beautiful Soup (furo), Markdown (myst-nb).
-_BROUGHT_ALONG = {
-    "beautifulsoup4",
-    "cloudpickle",
-    "cuda-pathfinder",
-    "dask",
-    "jupyter-client",
-    "markdown-it-py",
-    "mdit-py-plugins",
-    "myst-parser",
-    "packaging",
-    "toolz",
-}
+_BROUGHT_ALONG = "beautifulsoup4 cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging toolz"
 
 
 def _lines(name):
@@ -89,7 +78,7 @@ def _imports(source):
 
 def test_every_package_that_is_imported_is_required():
     own = {"lib", "tests", "trials", *(path.stem for path in (ROOT / "tests").rglob("*.py"))}
-    known, distributions = {*_requirements(), *_BROUGHT_ALONG}, packages_distributions()
+    known, distributions = {*_requirements(), *_BROUGHT_ALONG.split()}, packages_distributions()
     for path, source in _sources():
         for name in set(_imports(source)) - own - sys.stdlib_module_names:
             candidates = {canonicalize_name(found) for found in distributions.get(name, [name])}

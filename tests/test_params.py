@@ -6,7 +6,7 @@ import pytest
 from designs import loaded, profile_of, rows_of, sections
 
 from lib.cells import cell_class, cell_names
-from lib.run.params import ParameterError, checked, read_params
+from lib.run.params import ParameterError, checked, merged, read_params
 from lib.tasks import find_task
 from lib.training.__main__ import main
 from lib.training.profile import DESIGNS, load_profile
@@ -147,7 +147,6 @@ UNFIT = "of width 32 on .* cannot .*"
         (lambda c: c["base"]["networks"].update({"x" * 5000: {"cell": "rnn"}}), "has the key .*; expected printable text of at most 500 characters"),
         (lambda c: c["base"].update(tasks=7), "tasks is 7; input should be an object"),
         (lambda c: c["base"]["trainings"].update(factorial={}), "two datasets are called 'factorial'"),
-        (lambda c: c.update(profile="fast"), "profile is 'fast'; choose one of smoke, quick"),
         (lambda c: c.update(more=1), "unknown parameter more; remove it"),
         (lambda c: c["profiles"].update({"a; b": {}}), "is 'a; b'; string should match pattern"),
         (lambda c: c["base"]["jobs"].update(workers=float("inf")), "workers is inf; expected a fin"),
@@ -190,6 +189,9 @@ def test_what_is_no_yaml_is_one_sentence(tmp_path, text, complaint):
 def test_a_missing_file_an_unknown_profile_and_an_unknown_group_are_named(tmp_path):
     with pytest.raises(ParameterError, match=r"params.yaml cannot be read: .*No such file"):
         read_params(tmp_path / "params.yaml")
+    (tmp_path / "params.yaml").write_text("profile: fast\nbase: {}\nprofiles: {quick: {}}")
+    with pytest.raises(ParameterError, match="unknown profile 'fast'; choose one of quick"):
+        merged(path=tmp_path / "params.yaml")
     for name in ("fast", "x" * 5000):
         with pytest.raises(ParameterError, match="unknown profile .*; choose one of") as caught:
             load_profile(name)

@@ -65,20 +65,15 @@ def pipeline_ancestors() -> list[int]:
 def end_marked(mark: str) -> None:
     """Kill every process that bears the mark; a process may be born while its siblings die, so look until none is left."""
     for _ in range(_SWEEPS):
-        left = [process for process in psutil.process_iter() if _bears(process, mark)]
+        # Of another user's process, or of one that has ended, the environment is None.
+        running = psutil.process_iter(["environ"])
+        left = [one for one in running if (one.info["environ"] or {}).get(MARK) == mark]
         for process in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         if not left:
             return
         time.sleep(_PAUSE)
-
-
-def _bears(process: psutil.Process, mark: str) -> bool:
-    try:
-        return process.environ().get(MARK) == mark
-    except psutil.Error:  # another user's process, or it has ended
-        return False
 
 
 def watch(mark: str, pids: list[int]) -> None:

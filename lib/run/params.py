@@ -160,13 +160,7 @@ class _File(Section):
 
 def _check_outline(name: str, content: object) -> None:
     _check_plain(name, content)
-    file = checked(_File, content, "")
-    _check_profile("params.yaml: profile is", file.profile, file.profiles)
-
-
-def _check_profile(said: str, profile: str, known: dict[str, Any]) -> None:
-    if profile not in known:
-        raise ParameterError(f"{said} {shown(profile)}; choose one of {', '.join(known)}")
+    checked(_File, content, "")
 
 
 def _check_plain(where: str, value: object, depth: int = 0) -> None:
@@ -198,9 +192,10 @@ def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, A
     `read_params`.
     """
     content = read_params(path)
-    profile = content["profile"] if profile is None else profile
-    _check_profile("unknown profile", profile, content["profiles"])
-    return overlaid(content["base"], content["profiles"][profile] or {})
+    profile, known = content["profile"] if profile is None else profile, content["profiles"]
+    if profile not in known:
+        raise ParameterError(f"unknown profile {shown(profile)}; choose one of {', '.join(known)}")
+    return overlaid(content["base"], known[profile] or {})
 
 
 def overlaid(base: Any, change: Any) -> Any:
