@@ -211,10 +211,10 @@ def test_simulated_results_are_no_evidence(copied):
 
 def test_failed_and_unfinished_notebooks_are_no_results_and_the_same_twice_is_refused(tmp_path):
     for name in ("22_errors.failed", ".22_errors.partial", "22_errors"):
-        write_notebook(tmp_path / "executed" / f"{name}.ipynb", result_set="rebuilt")
+        write_notebook(tmp_path / "executed" / f"{name}.ipynb")
     found = load_notebooks(tmp_path)
     assert [(item.name, item.result_set) for item in found] == [("22_errors", "rebuilt")]
-    write_notebook(tmp_path / "executed" / "two" / "22_errors.ipynb", result_set="rebuilt")
+    write_notebook(tmp_path / "made/22_errors/rebuilt/22_errors.ipynb")
     with pytest.raises(ReportError, match="show the same notebook"):
         load_notebooks(tmp_path)
 

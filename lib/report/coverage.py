@@ -16,22 +16,21 @@ PUBLISHED_SCALE = "paper"
 """The profile with the texts' own sizes."""
 
 
-def state(item: Artefact) -> str:
-    """Return how much weight an artefact has: one of `STATES`, or `SIMULATED`, which has none."""
-    if item.result_set == SIMULATED:
-        return SIMULATED
-    if not item.learned and item.profile != NO_PROFILE:
-        return STATES[0]
-    if item.stand_in:
-        return STATES[1]
-    at_scale = item.published_scale or item.profile == PUBLISHED_SCALE
-    return STATES[3] if at_scale and not item.toy else STATES[2]
-
-
 def weight(item: Artefact) -> int:
-    """Return the place of an artefact's state in `STATES`, -1 where it is never evidence."""
-    found = state(item)
-    return STATES.index(found) if found in STATES else -1
+    """Return how much weight an artefact has: a place in `STATES`, or -1 where it is never evidence."""
+    if item.result_set == SIMULATED:
+        return -1
+    if not item.learned and item.profile != NO_PROFILE:
+        return 0
+    if item.stand_in:
+        return 1
+    at_scale = item.published_scale or item.profile == PUBLISHED_SCALE
+    return 3 if at_scale and not item.toy else 2
+
+
+def state(item: Artefact) -> str:
+    """Return the name of an artefact's weight: one of `STATES`, or `SIMULATED`."""
+    return (*STATES, SIMULATED)[weight(item)]
 
 
 def main_files(found: Iterable[Artefact]) -> dict[str, list[Artefact]]:

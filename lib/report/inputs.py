@@ -118,23 +118,19 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
     """Return every artefact with a manifest in ``made/<notebook>/<set of results>/`` of the folder `data`."""
     if not data.is_dir():
         raise ReportError(f"no folder {data}; expected the one that holds made/")
-    # A manifest is written last, so files without one are half-written and are not shown.
-    found = [_load_artefact(path) for path in data.glob("made/*/*/*/*.json")]
+    found = []
+    for path in data.glob("made/*/*/*/*.json"):
+        # A manifest is written last, so files without one are half-written and are not shown.
+        notebook, result_set = path.parts[-4:-2]
+        place = {"result_set": result_set, "notebook": notebook, "manifest": path}
+        found.append(_validated(Artefact, path, **place))
+        for file in map(found[-1].path, SUFFIXES[found[-1].kind]):
+            if not file.exists():
+                said = f"{path} promises {file.name}, which is not there; run its notebook again"
+                raise ReportError(said)
     return tuple(
         sorted(found, key=lambda i: (_place(i.result_set), i.notebook, i.manifest.stem, i.kind))
     )
-
-
-def _load_artefact(path: Path) -> Artefact:
-    notebook, result_set = path.parts[-4:-2]
-    place = {"result_set": result_set, "notebook": notebook, "manifest": path}
-    found = _validated(Artefact, path, **place)
-    for suffix in SUFFIXES[found.kind]:
-        if not found.path(suffix).exists():
-            raise ReportError(
-                f"{path} promises {found.path(suffix).name}, which is not there; run its notebook again"
-            )
-    return found
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -143,24 +139,21 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def load_notebooks(data: Path) -> tuple[Notebook, ...]:
-    """Return the executed notebooks in ``executed/`` and ``made/`` of the folder `data`, by name and set of results.
+    """Return the executed notebooks in ``executed/`` and ``made/*/*/`` of the folder `data`, by name and set of results.
 
     The set of results is the notebook's parameter ``result_set``; one without it belongs to the pipeline's own run.
     """
     found = []
-    for path in sorted([*data.glob("executed/**/*.ipynb"), *data.glob("made/**/*.ipynb")]):
-        # Hidden files are half-written, and what a failed run leaves for its author (see lib.run) is no result.
-        parts = path.relative_to(data).parts
-        if path.name.endswith(".failed.ipynb") or any(part.startswith(".") for part in parts):
-            continue
+    # Hidden files are half-written, and what a failed run leaves for its author (see lib.run) is no result.
+    paths = [*data.glob("executed/[!.]*.ipynb"), *data.glob("made/[!.]*/[!.]*/[!.]*.ipynb")]
+    for path in sorted(path for path in paths if not path.name.endswith(".failed.ipynb")):
         try:
-            result_set = str(read_parameters(path).get("result_set", next(iter(RESULT_SETS))))
-            title = read_title(path)
+            result_set = str(read_parameters(path).get("result_set", "rebuilt"))
+            found.append(Notebook(path, result_set, read_title(path)))
         except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-        found.append(Notebook(path, result_set, title))
     for first, *others in groupby(attrgetter("page"), found).values():
         if others:
             raise ReportError(
