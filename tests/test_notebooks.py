@@ -70,9 +70,9 @@ class House:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
-    with warm.serving() as path:
-        del os.environ[warm.SOCKET]  # other tests start their own
-        yield House(tmp_path_factory.mktemp("house"), path)
+    with warm.serving():
+        socket = os.environ.pop(warm.SOCKET)  # other tests start their own
+        yield House(tmp_path_factory.mktemp("house"), socket)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -320,11 +320,10 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
 
 
 def test_the_process_to_fork_from_ends_with_its_starter():
-    starter = "from lib.run import warm\nwith warm.serving():\n print(flush=True); input()"
+    starter = "from lib.run import warm\nwith warm.serving() as server:\n print(server.pid, flush=True); input()"
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
-        program.stdout.readline()
-        (server,) = _servers(program.pid)
+        server = psutil.Process(int(program.stdout.readline()))
         program.kill()
     _until(lambda: not _alive(server), 60, "the process to fork from to end")
 
@@ -334,16 +333,6 @@ def _alive(process):
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
-
-
-def _servers(starter=None):
-    """Return the processes to fork from that a process, or this one, has started."""
-    found = []
-    for child in psutil.Process(starter).children():
-        with contextlib.suppress(psutil.NoSuchProcess):  # of which a zombie is one
-            _until(child.cmdline, 10, "a command, which Linux knows a moment after its starter")
-            found += [child] * ("lib.run.warm" in child.cmdline())
-    return found
 
 
 def _asked_to_wait(server):
@@ -364,8 +353,8 @@ def _forks(server):
 
 
 def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
-    with warm.serving():
-        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
+    with warm.serving() as started:
+        server = psutil.Process(started.pid)
         for _ in range(2):
             client, fork = _asked_to_wait(server)
             server.suspend()  # so that it learns of both at once
@@ -379,8 +368,8 @@ def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_ask
 
 @pytest.mark.parametrize("ends_first", ["server", "client", "fork"])
 def test_a_fork_ends_with_the_server_and_with_who_asked_for_it(ends_first):
-    with warm.serving():
-        server = max(_servers(), key=psutil.Process.create_time)  # an older one serves other tests
+    with warm.serving() as started:
+        server = psutil.Process(started.pid)
         client, fork = _asked_to_wait(server)
         {"server": server, "client": client, "fork": fork}[ends_first].kill()
         assert client.wait(20) != 0

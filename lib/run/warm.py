@@ -54,8 +54,8 @@ def set_environment() -> None:
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[str]:
-    """Keep a process to fork from while the context lasts; it ends with this one, however that ends."""
+def serving() -> Iterator[subprocess.Popen]:
+    """Keep a process to fork from while the context lasts, and give it; it ends with this one, however that ends."""
     set_environment()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -76,11 +76,11 @@ def serving() -> Iterator[str]:
             # As IPython's kernel sets it where it is the first to import matplotlib.
             env=os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
             start_new_session=True,
-        ):  # leaving closes its input, at which it ends
+        ) as server:  # leaving closes its input, at which it ends
             listener.close()
             os.environ[SOCKET] = path
             try:
-                yield path
+                yield server
             finally:
                 os.environ.pop(SOCKET, None)
 
