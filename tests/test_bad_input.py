@@ -1,6 +1,7 @@
 """Bad input to a cell and to its making: one sentence each, whatever the engine; and what must not be mistaken for it."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -39,27 +40,21 @@ BAD_PARTS = [
 ]
 
 
-def assert_refused(name, engine, message, *given):
-    with pytest.raises(ValueError, match=message) as refusal:
-        make_cell(name, P, D)(*given, engine=engine)
-    assert str(refusal.value).startswith(f"{name}: ") and "\n" not in str(refusal.value)
-
-
 @EVERY_CELL
 def test_every_engine_refuses_bad_inputs_and_states_in_one_sentence(name):
     states = make_cell(name, P, D).states
-    for engine in (*engines_of(name), "auto"):
-        for u, message in BAD_INPUTS:
-            assert_refused(name, engine, message, u)
-        wrong = [(ZERO,) * (states + more) for more in (-1, 1)]
-        wrong += [
-            (*[ZERO] * at, part, *[ZERO] * (states - 1 - at))
-            for at in range(states)
-            for part in BAD_PARTS
-        ]
-        for state in wrong:
-            message = rf"expected {states} state tensor\(s\) of shape \(3, 5\)"
-            assert_refused(name, engine, message, U, state)
+    wrong = [(ZERO,) * (states + more) for more in (-1, 1)]
+    wrong += [
+        (*[ZERO] * at, part, *[ZERO] * (states - 1 - at))
+        for at in range(states)
+        for part in BAD_PARTS
+    ]
+    expected = rf"expected {states} state tensor\(s\) of shape \(3, 5\)"
+    given = [*BAD_INPUTS, *((U, state, expected) for state in wrong)]
+    for engine, (*inputs, message) in product((*engines_of(name), "auto"), given):
+        with pytest.raises(ValueError, match=message) as refusal:
+            make_cell(name, P, D)(*inputs, engine=engine)
+        assert str(refusal.value).startswith(f"{name}: ") and "\n" not in str(refusal.value)
 
 
 def layouts(u):
