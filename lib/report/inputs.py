@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +14,6 @@ from lib.results.manifest import Manifest, Name
 from lib.run.notebooks import NotebookError, read_parameters, read_title
 from lib.run.params import shown
 
-T = TypeVar("T")
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
 """The files of each kind of artefact, beside its manifest; the first is the one to show."""
 RESULT_SETS = {
@@ -162,7 +161,7 @@ def load_notebooks(data: Path) -> tuple[Notebook, ...]:
     return tuple(sorted(found, key=lambda one: (one.name, _place(one.result_set))))
 
 
-def _validated(kind: type[T], path: Path, **more: object) -> T:
+def _validated(kind: type, path: Path, **more: object) -> Any:
     """Return the JSON object at `path` and `more` as a `kind`; a ReportError says what of it is wrong."""
     try:
         content = TypeAdapter(dict).validate_json(path.read_bytes())

@@ -54,10 +54,6 @@ class Group:
         of = groupby(attrgetter("result_set"), sorted(self.items, key=attrgetter("part")))
         return {item.result_set: of[item.result_set] for item in ordered}
 
-    def split(self, *, toys: bool) -> dict[str, list[Artefact]]:
-        """Return those that are proof that the pipeline works and no more, or the others."""
-        return {name: items for name, items in self.by_result_set().items() if items[0].toy == toys}
-
 
 def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, source: Path) -> None:
     """Write every page of the site as a source file for Sphinx below the folder `source`.
@@ -115,13 +111,8 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     by_id = {group.id: group for group in figures}
     answers = published.questions()
     strip = [by_id[name] for name in answers["figure"] if name in by_id]
-    write(
-        "index",
-        answers=answers,
-        strip=strip,
-        questions=questions(inputs, groups),
-        judged_in=dict(iter(judged.groupby(notebook_of))),
-    )
+    asked, judged_in = questions(inputs, groups), dict(iter(judged.groupby(notebook_of)))
+    write("index", answers=answers, strip=strip, questions=asked, judged_in=judged_in)
 
 
 def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Group]:
