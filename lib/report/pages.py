@@ -95,8 +95,7 @@ def write_pages(inputs: Inputs, judged: pd.DataFrame, summary: pd.DataFrame, sou
     for text, of_text in by_text.items():
         write("figures_of", f"figures/{text}", text=text, groups=of_text)
     write("tables", groups=table_groups)
-    sources = published.sources().assign(id=lambda found: found["file"].str.removesuffix(".csv"))
-    printed = {row.id: row for row in sources.itertuples()}
+    printed = {row.file.removesuffix(".csv"): row for row in published.sources().itertuples()}
     for group in table_groups:
         write("table", f"tables/{group.id}", group=group, printed=printed.get(group.id))
     total = summary.sum().rename("all texts").to_frame().T
