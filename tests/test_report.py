@@ -348,6 +348,8 @@ def test_tables_set_ours_beside_theirs_where_it_helps():
     assert beside_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"
     html = beside_html(counts())
     assert '<span class="ours">1,007</span><span class="theirs">2,007</span>' in html
+    unnamed = counts().replace({"quartile": {2: np.nan}})
+    assert beside_html(unnamed).count("theirs") == 8, "a level without a name hides no number"
     levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
     table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
     assert key_columns(table) == ["method", "width"], "counts do not run across"
