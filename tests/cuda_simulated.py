@@ -72,16 +72,6 @@ def test_a_hidden_size_beyond_the_shared_memory_is_refused():
         cell(torch.zeros(1, 1, 1), engine="numba-cuda")
 
 
-def test_a_device_without_enough_memory_is_told_in_a_sentence(monkeypatch):
-    def no_room(*_):
-        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB, and more.")
-
-    monkeypatch.setattr(torch.nn.functional, "linear", no_room)
-    with pytest.raises(torch.OutOfMemoryError, match="indrnn needs several arrays") as refusal:
-        make_cell("indrnn", 2, 3)(torch.zeros(4, 5, 2), engine="numba-cuda")
-    assert "\n" not in str(refusal.value)
-
-
 def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
     cell = make_cell("unicornn", 1, 3, backward="reversible")
     with pytest.raises(

@@ -121,17 +121,15 @@ def test_bad_numbers_spread_as_in_the_reference(name):
 def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
     cell, u, state = a_case(name)
     on_cpu = random_case(name, *SIZES, torch.float32)
-    huge = torch.zeros(1, 1, 2, device="cuda").expand(1_000_000, 100_000, 2)
     for call, told in [
         (lambda: on_cpu[0](*on_cpu[1:], engine=ENGINE), "it runs on cuda"),
         (lambda: on_cpu[0](u, engine=ENGINE), "expected input of torch.float32 on cpu"),
         (lambda: cell(u, on_cpu[2], engine=ENGINE), "state tensor.s. of shape"),
         (lambda: cell(u[..., :1], state, engine=ENGINE), "with input=2"),
         (lambda: cell(u[:, :-1], state, engine=ENGINE), "state tensor.s. of shape"),
-        (lambda: cell(huge, engine=ENGINE), "needs several arrays"),
         (lambda: cell.half()(u.half(), engine=ENGINE), "got torch.float16"),
     ]:
-        with pytest.raises((ValueError, torch.OutOfMemoryError), match=told) as refusal:
+        with pytest.raises(ValueError, match=told) as refusal:
             call()
         assert "\n" not in str(refusal.value)
     run(*a_case(name))  # the next pass works

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
@@ -50,9 +51,8 @@ PARALLEL_FROM = 500_000
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
-def engine(*cells: str, **more) -> Callable:
-    """Return a decorator that registers a function as the engine ``numba-cpu`` of `cells`."""
-    return register("numba-cpu", *cells, devices=("cpu",), **more)
+engine = partial(register, "numba-cpu", devices=("cpu",))
+"""Returns a decorator that registers a function as the engine ``numba-cpu`` of the cells named."""
 
 
 def kernel(function: Callable, **names: int) -> Callable:
@@ -110,9 +110,7 @@ def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None
     threads = torch.get_num_threads() if steps * count >= PARALLEL_FROM else 1
     edges = [count * k // threads // _VECTORS * _VECTORS for k in range(threads)] + [count]
     stretches = [(a, b) for a, b in pairwise(edges) if a < b]
-    with ThreadPoolExecutor(
-        max_workers=threads
-    ) as pool:  # starts no thread before it is given work
+    with ThreadPoolExecutor(threads) as pool:  # starts no thread before it is given work
         others = [pool.submit(run, *stretch) for stretch in stretches[1:]]
         run(*stretches[0])
         for other in others:

@@ -19,7 +19,7 @@ What every kernel keeps to:
 import os
 import sys
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial
 from types import FunctionType
 
 import numpy as np
@@ -111,9 +111,14 @@ def launch(
 
     `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
     `sizes` are what the kernel is compiled for beside the type: its `d` and `tile`, and what else its text names.
+    Raises ValueError: the tensors are on a second GPU.
     """
-    if not all(part.is_contiguous() for part in arguments if isinstance(part, Tensor)):
+    tensors = [part for part in arguments if isinstance(part, Tensor)]
+    if not all(part.is_contiguous() for part in tensors):
         raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
+    if tensors[0].device.index:
+        advice = "choose a GPU with CUDA_VISIBLE_DEVICES"
+        raise ValueError(f"expected tensors on cuda:0, got {tensors[0].device}; {advice}")
     if SIMULATED:
         values = [
             part.reshape(-1).numpy() if isinstance(part, Tensor) else part for part in arguments
@@ -136,18 +141,14 @@ def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
 
     A block has 128 threads, or fewer where that would leave multiprocessors without one.
     """
-    processors = 1 if SIMULATED else _processors()
+    processors = _processors()
     fits = [threads for threads in (128, 64) if chains >= threads * processors]
     threads = fits[0] if fits else 32
     launch(run, -(-chains // threads), threads, *arguments, chains)
 
 
 def launch_rows(
-    run: Kernel,
-    state: Tensor,
-    *arguments: Tensor | int,
-    buffers: int,
-    **forms: int,
+    run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
 ) -> None:
     """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
 
@@ -166,7 +167,7 @@ def launch_rows(
             f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
             "use engine='reference'"
         )
-    processors = 1 if SIMULATED else _processors()
+    processors = _processors()
     tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
     sizes = {"d": d, "tile": tile} | forms
@@ -180,7 +181,7 @@ _SHARED_BYTES = 48 * 1024
 
 @cache
 def _processors() -> int:
-    return torch.cuda.get_device_properties(0).multi_processor_count
+    return 1 if SIMULATED else torch.cuda.get_device_properties(0).multi_processor_count
 
 
 @cache
@@ -199,41 +200,5 @@ def obstacle() -> str:
     return ""
 
 
-def engine(*cells: str, **more) -> Callable:
-    """Return a decorator that registers a function as the engine ``numba-cuda`` of `cells`.
-
-    What comes in was checked by `lib.cells.Cell.forward`. Registered, the function gets contiguous states, and says in a sentence
-    where the tensors are on a second GPU, or the device has too little memory.
-    """
-
-    def add(run: Callable) -> Callable:
-        @wraps(run)
-        def checked(weights, state, u, **options):
-            if u.is_cuda and u.device.index != 0:
-                raise ValueError(
-                    f"{cells[0]}: expected tensors on cuda:0, got {u.device}; "
-                    "choose a GPU with CUDA_VISIBLE_DEVICES"
-                )
-            try:
-                return run(weights, tuple(part.contiguous() for part in state), u, **options)
-            except torch.OutOfMemoryError:
-                raise torch.OutOfMemoryError(_too_large(cells[0], state, u)) from None
-
-        register("numba-cuda", *cells, devices=DEVICES, obstacle=obstacle, **more)(checked)
-        return checked
-
-    return add
-
-
-def _too_large(cell: str, state, u: Tensor) -> str:
-    size = len(u) * state[0].numel() * u.element_size() / 2**30
-    free = f", {torch.cuda.mem_get_info()[0] / 2**30:.1f} GiB are free" if u.is_cuda else ""
-    return (
-        f"{cell} needs several arrays (time, batch, hidden) of {size:.2g} GiB each{free}; "
-        "use a smaller batch or shorter sequences"
-    )
-
-
-def in_one(like: Tensor, *values: float) -> Tensor:
-    """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
-    return torch.stack([like.new_full((), value) for value in values])
+engine = partial(register, "numba-cuda", devices=DEVICES, obstacle=obstacle)
+"""Returns a decorator that registers a function as the engine ``numba-cuda`` of the cells named."""

@@ -108,19 +108,25 @@ def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
     return value.expand_as(like).contiguous()
 
 
-def recurrent_gradient(delta, x0, outputs):
-    r"""Return :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), over times and sequences; of arrays or tensors.
+def in_one(like: Tensor, *values: float) -> Tensor:
+    """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
+    return torch.stack([like.new_full((), value) for value in values])
+
+
+def summed(delta, x):
+    r"""Return :math:`\sum_t \delta_t x_t^\top` over times and sequences, of arrays or tensors (time, batch, rows) and (time, batch, hidden)."""
+    return delta.reshape(-1, delta.shape[-1]).T @ x.reshape(-1, x.shape[-1])
+
+
+def product(delta, x0, outputs) -> Callable[[], Any]:
+    r"""Return a function that gives :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), where that is wanted.
 
     `delta` (time, batch, rows) are the adjoints of the product of the matrix and the state, `x0` (batch, hidden) is the state
-    before the first input, `outputs` (time, batch, hidden) are those after every input.
+    before the first input, `outputs` (time, batch, hidden) are those after every input; all arrays or all tensors.
     """
-    gradient = delta[0].T @ x0
-    if len(delta) > 1:
-        rest = delta[1:].reshape(-1, delta.shape[2])
-        gradient += rest.T @ outputs[:-1].reshape(-1, outputs.shape[2])
+
+    def gradient():
+        first = delta[0].T @ x0
+        return first + summed(delta[1:], outputs[:-1]) if len(delta) > 1 else first
+
     return gradient
-
-
-def product(delta: Any, x0: Any, outputs: Any) -> Callable[[], Any]:
-    """Return `recurrent_gradient` of these arguments, to be computed where it is wanted."""
-    return lambda: recurrent_gradient(delta, x0, outputs)

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from lib.kernels._cpu import ONE, engine, kernel, scalar, tanh
-from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels._recurrence import Recurrence, drive, in_one, product
 
 
 @scalar
@@ -83,13 +83,13 @@ def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
 
 def _states(scalars, M, g, y0, z0):
     y, z, f = (np.empty_like(g) for _ in range(3))
-    _forward(*map(M.dtype.type, scalars), M, g, y0, z0, y, z, f)
+    _forward(*scalars, M, g, y0, z0, y, z, f)
     return y, [y[-1], z[-1]], [y, z, f]
 
 
 def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
     delta = np.empty_like(y)
-    _backward(*map(M.dtype.type, scalars), M, f, arrived, *carried, delta)
+    _backward(*scalars, M, f, arrived, *carried, delta)
     of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
     return lambda: np.concatenate([of_W(), of_W_z()], axis=1), delta, *carried
 
@@ -106,5 +106,5 @@ def cornn(weights, state, u):
 def run_by(recurrence: Recurrence, weights, state, u):
     """Run the network by its loops on a device."""
     W, W_z, V, b, dt, gamma, epsilon = weights
-    scalars = dt, gamma, 1 - dt * epsilon
+    scalars = in_one(V, dt, gamma, 1 - dt * epsilon)
     return recurrence(scalars, torch.cat([W, W_z], dim=1), drive(u, V, b), *state)

@@ -26,8 +26,8 @@ Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh
 
 import numpy as np
 
-from lib.kernels._cpu import engine, kernel, sigmoid, tanh
-from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from lib.kernels._recurrence import Recurrence, drive, in_one, product
 
 
 @kernel
@@ -39,9 +39,8 @@ def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
         np.dot(h_before, W.T, gates[n])
         for k in range(batch):
             all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
-            for j in range(
-                2 * d
-            ):  # short loops: with many arrays in one the compiler does not vectorise it
+            # Short loops: with many arrays in one the compiler does not vectorise it.
+            for j in range(2 * d):
                 all_[j] = sigmoid(all_[j] + g_n[j])
             for j in range(2 * d, 3 * d):
                 all_[j] = tanh(all_[j] + g_n[j])
@@ -58,7 +57,6 @@ def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
 @kernel
 def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
-    one = W.dtype.type(1)
     batch, d = c0.shape
     squashed = np.empty(d, W.dtype)
     for n in range(len(cells) - 1, -1, -1):
@@ -72,15 +70,15 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
                 back[j] += o_n[j]
                 squashed[j] = tanh(c[j])
             for j in range(d):
-                mu[j] += back[j] * o[j] * (one - squashed[j] * squashed[j])
+                mu[j] += back[j] * o[j] * (ONE - squashed[j] * squashed[j])
             for j in range(d):
-                d_o[j] = back[j] * squashed[j] * o[j] * (one - o[j])
+                d_o[j] = back[j] * squashed[j] * o[j] * (ONE - o[j])
             for j in range(d):
-                d_i[j] = iota * mu[j] * new[j] * i[j] * (one - i[j])
+                d_i[j] = iota * mu[j] * new[j] * i[j] * (ONE - i[j])
             for j in range(d):
-                d_new[j] = iota * mu[j] * i[j] * (one - new[j] * new[j])
+                d_new[j] = iota * mu[j] * i[j] * (ONE - new[j] * new[j])
             for j in range(d):
-                d_f[j] = phi * mu[j] * before[j] * f[j] * (one - f[j])
+                d_f[j] = phi * mu[j] * before[j] * f[j] * (ONE - f[j])
             for j in range(d):
                 mu[j] *= phi * f[j]
         np.dot(delta[n], W, h_carried)
@@ -89,13 +87,13 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
 def _states(scales, W, g, h0, c0):
     gates = np.empty_like(g)
     outputs, cells = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
-    _forward(*map(W.dtype.type, scales), W, g, h0, c0, outputs, cells, gates)
+    _forward(*scales, W, g, h0, c0, outputs, cells, gates)
     return outputs, [outputs[-1], cells[-1]], [outputs, cells, gates]
 
 
 def _gradients(scales, W, h0, c0, outputs, cells, gates, arrived, *carried):
     delta = np.empty_like(gates)
-    _backward(*map(W.dtype.type, scales), W, c0, cells, gates, arrived, *carried, delta)
+    _backward(*scales, W, c0, cells, gates, arrived, *carried, delta)
     return product(delta, h0, outputs), delta, *carried
 
 
@@ -106,4 +104,4 @@ _DT_LSTM = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
 def dt_lstm(weights, state, u):
     """The dt-LSTM, appendix D of Rusch et al.; shapes as in `lib.cells.Cell.forward`."""
     W, R, b, *scales = weights
-    return _DT_LSTM(scales, W, drive(u, R, b), *state)
+    return _DT_LSTM(in_one(W, *scales), W, drive(u, R, b), *state)

@@ -25,14 +25,13 @@ Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Rec
 
 import numpy as np
 
-from lib.kernels._cpu import engine, kernel, sigmoid, tanh
+from lib.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
 def _forward(W, g, h0, outputs, gates, products):
     """`gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n."""
-    one = W.dtype.type(1)
     d = W.shape[1]
     previous = h0
     for t in range(len(g)):
@@ -46,14 +45,13 @@ def _forward(W, g, h0, outputs, gates, products):
                 r[i] = sigmoid(r[i] + g_r[i])
                 z[i] = sigmoid(z[i] + g_z[i])
                 n[i] = tanh(r[i] * product[i] + g_n[i])
-                h[i] = (one - z[i]) * n[i] + z[i] * before[i]
+                h[i] = (ONE - z[i]) * n[i] + z[i] * before[i]
         previous = outputs[t]
 
 
 @kernel
 def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
-    one = W.dtype.type(1)
     d = W.shape[1]
     direct = np.empty_like(carried)
     for t in range(len(outputs) - 1, -1, -1):
@@ -66,9 +64,9 @@ def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, del
             before, o_t, back, through = previous[k], from_outputs[t, k], carried[k], direct[k]
             for i in range(d):
                 arrived = o_t[i] + back[i]
-                from_n = arrived * (one - z[i]) * (one - n[i] * n[i])
-                from_r = from_n * product[i] * r[i] * (one - r[i])
-                from_z = arrived * (before[i] - n[i]) * z[i] * (one - z[i])
+                from_n = arrived * (ONE - z[i]) * (ONE - n[i] * n[i])
+                from_r = from_n * product[i] * r[i] * (ONE - r[i])
+                from_z = arrived * (before[i] - n[i]) * z[i] * (ONE - z[i])
                 d_r[i], d_z[i], d_n[i] = from_r, from_z, from_n
                 a_r[i], a_z[i], a_n[i] = from_r, from_z, from_n * r[i]
                 through[i] = arrived * z[i]

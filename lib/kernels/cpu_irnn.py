@@ -27,8 +27,8 @@ Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round,
 import numpy as np
 import torch
 
-from lib.kernels._cpu import PHI, activate, by_phi, engine, phi, scalar, times_slope
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._cpu import PHI, ZERO, activate, by_phi, engine, phi, scalar, times_slope
+from lib.kernels._recurrence import Recurrence, drive, in_one
 
 
 @scalar
@@ -51,11 +51,10 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
     The rows of `factors` are those of all s_i and then, in form (8), of all a_i.
     """
     twice, from_zero, alpha, sign = numbers
-    zero = h.dtype.type(0)
     K, (batch, d) = len(z), h.shape
     g_, h_, r_ = g.ravel(), h.ravel(), r.ravel()
     for j in range(h_.size):
-        g_[j] = zero if from_zero else h_[j]
+        g_[j] = ZERO if from_zero else h_[j]
     for i in range(K):
         rows = slice(i * batch, (i + 1) * batch)
         s, z_i = factors[rows].ravel(), z[i].ravel()
@@ -100,7 +99,6 @@ def _backward(
     `carried` is the gradient of the final state and becomes that of the initial one; the gradients start at zero.
     """
     twice, from_zero, alpha, sign = numbers
-    zero = h0.dtype.type(0)
     K, (batch, d) = eta.shape[2], h0.shape
     count = 2 * K * batch if twice else K * batch
     rank = 0 if V is None else V.shape[1]
@@ -116,7 +114,7 @@ def _backward(
         gamma_, o_t, of_r = gamma.ravel(), from_outputs[t].ravel(), by_r[t].ravel()
         for j in range(back.size):
             gamma_[j] = o_t[j] + back[j]
-            back[j] = of_r[j] = zero
+            back[j] = of_r[j] = ZERO
         for i in range(K - 1, -1, -1):
             first = (K + i) * batch if twice else i * batch
             top, rows = slice(first, first + batch), slice(i * batch, (i + 1) * batch)
@@ -151,30 +149,24 @@ def _backward(
             by_H += np.dot(outer[:count].T, factors[:count])
 
 
-def _states(settings, U, V, H, eta, r, h0):
+def _states(settings, scalars, U, V, H, eta, r, h0):
     outputs = np.empty_like(r)
-    phi, *numbers = settings
-    _forward[phi](_typed(numbers, r), U, V, H, eta, r, h0, outputs)
+    phi, *choices = settings
+    _forward[phi]((*choices, *scalars), U, V, H, eta, r, h0, outputs)
     return outputs, [outputs[-1]], [outputs]
 
 
-def _gradients(settings, U, V, H, eta, r, h0, outputs, arrived, carried):
+def _gradients(settings, scalars, U, V, H, eta, r, h0, outputs, arrived, carried):
     of_r, of_eta = np.empty_like(r), np.empty_like(eta)
     of_matrices = [np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H)]
     transposed = tuple(None if part is None else part.T for part in (U, H, V))
     arrays = U, V, H, transposed, eta, r, h0, outputs, arrived, carried, of_r, of_eta
-    phi, *numbers = settings
-    _backward[phi](_typed(numbers, r), *arrays, *of_matrices)
+    phi, *choices = settings
+    _backward[phi]((*choices, *scalars), *arrays, *of_matrices)
     return *of_matrices, of_eta, of_r, carried
 
 
-_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 5, 6))
-
-
-def _typed(numbers: list, like: np.ndarray) -> tuple:
-    """Return form and start as they are, alpha and sign in the type of `like`."""
-    *choices, alpha, sign = numbers
-    return *choices, like.dtype.type(alpha), like.dtype.type(sign)
+_IRNN = Recurrence(_states, _gradients, saved=tuple(range(8)))
 
 
 def step_sizes(eta, rounds, u):
@@ -190,6 +182,7 @@ def irnn(weights, state, u):
     """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `lib.cells.Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
     h, *rounds = state
-    settings = PHI[phi], form == 8, from_zero, alpha, sign
-    outputs, (h,) = _IRNN(settings, U, V, H, step_sizes(eta, rounds, u), drive(u, W, b), h)
+    settings, scalars = (PHI[phi], form == 8, from_zero), in_one(h, alpha, sign)
+    drives = step_sizes(eta, rounds, u), drive(u, W, b)
+    outputs, (h,) = _IRNN(settings, scalars, U, V, H, *drives, h)
     return outputs, (h, *(part + len(u) for part in rounds))

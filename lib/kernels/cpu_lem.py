@@ -31,7 +31,7 @@ import math
 import numpy as np
 
 from lib.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
-from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels._recurrence import Recurrence, drive, in_one, product, summed
 
 
 @scalar
@@ -61,9 +61,8 @@ _by_scales = variants("single_scale", 2)
 
 
 @_by_scales
-def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
+def _forward(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
     """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
-    dt, least, most = steps
     d = y0.shape[1]
     y_before, z_before = y0, z0
     for n in range(len(g)):
@@ -92,9 +91,10 @@ def _forward(W, W_y, steps, g, g_y, y0, z0, y, z, gates, r):
 
 
 @_by_scales
-def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y):
+def _backward(
+    dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
+):
     """The carried gradients are those of the final state and become those of the initial one."""
-    dt, least, most = steps
     batch, d = y0.shape
     product = np.empty_like(y0)
     for n in range(len(y) - 1, -1, -1):
@@ -127,27 +127,19 @@ def _backward(W, W_y, steps, y0, z0, y, z, gates, r, from_y, y_carried, z_carrie
                 back[i] += more[i]
 
 
-def _states(W, W_y, steps, g, g_y, y0, z0):
+def _states(steps, W, W_y, g, g_y, y0, z0):
     y, z, r = (np.empty_like(g_y) for _ in range(3))
     gates = np.empty_like(g)
-    single = len(W) == len(W_y)
-    _forward[single](W, W_y, tuple(map(W.dtype.type, steps)), g, g_y, y0, z0, y, z, gates, r)
+    _forward[len(W) == len(W_y)](*steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
     return y, [y[-1], z[-1]], [y, z, gates, r]
 
 
-def _gradients(W, W_y, steps, y0, z0, y, z, gates, r, arrived, *carried):
-    delta, delta_y, steps = np.empty_like(gates), np.empty_like(y), map(W.dtype.type, steps)
+def _gradients(steps, W, W_y, y0, z0, y, z, gates, r, arrived, *carried):
+    delta, delta_y = np.empty_like(gates), np.empty_like(y)
     arrays = y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y
-    _backward[len(W) == len(W_y)](W, W_y, tuple(steps), *arrays)
-    flat = -1, y.shape[2]
-    return (
-        product(delta, y0, y),
-        lambda: delta_y.reshape(flat).T @ z.reshape(flat),
-        None,
-        delta,
-        delta_y,
-        *carried,
-    )
+    _backward[len(W) == len(W_y)](*steps, W, W_y, *arrays)
+    of_W, of_W_y = product(delta, y0, y), lambda: summed(delta_y, z)
+    return of_W, of_W_y, delta, delta_y, *carried
 
 
 _LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 5, 6))
@@ -160,4 +152,4 @@ def lem(weights, state, u):
     steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
     rows = len(W)  # the blocks that read y; with a single scale one
     g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
-    return _LEM(W, W_y, steps, g, g_y, *state)
+    return _LEM(in_one(W, *steps), W, W_y, g, g_y, *state)

@@ -52,7 +52,7 @@ from lib.kernels._cpu import (
     times_slope,
     variants,
 )
-from lib.kernels._recurrence import Recurrence, drive, per_chain, product, recurrent_gradient
+from lib.kernels._recurrence import Recurrence, drive, per_chain, product
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
 """The networks, those last whose state is not y. FastRNN's number grows by that of its activation."""
@@ -170,7 +170,7 @@ def _gradients(form, by_matrix, W, A, numbers, x0, outputs, y, arrived, carried)
     elif form == MODRELU:
         of_numbers = sums[0]
     elif form == LIPSCHITZ:
-        of_A = lambda: numbers[0] * recurrent_gradient(lambdas, x0, outputs)  # noqa: E731
+        of_A = lambda: numbers[0] * product(lambdas, x0, outputs)()  # noqa: E731
     elif form >= FAST:
         of_numbers = sums.sum(axis=(1, 2))
     return of_W, of_A, of_numbers, delta, carried
@@ -183,9 +183,8 @@ def _by_turns(by_matrix, delta, x0, outputs):
     for start, stop in pairwise(borders):
         before = outputs[start - 1] if start else x0
         stretch = slice(start, stop)
-        gradients[0 if by_matrix[start] else 1] += recurrent_gradient(
-            delta[stretch], before, outputs[stretch]
-        )
+        gradient = product(delta[stretch], before, outputs[stretch])
+        gradients[0 if by_matrix[start] else 1] += gradient()
     return gradients
 
 

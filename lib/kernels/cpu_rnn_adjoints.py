@@ -27,8 +27,8 @@ multiple of :math:`\lambda_t`, made as it is needed and never held for all times
 import numpy as np
 from torch import Tensor
 
-from lib.kernels._cpu import engine, kernel
-from lib.kernels._recurrence import Recurrence
+from lib.kernels._cpu import ONE, engine, kernel
+from lib.kernels._recurrence import Recurrence, summed
 
 CHUNK_ROWS = 512
 """Rows (steps times sequences) in one product for the weights' gradient."""
@@ -37,29 +37,27 @@ CHUNK_ROWS = 512
 @kernel
 def _adjoints(W, x, adjoints):
     """Fill the adjoints of all times from the last, which is there."""
-    one = W.dtype.type(1)
     scaled = np.empty_like(adjoints[0])
     for t in range(len(x) - 1, 0, -1):
         x_t, lambda_t, v = x[t].ravel(), adjoints[t].ravel(), scaled.ravel()
         for i in range(v.size):
-            v[i] = (one - x_t[i] * x_t[i]) * lambda_t[i]
+            v[i] = (ONE - x_t[i] * x_t[i]) * lambda_t[i]
         np.dot(scaled, W, adjoints[t - 1])
 
 
 @kernel
 def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
     """Go forwards over the times of one chunk, from gamma[0] to gamma[-1]."""
-    one, two = W.dtype.type(1), W.dtype.type(2)
     pushed = np.empty_like(gamma[0])  # W gamma_{t-1}
     for t in range(len(x)):
         np.dot(gamma[t], W.T, pushed)
         x_t, lambda_t, m_t = x[t].ravel(), adjoints[t].ravel(), from_penalty[t].ravel()
         g, v, o, p = gamma[t + 1].ravel(), scaled[t].ravel(), at_states[t].ravel(), pushed.ravel()
         for i in range(p.size):
-            slope = one - x_t[i] * x_t[i]
+            slope = ONE - x_t[i] * x_t[i]
             g[i] = slope * p[i] - m_t[i]  # (2.23)
             v[i] = slope * lambda_t[i]
-            o[i] = two * x_t[i] * lambda_t[i] * p[i]
+            o[i] = (ONE + ONE) * x_t[i] * lambda_t[i] * p[i]
 
 
 def _states(W, x, last):
@@ -83,7 +81,7 @@ def _gradients(W, x, norms, adjoints, arrived):
         from_penalty = slopes[now, :, None] * adjoints[now]
         states = x[now], adjoints[now], from_penalty
         _coadjoints(W, *states, gamma[: k + 1], scaled[:k], at_states[now])
-        W_gradient -= scaled[:k].reshape(-1, d).T @ gamma[:k].reshape(-1, d)
+        W_gradient -= summed(scaled[:k], gamma[:k])
         gamma[0] = gamma[k]
     return W_gradient, at_states, -gamma[0]
 

@@ -25,14 +25,14 @@ Stored: the outputs, which exist anyway, z and c. Recomputed: nothing.
 import numpy as np
 import torch
 
-from lib.kernels._cpu import engine, kernel, sigmoid, tanh
+from lib.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
 from lib.kernels._recurrence import Recurrence, drive, product
 
 
 @kernel
 def _forward(kappa, p, q, W, g, h0, outputs, gates):
     """`gates` (time, batch, 2 hidden) receives z c."""
-    rest = W.dtype.type(1) - kappa
+    rest = ONE - kappa
     batch, d = h0.shape
     products = np.empty_like(h0)
     previous = h0
@@ -51,8 +51,7 @@ def _forward(kappa, p, q, W, g, h0, outputs, gates):
 @kernel
 def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
-    one = W.dtype.type(1)
-    rest = one - kappa
+    rest = ONE - kappa
     batch, d = h0.shape
     direct = np.empty_like(carried)
     for t in range(len(outputs) - 1, -1, -1):
@@ -67,8 +66,8 @@ def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, 
                 share = arrived * c[i]
                 of_p[i] += share
                 of_q[i] += share * z[i]
-                from_z = (arrived * rest * before[i] + q * share) * z[i] * (one - z[i])
-                from_c = arrived * (p + q * z[i]) * (one - c[i] * c[i])
+                from_z = (arrived * rest * before[i] + q * share) * z[i] * (ONE - z[i])
+                from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
                 d_z[i], d_c[i], d_state[i] = from_z, from_c, from_z + from_c
                 through[i] = arrived * (kappa + rest * z[i])
         np.dot(delta_state[t], W, carried)

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from lib.kernels._cpu import PHI
-from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ZERO, activate, locate, products, times_slope
-from lib.kernels._recurrence import Recurrence, drive
+from lib.kernels._recurrence import Recurrence, drive, in_one, summed
 from lib.kernels.cpu_irnn import step_sizes
 
 _BUFFERS = 4  # vectors in shared memory
@@ -140,7 +140,7 @@ def _backward(
             carried[places[i] * d + j] = memory[back + j * tile + i]
 
 
-def _states(numbers, U, scalars, eta, r, h0):
+def _states(numbers, scalars, U, eta, r, h0):
     (T, batch, d), (_, K, twice, _) = r.shape, numbers
     z, factors = r.new_empty(T, batch, K, d), r.new_empty(T, batch, K + K * twice, d)
     outputs = torch.empty_like(r)
@@ -149,17 +149,12 @@ def _states(numbers, U, scalars, eta, r, h0):
     return outputs, [outputs[-1]], [factors, z]
 
 
-def _gradients(numbers, U, scalars, eta, factors, z, arrived, carried):
+def _gradients(numbers, scalars, U, eta, factors, z, arrived, carried):
     deltas, shares = torch.empty_like(factors), torch.empty_like(z)
     parts = U, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
     launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS)
-    return (
-        lambda: deltas.flatten(0, 2).T @ factors.flatten(0, 2),
-        None,
-        shares.sum(dim=-1),
-        deltas[:, :, : z.shape[2]].sum(dim=2),
-        carried,
-    )
+    of_r = deltas[:, :, : z.shape[2]].sum(dim=2)
+    return lambda: summed(deltas, factors), shares.sum(dim=-1), of_r, carried
 
 
 _IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3), arrays=False)
@@ -173,6 +168,6 @@ def irnn(weights, state, u):
     if U is None:
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
-    parts = in_one(h, alpha, sign), step_sizes(eta, rounds, u), drive(u, W, b)
-    outputs, (h,) = _IRNN(numbers, U, *parts, h)
+    drives = step_sizes(eta, rounds, u), drive(u, W, b)
+    outputs, (h,) = _IRNN(numbers, in_one(h, alpha, sign), U, *drives, h)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -13,9 +13,9 @@ Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
 import numpy as np
 import torch
 
-from lib.kernels._cuda import cuda, d, engine, in_one, kernel, launch_rows, real, tile
+from lib.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from lib.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
-from lib.kernels._recurrence import Recurrence, drive, product
+from lib.kernels._recurrence import Recurrence, drive, in_one, product, summed
 from lib.kernels.cpu_lem import clip, pull_back, relax
 
 _clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
@@ -49,11 +49,8 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
             products(by_z, W_T, 2 * d + j, 3 * d, memory, y_, d)
             for i in range(tile):
                 own, k = j * tile + i, 4 * (here + places[i]) + j
-                p, q, s = (
-                    sigmoid(by_1[i] + g_1[i]),
-                    sigmoid(by_2[i] + g_2[i]),
-                    tanh(by_z[i] + g_z[i]),
-                )
+                p, q = sigmoid(by_1[i] + g_1[i]), sigmoid(by_2[i] + g_2[i])
+                s = tanh(by_z[i] + g_z[i])
                 gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
                 value = _relax(_clip(dt * p, least, most), memory[z_ + own], s)
                 memory[z_ + own], z[here + places[i] + j] = value, value
@@ -137,7 +134,7 @@ def _backward(
             z_carried[there] = memory[mu + own]
 
 
-def _states(W, W_y, limits, g, y0, z0):
+def _states(limits, W, W_y, g, y0, z0):
     y, z = (g.new_empty(len(g), *y0.shape) for _ in range(2))
     gates = torch.empty_like(g)
     parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
@@ -145,17 +142,12 @@ def _states(W, W_y, limits, g, y0, z0):
     return y, [y[-1], z[-1]], [y, z, gates]
 
 
-def _gradients(W, W_y, limits, y0, z0, y, z, gates, arrived, *carried):
+def _gradients(limits, W, W_y, y0, z0, y, z, gates, arrived, *carried):
     delta, d = torch.empty_like(gates), y.shape[2]
     parts = W, W_y, limits, y0, z0, y, z, gates, arrived, *carried, delta
     launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS)
-    return (
-        product(delta[..., : 3 * d], y0, y),
-        lambda: delta[..., 3 * d :].reshape(-1, d).T @ z.reshape(-1, d),
-        None,
-        delta,
-        *carried,
-    )
+    of_W, of_W_y = product(delta[..., : 3 * d], y0, y), lambda: summed(delta[..., 3 * d :], z)
+    return of_W, of_W_y, delta, *carried
 
 
 _LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 4, 5), arrays=False)
@@ -170,4 +162,4 @@ def lem(weights, state, u):
         g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
     limits = in_one(state[0], dt, *((0, 2) if clip is None else (clip, 1)))
-    return _LEM(W, W_y, limits, g, *state)
+    return _LEM(limits, W, W_y, g, *state)
