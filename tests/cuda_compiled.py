@@ -13,7 +13,7 @@ from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
 
 from lib import kernels
 from lib.cells import cell_names, make_cell
-from lib.kernels import _cuda, _registry
+from lib.kernels import _cuda
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 HIDDEN = 128
@@ -54,7 +54,7 @@ def ptx():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_cuda, "launch", compile_instead)
         for name, processors in CASES:
-            engine = _registry._ENGINES[name, "numba-cuda"]
+            engine = kernels._ENGINES[name, "numba-cuda"]
             patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
@@ -91,7 +91,7 @@ def test_every_kernel_was_compiled(ptx):
         (m, one.__name__)
         for m in modules
         for one in modules[m].values()
-        if isinstance(one, _cuda.Kernel)
+        if isinstance(one, _cuda.kernel)
     }
     files = {kernels.module_of(name, "numba-cuda").rpartition(".")[2] for name in CELLS}
     assert {module for module, _ in known} == files

@@ -21,7 +21,7 @@ def assert_agrees(case):
 
 @pytest.mark.parametrize("name", [*DENSE, "indrnn", "sru", "unicornn"])
 def test_numba_s_own_threads_come_to_the_same(name, monkeypatch):
-    monkeypatch.setattr(_cuda.Kernel, "compiled", NUMBA)
+    monkeypatch.setattr(_cuda.kernel, "compiled", NUMBA)
     assert_agrees(random_case(name, 2, 2, 3))
 
 
@@ -38,7 +38,7 @@ def test_barriers_stand_where_a_hostile_schedule_needs_them(name, special, monke
 
     What one thread reads of another's, or writes over it, on the wrong side of a barrier is then wrong in the result.
     """
-    monkeypatch.setattr(_cuda.Kernel, "compiled", in_turn(LAST_AHEAD))
+    monkeypatch.setattr(_cuda.kernel, "compiled", in_turn(LAST_AHEAD))
     assert_agrees(random_case(name, 3, 2, 3, torch.float64, **special))
 
 

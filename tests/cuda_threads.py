@@ -31,7 +31,7 @@ def parsed(run):
 
 
 class Launched:
-    """What `lib.kernels._cuda.Kernel.compiled` returns, on generators: the threads of a block run in an order."""
+    """What `lib.kernels._cuda.kernel.compiled` returns, on generators: the threads of a block run in an order."""
 
     def __init__(self, order, code, names, real):
         self.order, self.code, self.names, self.real = order, code, names, real
@@ -63,7 +63,7 @@ class Launched:
 
 
 def in_turn(order=FIRST_AHEAD):
-    """Return a `Kernel.compiled` whose threads run in an order."""
+    """Return a `kernel.compiled` whose threads run in an order."""
 
     def compiled(run, arguments, **sizes):
         real = getattr(np, str(_cuda.dtype_of(arguments)).removeprefix("torch."))

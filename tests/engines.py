@@ -6,11 +6,11 @@ import torch
 from lib.bench.parity import converted, deviations, device_of, everything
 from lib.kernels import _cuda
 
-NUMBA = _cuda.Kernel.compiled
+NUMBA = _cuda.kernel.compiled
 if _cuda.SIMULATED:  # by generators, which are faster than the threads of Numba's simulator
     from cuda_threads import in_turn
 
-    _cuda.Kernel.compiled = in_turn()
+    _cuda.kernel.compiled = in_turn()
 
 # Largest deviation from the float64 reference, relative to the largest value of the tensor compared.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}

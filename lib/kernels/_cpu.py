@@ -31,7 +31,7 @@ from numba import types
 from numba.extending import overload
 from threadpoolctl import threadpool_limits
 
-from lib.kernels._registry import register
+from lib.kernels import register
 from lib.paths import CACHE
 
 # The products of a kernel are small: a second thread of BLAS costs more than it brings, on a busy machine tens of times
@@ -190,9 +190,7 @@ def tanh(x):
 
 @overload(tanh, jit_options=_OPTIONS)
 def _tanh(x):
-    if x == types.float32:
-        return lambda x: _tanh32(x)
-    return lambda x: _tanh64(x)
+    return (lambda x: _tanh32(x)) if x == types.float32 else (lambda x: _tanh64(x))
 
 
 def sigmoid(x):
@@ -202,9 +200,7 @@ def sigmoid(x):
 
 @overload(sigmoid, jit_options=_OPTIONS)
 def _sigmoid(x):
-    if x == types.float32:
-        return lambda x: _sigmoid32(x)
-    return lambda x: _sigmoid64(x)
+    return (lambda x: _sigmoid32(x)) if x == types.float32 else (lambda x: _sigmoid64(x))
 
 
 RELU, TANH, SIGMOID = range(3)

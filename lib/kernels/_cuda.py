@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._registry import register
+from lib.kernels import register
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 """Whether Numba's simulator stands for the GPU; kernels then take CPU tensors."""
@@ -49,8 +49,8 @@ d = tile = 1
 """In the text of a dense kernel: the units, and how many sequences a block does."""
 
 
-class Kernel:
-    """A function that runs once for each thread, compiled for each type of number, and sizes, that it meets."""
+class kernel:
+    """Decorator: a function that runs once for each thread, compiled for each type of number, and sizes, that it meets."""
 
     def __init__(self, function: Callable) -> None:
         self.function = function
@@ -78,10 +78,6 @@ class Kernel:
         return self._compiled[key]
 
 
-kernel = Kernel
-"""The decorator that makes a function a kernel."""
-
-
 def device(function: Callable) -> Callable:
     """Make `function` one that kernels call; scalars in, scalars out."""
     return function if cuda is None else cuda.jit(device=True, inline="always")(function)
@@ -105,7 +101,7 @@ def _number(dtype: torch.dtype):
 
 
 def launch(
-    run: Kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0, **sizes: int
+    run: kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0, **sizes: int
 ):
     """Run a kernel on PyTorch's current stream.
 
@@ -136,19 +132,18 @@ def _stream(pointer: int):
     return cuda.external_stream(pointer) if pointer else 0
 
 
-def launch_chains(run: Kernel, chains: int, *arguments: Tensor | int) -> None:
+def launch_chains(run: kernel, chains: int, *arguments: Tensor | int) -> None:
     """Run a kernel with one thread for each of `chains` independent recurrences.
 
     A block has 128 threads, or fewer where that would leave multiprocessors without one.
     """
     processors = _processors()
-    fits = [threads for threads in (128, 64) if chains >= threads * processors]
-    threads = fits[0] if fits else 32
+    threads = next((count for count in (128, 64) if chains >= count * processors), 32)
     launch(run, -(-chains // threads), threads, *arguments, chains)
 
 
 def launch_rows(
-    run: Kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
+    run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
 ) -> None:
     """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
 

@@ -6,6 +6,7 @@ drive :math:`g_t`. The recurrence of the adjoints starts from the gradients of t
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,27 +65,22 @@ class _Function(torch.autograd.Function):
         kept = [outputs if part is found else as_tensor(part) for part in kept]
         kept = [*(inputs[k] for k in recurrence.saved), *kept]
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*(part for part in kept if isinstance(part, Tensor)))
-        ctx.others = [None if isinstance(part, Tensor) else (part,) for part in kept]
+        ctx.save_for_backward(*(part if isinstance(part, Tensor) else None for part in kept))
+        ctx.settings = [None if isinstance(part, Tensor) else part for part in kept]
         ctx.recurrence, ctx.shape, ctx.like = recurrence, outputs.shape, outputs.new_empty(0)
         return outputs, *(as_tensor(part).clone() for part in final)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
-        recurrence, shape, tensors = ctx.recurrence, ctx.shape, iter(ctx.saved_tensors)
-        kept = [next(tensors) if other is None else other[0] for other in ctx.others]
+        recurrence, shape = ctx.recurrence, ctx.shape
+        saved = zip(ctx.saved_tensors, ctx.settings, strict=True)
+        kept = [setting if part is None else part for part, setting in saved]
         # Absent gradients stayed absent: PyTorch would fill memory with zeros for them.
-        arrived = recurrence.zeros(shape, ctx.like) if from_outputs is None else from_outputs
-        carried = [
-            recurrence.zeros(shape[1:], ctx.like)
-            if part is None
-            else recurrence.taken(part.clone())
-            for part in from_final
-        ]
-        found = recurrence.backward(
-            *map(recurrence.taken, kept), recurrence.taken(arrived), *carried
-        )
+        taken, zeros = recurrence.taken, partial(recurrence.zeros, like=ctx.like)
+        arrived = zeros(shape) if from_outputs is None else from_outputs
+        carried = [zeros(shape[1:]) if part is None else taken(part.clone()) for part in from_final]
+        found = recurrence.backward(*map(taken, [*kept, arrived]), *carried)
         wanted = ctx.needs_input_grad[-len(found) :]
         gradients = (
             as_tensor(part() if callable(part) else part) if needed else None

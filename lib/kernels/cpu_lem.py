@@ -121,10 +121,7 @@ def _backward(
                 if not single_scale:
                     d_1[i] = of_q
         np.dot(delta[n], W, product)
-        for k in range(batch):
-            back, more = y_carried[k], product[k]
-            for i in range(d):
-                back[i] += more[i]
+        y_carried += product
 
 
 def _states(steps, W, W_y, g, g_y, y0, z0):

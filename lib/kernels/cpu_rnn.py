@@ -33,7 +33,6 @@ Stored: the outputs, which exist anyway, and y where it is not the state: it can
 difference. Recomputed: nothing.
 """
 
-from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -191,30 +190,30 @@ def _by_turns(by_matrix, delta, x0, outputs):
 _DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 6))
 
 
-def _fastrnn(U, W, b, alpha, beta, phi):
-    return FAST + PHI[phi], U, None, torch.stack([alpha, beta]), W, b
-
-
 NETWORKS = {
     "rnn": lambda W, R, b: (BASIC, W, None, [], R, b),
     "exponential": lambda B, R, b: (MODRELU, B, None, b, R, None),
     "antisymmetric": lambda W, R, b, epsilon: (EULER, W, None, [epsilon], R, b),
     "lipschitz": lambda A, W, R, b, epsilon: (LIPSCHITZ, W, A, [epsilon], R, b),
+    "fastrnn": lambda U, W, b, alpha, beta, phi: (FAST + PHI[phi], U, None, [alpha, beta], W, b),
 }
-"""What the dissertation's (2.1), Lezcano-Casado's, Chang's (9) and Erichson's (7) are by their weights: form, W, A, numbers (the modReLU's
-b, or epsilon), and R and b of the drive. FastRNN's are those of section 3.1 of Kusupati et al."""
+"""What the dissertation's (2.1), Lezcano-Casado's, Chang's (9), Erichson's (7) and section 3.1 of Kusupati et al. are by their weights:
+form, W, A, numbers (the modReLU's b, epsilon, or alpha and beta), and R and b of the drive."""
 
 
-def _register(cell: str, parts: Callable) -> None:
+def _register(cell: str) -> None:
     @engine(cell)
     def run(weights, state, u):
-        form, W, A, numbers, R, b = parts(*weights)
-        numbers = per_chain(numbers, state[0]) if form == MODRELU else numbers
+        form, W, A, numbers, R, b = NETWORKS[cell](*weights)
+        if form == MODRELU:
+            numbers = per_chain(numbers, state[0])
+        elif form >= FAST:
+            numbers = torch.stack(numbers)
         return _run(form, W, A, numbers, drive(u, R, b), state)
 
 
-for _cell, _parts in {**NETWORKS, "fastrnn": _fastrnn}.items():
-    _register(_cell, _parts)
+for _cell in NETWORKS:
+    _register(_cell)
 
 
 def _run(form: int, W, A, numbers, g, state, by_matrix=NONE) -> tuple[Tensor, tuple[Tensor]]:

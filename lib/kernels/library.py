@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from lib.kernels._registry import register
+from lib.kernels import register
 
 # cuDNN multiplies float32 with ten bits by default (TF32): float32 means float32 here, on every device.
 torch.backends.cudnn.allow_tf32 = False
