@@ -24,9 +24,14 @@ def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     device = device_of(name, engine)
     if device is None:
         pytest.skip(f"{engine} does not run on this machine")
-    expected = everything(*converted(torch.float64, *case), "reference", use=use)
-    own = deviations(everything(*case, "reference", use=use), expected)
-    found = deviations(everything(*converted(device, *case), engine, use=use), expected)
+
+    def run(case, by):
+        torch.manual_seed(1)  # dropout draws the same masks
+        return everything(*case, by, use=use)
+
+    expected = run(converted(torch.float64, *case), "reference")
+    own = deviations(run(case, "reference"), expected)
+    found = deviations(run(converted(device, *case), engine), expected)
     for label, deviation in found.items():
         allowed = max(TOLERANCE[u.dtype], SLACK * own[label])
         assert deviation <= allowed, f"{label}: {deviation:.1e} exceeds {allowed:.1e}"

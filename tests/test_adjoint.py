@@ -100,12 +100,6 @@ def _mp_lstm(weights, h, c, level):
     return (1 - _closed(o)) * mp.tanh(c), c
 
 
-def _mp_gru(weights, h, level):
-    r, z, n = (w * h for w in weights.W.flatten().tolist())
-    n = mp.tanh((1 - _closed(r + level)) * n + level)
-    return (_closed(z + level) * n + (1 - _closed(z + level)) * h,)
-
-
 def _mp_lem(weights, y, z, level):
     one, two, fast = (w * y + level for w in weights.W.flatten().tolist())
     z = _closed(one) * z + (1 - _closed(one)) * mp.tanh(fast)
@@ -117,7 +111,6 @@ SATURATED = {
     "rnn": lambda weights, x, level: (mp.tanh(weights.W.item() * x + level),),
     "indrnn": lambda weights, h, level: (1 - _closed(weights.layers[0].w.item() * h + level),),
     "lstm": _mp_lstm,
-    "gru": _mp_gru,
     "lem": _mp_lem,
 }
 """Steps of cells with one neuron, all biases at a level and no input, in as many digits as one likes."""

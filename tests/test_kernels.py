@@ -17,8 +17,8 @@ from numba.core.registry import CPUDispatcher
 from processes import python
 
 from lib import kernels
-from lib.bench.parity import deviations, device_of, everything, random_case
-from lib.cells import cell_names, make_cell
+from lib.bench.parity import device_of, everything, random_case
+from lib.cells import cell_names
 from lib.kernels import _cpu, _cuda
 from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_agrees
 
@@ -82,6 +82,7 @@ VARIANTS = [
     ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
     ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
     ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
+    ("unicornn", {"layers": 4, "skip": 2, "dropout": 0.4}),
     ("unicornn", {"backward": "recovered"}),
     ("unicornn", {"backward": "reversible", "checkpoint": 7}),
     ("unicornn", {"backward": "reversible", "checkpoint": 1000}),
@@ -98,7 +99,18 @@ SMALL = (4, 2, 3) if SIMULATED else (9, 3, 5)
 OURS = [case for case in ENGINES if case.values[1] != "library" and not case.marks]
 """Our kernels, where they run on tensors of the CPU."""
 CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
-INTERCHANGED = ("lu_rnn", "inverse_rnn")
+BY_ROUND = {"train_eta": "time", "length": 16}
+TIMED = [
+    *(
+        case
+        for k in (1, 3, 20)
+        for n in ("lu_rnn", "inverse_rnn")
+        for case in by_engine(n, {"tau": k})
+    ),
+    *by_engine("irnn", {"inner_steps": 2} | BY_ROUND),
+    *by_engine("irnn", {"rank": 2, "inner_start": "previous"} | BY_ROUND),
+]
+"""Cells whose step depends on the number of those before it."""
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64] if SIMULATED else TOLERANCE, ids=str)
 """The simulator computes in the types of its arrays: what a kernel does in float32 is a compiler's to tell."""
 
@@ -123,36 +135,15 @@ def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hi
     assert_engine_agrees(random_case(name, T, batch, hidden, dtype, **variant), name, engine)
 
 
-@pytest.mark.parametrize("variant", [{"inner_steps": 2}, {"rank": 2, "inner_start": "previous"}])
-@pytest.mark.parametrize(("name", "engine"), by_engine("irnn"))
-def test_step_sizes_of_irnn_follow_the_rounds_that_each_sequence_has_done(name, engine, variant):
-    cell, u, (h, _) = random_case(name, 5, 3, 5, train_eta="time", length=8, **variant)
-    with torch.no_grad():
-        cell.eta.uniform_(0, 0.5)
-    done = torch.tensor([0.0, 3, 1], dtype=h.dtype)[:, None].expand_as(h).clone()
-    assert_engine_agrees((cell, u, (h, done.requires_grad_())), name, engine)
-
-
-@pytest.mark.parametrize(("name", "engine"), [c for c in OURS if c.values[0] == "unicornn"])
-def test_dropout_runs_on_the_engine_with_the_masks_of_the_reference(name, engine):
-    cell, u, state = random_case(name, *SMALL, layers=4, skip=2, dropout=0.4)
-    found = []
-    for each, seed in [("reference", 1), (engine, 1), (engine, 2)]:
-        torch.manual_seed(seed)
-        found.append(everything(cell.train(), u, state, each))
-    expected, same, others = found
-    assert max(deviations(same, expected).values()) < TOLERANCE[u.dtype]
-    assert deviations(others, expected)["outputs"] > 0.01, "the masks do not matter"
-
-
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
-@pytest.mark.parametrize("tau", [1, 3, 20])
-@pytest.mark.parametrize("name", INTERCHANGED)
-def test_a_matrix_and_its_inverse_take_turns_as_in_the_reference(name, tau, times):
-    _, u, (x, t) = random_case(name, 11, 3, 6)
-    cell = make_cell(name, 2, 6, tau=tau).double()
+@pytest.mark.parametrize(("name", "engine", "variant"), TIMED)
+def test_an_engine_follows_the_steps_that_each_sequence_has_done(name, engine, variant, times):
+    cell, u, (x, t) = random_case(name, 11, 3, 6, **variant)
+    with torch.no_grad():
+        for eta in [cell.eta] if name == "irnn" else []:
+            eta.uniform_(0, 0.5)
     t = torch.tensor(times, dtype=t.dtype)[:, None].expand_as(t).clone().requires_grad_()
-    assert_engine_agrees((cell, u, (x, t)), name, "numba-cpu")
+    assert_engine_agrees((cell, u, (x, t)), name, engine)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
