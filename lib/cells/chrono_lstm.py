@@ -20,9 +20,8 @@ class ChronoLSTM(LSTM, name="chrono_lstm"):
     title = "chrono-LSTM"
     source = "Tallec and Ollivier 2018; Rusch et al. 2022, B.3"
     hyper_parameters = {
-        "chrono": Number(
-            784, "[2, inf)"
-        ),  # T_max in steps, by default the length of sequential MNIST
+        # T_max in steps, by default the length of sequential MNIST.
+        "chrono": Number(784, "[2, inf)"),
     }
 
     def start_text(self) -> None:

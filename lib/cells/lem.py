@@ -40,9 +40,7 @@ class LEM(Cell, name="lem"):
     source = "Rusch et al. 2022, (3)"
     hyper_parameters = {
         "dt": Number(1.0, "(0, 2]"),  # largest time step
-        "clip": Number(
-            None, "(0, 1]"
-        ),  # least time step after clipping to [clip, 1] (figure 6), if any
+        "clip": Number(None, "(0, 1]"),  # least time step, clipped to [clip, 1] (figure 6), if any
         "chrono": Number(None, "(0, inf)"),  # T_max in steps, for the chrono initialisation
         "single_scale": FLAG,  # whether both time steps are the constant Delta t (Table 9)
     }

@@ -44,11 +44,8 @@ def _forward(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
     height = 2 * d if form == CORNN else d
     here = 0
     memory = cuda.shared.array(0, real)
-    x, after, other = (
-        0,
-        height * tile,
-        d * tile,
-    )  # the second half of coRNN's states is the velocity
+    x, after = 0, height * tile
+    other = d * tile  # the second half of coRNN's states is the velocity
     load(memory, x, x0, places, row, rows, d)
     if form == CORNN:
         load(memory, x + other, z0, places, row, rows, d)
