@@ -77,13 +77,6 @@ def machine_code(ptx, folder):
     return int(registers), sum(map(int, spilled))
 
 
-@pytest.fixture(scope="module")
-def codes(ptx, tmp_path_factory):
-    """Return registers and spilled bytes of every kernel, by the same keys."""
-    folder = tmp_path_factory.mktemp("ptxas")
-    return {key: machine_code(text, folder) for key, text in ptx.items()}
-
-
 def test_every_kernel_was_compiled(ptx):
     names = [name for name in dir(kernels) if name.startswith("cuda_")]
     modules = {name: vars(getattr(kernels, name)) for name in names}
@@ -125,7 +118,8 @@ def test_no_kernel_holds(what, ptx):
             assert not re.search(FORBIDDEN[what], text, re.MULTILINE), kernel
 
 
-def test_nothing_spills_from_the_registers(codes):
+def test_nothing_spills_from_the_registers(ptx, tmp_path):
+    codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
     assert not [key for key, (_, spilled) in codes.items() if spilled]
     # A block of 128 threads may take no more, if two are to share a multiprocessor.
     assert max(registers for registers, _ in codes.values()) <= 65536 // 128 // 2

@@ -165,9 +165,8 @@ def launch_rows(
     processors = _processors()
     tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
     threads = min(-(-d // 32) * 32, MOST_THREADS)
-    sizes = {"d": d, "tile": tile} | forms
     blocks, shared = -(-batch // tile), tile * buffers * vector
-    launch(run, blocks, threads, *arguments, batch, shared=shared, **sizes)
+    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
 
 
 MOST_THREADS = 1024

@@ -47,9 +47,7 @@ class Recurrence(NamedTuple):
 
     def zeros(self, shape: tuple[int, ...], like: Tensor) -> Any:
         """Return zeros; those of NumPy, for which the system has huge pages, where PyTorch's come page by page."""
-        if self.arrays:
-            return np.zeros(shape, like.numpy().dtype)
-        return like.new_zeros(shape)
+        return np.zeros(shape, like.numpy().dtype) if self.arrays else like.new_zeros(shape)
 
 
 def as_tensor(value: Any) -> Any:

@@ -46,7 +46,9 @@ def pull_back(dt, gamma, r, f, lambda_, mu):
 def _forward(dt, gamma, r, M, g, y0, z0, y, z, f):
     batch, d = y0.shape
     both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
-    both[:, :d], both[:, d:] = y0, z0
+    for k in range(batch):
+        for i in range(d):
+            both[k, i], both[k, d + i] = y0[k, i], z0[k, i]
     for n in range(len(g)):
         np.dot(both, M.T, f[n])
         for k in range(batch):
@@ -73,8 +75,10 @@ def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
                     dt, gamma, r, f_n[i], lambda_[i] + o_n[i], mu[i]
                 )
         np.dot(delta[n], M, products)
-        y_carried += products[:, :d]
-        z_carried += products[:, d:]
+        for k in range(batch):
+            for i in range(d):
+                y_carried[k, i] += products[k, i]
+                z_carried[k, i] += products[k, d + i]
 
 
 def _states(scalars, M, g, y0, z0):

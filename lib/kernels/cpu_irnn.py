@@ -118,6 +118,7 @@ def _backward(
         for i in range(K - 1, -1, -1):
             first = (K + i) * batch if twice else i * batch
             top, rows = slice(first, first + batch), slice(i * batch, (i + 1) * batch)
+            rho = deltas[rows].ravel()
             for k in range(batch):
                 gamma_k, s_k, z_k, share = gamma[k], factors[i * batch + k], z[i, k], product[k]
                 delta_k, eta_k = deltas[first + k], eta[t, k, i]
@@ -125,11 +126,13 @@ def _backward(
                     share[j] = gamma_k[j] * (z_k[j] - alpha * s_k[j])
                     delta_k[j] = times_slope(phi, eta_k * gamma_k[j], z_k[j])
             np.dot(product, ones, sums)  # a product, because a loop that sums is not vectorised
-            by_eta[t, :, i] = sums
+            for k in range(batch):
+                by_eta[t, k, i] = sums[k]
             if twice:
                 _multiply(*transposed, alpha, deltas[top], outer[top], deltas[rows])
             _multiply(*transposed, alpha, deltas[rows], outer[rows], product)
-            by_r[t] += deltas[rows]
+            for j in range(back.size):
+                of_r[j] += rho[j]
             for k in range(batch):
                 gamma_k, through, back_k, eta_k = gamma[k], product[k], carried[k], eta[t, k, i]
                 for j in range(d):

@@ -64,7 +64,9 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
         for i in range(g_n.size):
             y_n[i], z_now[i] = oscillate(w_[i], h_[i], alpha, g_n[i], y_before[i], z_now[i])
         if n + 1 == (kept + 1) * every:
-            z[kept, start:stop] = z_now
+            z_kept = z[kept, start:stop]
+            for i in range(z_kept.size):
+                z_kept[i] = z_now[i]
             kept += 1
         y_before = y_n
 
@@ -101,7 +103,9 @@ def _backward(
             z_n = z[n, start:stop]
         elif n + 1 == kept * every:
             kept -= 1
-            y_now[:], z_now[:] = y[kept, start:stop], z[kept, start:stop]
+            y_kept, z_kept = y[kept, start:stop], z[kept, start:stop]
+            for i in range(y_kept.size):
+                y_now[i], z_now[i] = y_kept[i], z_kept[i]
         for i in range(g_n.size):
             velocity, before = z_n[i], y_before[i]
             if way == REVERSIBLE:
