@@ -38,7 +38,7 @@ report: $(VENV)/project ## build the report again from what is already there
 	@python -m lib.run repro --single-item report
 	@echo "The report is $(REPORT)"
 
-# As lib.training.jobs starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
+# As lib.training.cluster starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 bench: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 bench: export MALLOC_ARENA_MAX := 1

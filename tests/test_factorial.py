@@ -24,6 +24,11 @@ def attempt():
     return one_job("factorial", **LEVELS, batch_size=24)
 
 
+def _train(job, data):
+    (found,) = train([job], data, [None])
+    return found
+
+
 def _bytes(found):
     return {name: np.asarray(value).tobytes() for name, value in found.items()}
 
@@ -32,19 +37,19 @@ def _bytes(found):
 def test_an_attempt_depends_on_nothing_that_ran_before_and_leaves_nothing(attempt, kind):
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    found = train(attempt, toy_task(kind))
+    found = _train(attempt, toy_task(kind))
     assert torch.equal(torch.get_rng_state(), before)
     assert found["status"] == COMPLETED and found["epochs_completed"] == 2
     for name in MEASUREMENTS:
         assert found[name].shape == (2, 2) and np.isfinite(found[name]).all()
     torch.manual_seed(123)
-    train(attempt.at(replicate=7), toy_task(kind))
-    assert _bytes(train(attempt, toy_task(kind))) == _bytes(found)
+    _train(attempt.at(replicate=7), toy_task(kind))
+    assert _bytes(_train(attempt, toy_task(kind))) == _bytes(found)
 
 
 def test_a_loss_that_is_not_finite_ends_the_attempt_with_its_epoch(attempt, monkeypatch):
     fail_after(1, monkeypatch)  # the first epoch, of one batch
-    found = train(attempt.at(training_length=4), toy_task())
+    found = _train(attempt.at(training_length=4), toy_task())
     assert found["status"] == DIVERGED
     assert found["epochs_completed"] == 1
     for name in MEASUREMENTS:
@@ -121,6 +126,6 @@ def test_the_author_s_start_is_another_network_that_trains(attempt, architecture
         trains_state = AUTHOR[architecture].get("train_initial_state", False)
         assert (authors.cell.x0 is not None) == trains_state
     job = attempt.at(architecture=architecture)
-    found = train(job, toy_task())
+    found = _train(job, toy_task())
     assert found["status"] == COMPLETED
     assert np.isfinite(found["loss"]).all()

@@ -152,7 +152,7 @@ UNFIT = "of width 32 on .* cannot .*"
         (lambda c: c["base"]["jobs"].update(workers=float("inf")), "workers is inf; expected a fin"),
         (lambda c: c["base"].update({1: {}}), "base has the key 1; expected printable text"),
         (lambda c: c["base"]["networks"].update({"a\x00": {"cell": "rnn"}}), "expected printable"),
-        (lambda c: c["base"]["tasks"].update(x=[1]), r"tasks.x is \[1\]; expected keys and values"),
+        (lambda c: c["base"]["tasks"].update(x=[1]), r"tasks.x is \[1\]; input should be an object"),
         (lambda c: c["base"]["tasks"]["sMNIST"].update(dataset=["x"]), "no data set 'x'; known"),
     ],
 )  # fmt: skip

@@ -17,13 +17,18 @@ from lib.results.schema import COMPLETED, ResultsError, Schema
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
-STAGES = ("untrained", "trained")
-ENDS = ("largest", "smallest")
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
 """Where along a sequence the adjoint states are kept, as shares of T."""
-SIGNS = ("negative", "zero", "positive")
 REAL_PARTS = tuple(round(k / 20, 2) for k in range(-60, 41))
 """Edges of the classes of eigenvalues' real parts; what lies beyond is counted in the outer ones."""
+LEVELS = {
+    "stage": ["untrained", "trained"],
+    "position": list(POSITIONS),
+    "end": ["largest", "smallest"],
+    "real_sign": ["negative", "zero", "positive"],
+    "real_part": list(REAL_PARTS[:-1]),
+}
+"""Levels of dimensions that are the same for all rows."""
 
 _RUN = ("run",)
 _TRAINING = ("run", "replicate")

@@ -55,10 +55,9 @@ class Epochs:
         return {"start": self._start, "position": self._position}
 
     def restore(self, state: dict) -> None:
-        position = range(self.epoch + 1)[state["position"]]
         self._rng.bit_generator.state = state["start"]
         self._begin()
-        self._position = position
+        self._position = state["position"]
 
 
 class Fresh:

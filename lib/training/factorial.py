@@ -24,11 +24,9 @@ from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
 from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
 from lib.training.job import Job, Results, seeds_of, torch_seed
-from lib.training.limits import check_copies
-from lib.training.model import Architecture, Model, Network, build, pick_device
+from lib.training.model import Architecture, Model, Network, build, check_copies, pick_device
 from lib.training.objectives import objective
 from lib.training.resume import Fit, Resume
-from lib.training.together import check_width
 
 AUTHOR: Mapping[str, dict[str, Any]] = {
     "antisymmetric": {
@@ -105,8 +103,11 @@ class Factorial(Job):
         """How many attempts share a pass; raises `ValueError` for networks that cannot."""
         device = pick_device(self.device).type
         places = self.together or (PLACES if device == "cuda" else 1)
-        if places > 1:
-            check_width(self.width, device)
+        if places > 1 and device == "cpu" and self.width % ALIGNED:
+            raise ValueError(
+                f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {self.width}; take such a width, or "
+                "train one by one"
+            )
         return places
 
     @property
@@ -116,14 +117,11 @@ class Factorial(Job):
         # Either kind of noise is as long.
         return json.dumps(shared | {"noise": self.noise != "none"}, sort_keys=True)
 
-    def compute(self, prepared: Path, resume: Resume) -> dict[str, np.ndarray]:
-        return train(self, self.data(prepared), resume)
-
     @staticmethod
     def compute_together(
-        jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume]
-    ) -> list[Mapping[str, Any] | Exception]:
-        return train_together(jobs, jobs[0].data(prepared), resumes)
+        jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume | None]
+    ) -> list[dict[str, np.ndarray]]:
+        return train(jobs, jobs[0].data(prepared), resumes)
 
     def data(self, prepared: Path) -> Task:
         """Return the data set that is not yet varied."""
@@ -145,36 +143,30 @@ class Factorial(Job):
 PLACES = 50
 """Attempts in a pass on a GPU: half of those that differ in rate, order and replicate in the published design, whose states of 2,024
 steps at width 256 take some 30 GB."""
+ALIGNED = 16
+"""Numbers of whose multiple the recurrent dimension is on a CPU: a library rounds a product by where in memory its matrices begin."""
 
 
-def train_together(
+def train(
     jobs: Sequence[Factorial], data: Task, resumes: Sequence[Resume | None]
-) -> list[Mapping[str, Any] | Exception]:
-    """Train attempts of one shape on a data set that is not yet varied, each as `train` does but in one pass.
+) -> list[dict[str, np.ndarray]]:
+    """Train attempts of one shape on a data set that is not yet varied: one, or in one pass where it has several places.
 
-    Raises `ValueError` where their networks cannot share a pass, see `lib.training.together`, or their data do not fit the memory.
+    Adam, cross entropy, batches drawn without replacement. A loss that is not finite, in a batch or when measured, ends its
+    attempt: status, epochs completed and their measurements are kept, see `_measurements`. Raises `ValueError` where the data of
+    all attempts do not fit the memory.
     """
-    varied = sum(job.order != "sequential" or job.noise != "none" for job in jobs)
-    check_copies(jobs[0].varied(data), varied)
-    tasks = [job.varied(data) for job in jobs]
+    first, *others = jobs
+    tasks = [first.varied(data)]
+    check_copies(tasks[0], sum(job.order != "sequential" or job.noise != "none" for job in others))
+    tasks += [job.varied(data) for job in others]
     trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit_together(trainings, objective("plain", data), jobs[0].places)
-    return [
-        done if isinstance(done, Exception) else _measurements(job, task, training.model, done)
-        for job, task, training, done in zip(jobs, tasks, trainings, found, strict=True)
-    ]
-
-
-def train(job: Factorial, data: Task, resume: Resume | None = None) -> dict[str, np.ndarray]:
-    """Train one attempt on a data set that is not yet varied.
-
-    Adam, cross entropy, batches drawn without replacement. A loss that is not finite, in a batch or when measured, ends the
-    attempt: status, epochs completed and their measurements are kept, see `_measurements`.
-    """
-    task = job.varied(data)
-    training = _training(job, task, resume)
-    done = fit(training, objective("plain", task))
-    return _measurements(job, task, training.model, done)
+    loss = objective("plain", data)
+    if first.places > 1:
+        found = fit_together(trainings, loss, first.places)
+    else:
+        found = [fit(training, loss) for training in trainings]
+    return list(map(_measurements, jobs, tasks, trainings, found))
 
 
 def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
@@ -216,7 +208,9 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
     }
 
 
-def _measurements(job: Factorial, task: Task, model: Model, done: Fit) -> dict[str, np.ndarray]:
+def _measurements(
+    job: Factorial, task: Task, training: Training, done: Fit
+) -> dict[str, np.ndarray]:
     """Return what came of an attempt: each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
 
     And what follows from its task: labels, sizes, sequence length, parameter count.
@@ -228,7 +222,7 @@ def _measurements(job: Factorial, task: Task, model: Model, done: Fit) -> dict[s
     }
     sizes = [len(getattr(task, split)) for split in SPLITS]
     # Without the initial state, which only some ways to start train.
-    weights = [p for name, p in model.cell.named_parameters() if "x0" not in name]
+    weights = [p for name, p in training.model.cell.named_parameters() if "x0" not in name]
     return measured | {
         "status": done.status,
         "epochs_completed": len(done.rows),

@@ -124,68 +124,54 @@ def fit(training: Training, objective: Objective, *, finite: str = "loss") -> Fi
     must be `finite` is not: the ``loss``, the ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is looked at with every
     recorded row, not at every step: reading it would stop the device.
     """
-    (done,) = _fit([training], lambda models, parts: [objective(models[0], *parts[0])], finite)
-    if isinstance(done, Exception):
-        raise done
+    (done,) = _fit([training], lambda models, batches: [objective(models[0], *batches[0])], finite)
     return done
 
 
-def fit_together(
-    trainings: Sequence[Training], objective: Objective, pass_size: int, *, finite: str = "loss"
-) -> list[Fit | Exception]:
+def fit_together(trainings: Sequence[Training], objective: Objective, pass_size: int) -> list[Fit]:
     """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
 
     Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
-    the others go on. An error of a network's own batches, measurements, optimiser or state ends that network alone, and is returned
-    in the place of what came of it; one of a pass ends all that share it. The `objective` calls the model and looks at no value.
+    the others go on. The `objective` calls the model and looks at no value. What can be built for one can share a pass with others
+    built alike, see `lib.training.together.Together`.
 
     A network's bits do not depend on the others beside it, as long as the places in a pass, `pass_size`, stay as many; those of `fit`
-    differ by rounding. Raises `ValueError` where the networks cannot share a pass, see `lib.training.together.Together`.
+    differ by rounding.
     """
     models = [training.model for training in trainings]
-    return _fit(trainings, Together(models, objective, pass_size).losses, finite)
+    return _fit(trainings, Together(models[0], objective, pass_size).losses, "loss")
 
 
 def _fit(
     trainings: Sequence[Training], losses: Callable[..., Sequence[Tensor]], finite: str
-) -> list[Fit | Exception]:
+) -> list[Fit]:
     """Train with `losses`, which maps models and a batch for each to their losses."""
-    if finite not in ("loss", "gradients", "nothing"):
-        raise ValueError(f"expected finite to be loss, gradients or nothing, got {finite!r}")
-    found: list[Fit | Exception] = [Fit(COMPLETED, 0, []) for _ in trainings]
+    found = [Fit(COMPLETED, 0, []) for _ in trainings]
     runs = {i: _steps(one, found[i], finite) for i, one in enumerate(trainings)}
 
-    def proceed(i: int, go: Callable, *given: object) -> Any:
-        """Let a training go on to where it waits next, or end as its error says."""
+    def proceed(i: int, loss: Tensor | None = None) -> Batch | None:
+        """Let a training go on to where it waits next; one that ends is left out from now on."""
         try:
-            return go(*given)
+            return runs[i].send(loss)
         except ArithmeticError:
             found[i].status = DIVERGED
         except StopIteration:
             pass
-        except Exception as error:
-            found[i] = error
         del runs[i]
         return None
 
-    while runs:
-        asked = {i: proceed(i, next, run) for i, run in list(runs.items())}
-        batches = {i: batch for i, batch in asked.items() if i in runs}
-        if not batches:
-            break
+    while batches := {i: batch for i in list(runs) if (batch := proceed(i)) is not None}:
         try:
             came = losses([trainings[i].model for i in batches], list(batches.values()))
             for i, loss in zip(batches, came, strict=True):
-                proceed(i, runs[i].send, loss)
+                proceed(i, loss)
             if sound := [loss for i, loss in zip(batches, came, strict=True) if i in runs]:
                 torch.autograd.backward(sound)
-        except Exception as error:
-            for i, run in list(runs.items()):
-                if len(trainings) == 1:
-                    proceed(i, run.throw, error)
-                else:  # whose it is cannot be told
-                    found[i] = error
-                    del runs[i]
+        except ArithmeticError:
+            if len(trainings) > 1:
+                raise  # whose it is cannot be told
+            found[0].status = DIVERGED
+            break
     return found
 
 

@@ -47,14 +47,6 @@ class Level(NamedTuple):
     part: str = ""
 
 
-class Said(NamedTuple):
-    """What is said of a key, where, and whether with the network itself."""
-
-    value: Any
-    where: str
-    of_network: bool
-
-
 def rows(
     group: str, content: Mapping, networks: Mapping[str, Mapping], tasks: Mapping[str, Mapping]
 ) -> tuple[Row, ...]:
@@ -63,7 +55,6 @@ def rows(
     A `ParameterError` says in one sentence where something is wrong, what came, and what was expected.
     """
     where, tasks = f"trainings.{group}", _each_named(tasks)
-    content = mapping(content, where)
     shared = _flat({key: said for key, said in content.items() if key != "tables"}, where)
     parts = {where: shared}
     if "tables" in content:
@@ -87,7 +78,6 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
     """Return the tasks, those with a setting in their name (``N={time_steps}``) one for each of its levels."""
     found = {}
     for name, said in tasks.items():
-        said = mapping(said, f"tasks.{name}")
         _known(_settings, said.get("task"), f"tasks.{name}")
         keys = re.findall(r"\{(\w+)\}", name)
         if lacking := [key for key in keys if key not in said]:
@@ -95,7 +85,7 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
                 f"params.yaml: tasks.{name} has {{{lacking[0]}}} in its name and no setting of that name; "
                 f"it has {', '.join(said)}"
             )
-        for levels in itertools.product(*(said[key] for key in keys)):
+        for levels in itertools.product(*(_several(said[key]) for key in keys)):
             chosen = dict(zip(keys, levels, strict=True))
             found[name.format(**chosen) if keys else name] = said | chosen
     return found
@@ -107,26 +97,21 @@ class _Table:
     def __init__(self, where: str, content: Mapping, networks: Mapping, tasks: Mapping) -> None:
         self.where, self.known_networks, self.known_tasks = where, networks, tasks
         self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
-        chosen = content.get("tasks", {})
-        if isinstance(chosen, list):
-            chosen = {str(name): {} for name in chosen}
-        self.tasks = self._chosen("tasks", chosen, tasks)
+        self.tasks = self._chosen("tasks", content.get("tasks", {}), tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
         self.unused = {key for key, value in self.shared.items() if value is not None}
         """Keys for all that no network or task has known yet."""
 
     def _chosen(self, kind: str, entries: object, known: Mapping) -> dict[str, Any]:
-        """Return the table's networks or tasks, all of them known, without those that a profile removes."""
-        entries = mapping(entries, f"{self.where}.{kind}")
-        for name in entries:
-            self._check_known(kind, name, known)
+        """Return what is said of networks or tasks, all of them known, without those that a profile removes; a list names them alone."""
+        if isinstance(entries, list):
+            entries = {str(name): {} for name in entries}
+        for name in mapping(entries, f"{self.where}.{kind}"):
+            if name not in known:
+                raise ParameterError(
+                    f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
+                )
         return {name: said for name, said in entries.items() if said is not None}
-
-    def _check_known(self, kind: str, name: str, known: Mapping) -> None:
-        if name not in known:
-            raise ParameterError(
-                f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
-            )
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows; no two of them are one training."""
@@ -134,8 +119,8 @@ class _Table:
         for name, readings in self.networks.items():
             where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
-                for task in _several(mapping(reading, where).get("tasks", list(self.tasks))):
-                    self._check_known("tasks", task, self.tasks)
+                chosen = mapping(reading, where).get("tasks", self.tasks)
+                for task in self._chosen("tasks", chosen, self.tasks):
                     for row in self._expanded(name, reading, task, where):
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
                         if same is not row:
@@ -147,12 +132,11 @@ class _Table:
 
     def _expanded(self, name: str, reading: Mapping, task: str, where: str) -> Iterator[Row]:
         """Yield a row for each meeting of the levels of a network on a task."""
-        said, places = self._said(name, reading, task, where)
-        levels = [_levels(key, one) for key, one in said.items()]
+        levels, places = self._levels(name, reading, task, where)
         maker = self.known_tasks[task]
         label = reading.get("label", self.known_networks[name].get("label"))
-        for chosen in itertools.product(*levels):
-            texts = {key: level.text for key, level in zip(said, chosen, strict=True)}
+        for chosen in itertools.product(*levels.values()):
+            texts = {key: level.text for key, level in zip(levels, chosen, strict=True)}
             parts = ", ".join([name, *(level.part for level in chosen if level.part)])
             row: dict[str, Any] = {
                 "network": name,
@@ -162,7 +146,7 @@ class _Table:
                 "start_settings": {},
                 "hyper_parameters": {},
             }
-            for key, level in zip(said, chosen, strict=True):
+            for key, level in zip(levels, chosen, strict=True):
                 if level.value is not None:
                     (row[places[key]] if places[key] else row)[key] = level.value
             for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
@@ -171,10 +155,10 @@ class _Table:
                 row["objective"] = "plain"  # backpropagation
             yield checked(Row, row, where)
 
-    def _said(
+    def _levels(
         self, name: str, reading: Mapping, task: str, where: str
-    ) -> tuple[dict[str, Said], dict[str, str]]:
-        """Return what is said of every key, the later over the earlier; and in which part of a row a key belongs, ``""`` its fields."""
+    ) -> tuple[dict[str, list[Level]], dict[str, str]]:
+        """Return the levels of every key, the later over the earlier; and in which part of a row a key belongs, ``""`` its fields."""
         layers = (
             (f"tasks.{task}", self.known_tasks[task], False),
             (self.where, self.shared, False),
@@ -193,7 +177,7 @@ class _Table:
             **dict.fromkeys(keywords, "hyper_parameters"),
             **dict.fromkeys(Row.fields(), ""),
         }
-        said: dict[str, Said] = {}
+        levels: dict[str, list[Level]] = {}
         for at, layer, of_network in layers:
             for key, value in layer.items():
                 if key in _OF_ENTRY:
@@ -210,13 +194,13 @@ class _Table:
                         f"keywords ({', '.join(keywords) or 'none'}), or a setting of the task ({', '.join(settings) or 'none'})"
                     )
                 self.unused.discard(key)
-                said.pop(key, None)
-                said[key] = Said(value, f"{at}.{key}", of_network)
-        return said, places
+                levels.pop(key, None)
+                levels[key] = _levels(key, value, f"{at}.{key}", of_network)
+        return levels, places
 
 
-def _levels(key: str, said: Said) -> list[Level]:
-    value = said.value
+def _levels(key: str, value: object, where: str, of_network: bool) -> list[Level]:
+    """Return the levels in what is said of a key; labels tell those that stand with the network itself."""
     if isinstance(value, Mapping) and key not in NAMED:
         levels = [Level(v, str(n), str(n)) for n, v in value.items()]
     elif isinstance(value, list) and key not in LISTS:
@@ -226,9 +210,9 @@ def _levels(key: str, said: Said) -> list[Level]:
         return [Level(value, text(value))]
     if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
         raise ParameterError(
-            f"params.yaml: {said.where} is {shown(value)}; levels must differ from each other"
+            f"params.yaml: {where} is {shown(value)}; levels must differ from each other"
         )
-    in_labels = said.of_network and key not in _COLUMNS
+    in_labels = of_network and key not in _COLUMNS
     return [level if in_labels and level.text else level._replace(part="") for level in levels]
 
 

@@ -28,7 +28,7 @@ Results = Sequence[Arrays]
 
 VERSIONS = {package: version(package) for package in ("torch", "numba")}
 """Of packages that change last digits, and so name the shards."""
-RUNNER = ("lib/run/", "lib/training/jobs/")
+RUNNER = ("lib/run/", "lib/training/jobs.py", "lib/training/cluster.py")
 """Code that runs jobs and is no part of what comes of them."""
 
 
@@ -67,16 +67,14 @@ class Job(Design):
 
     def compute(self, prepared: Path | None, resume: Resume | None) -> Arrays:
         """Do the job, with the folder of the prepared data sets; return variables of the dataset by name."""
-        raise NotImplementedError
+        (found,) = self.compute_together([self], prepared, [resume])
+        return found
 
     @staticmethod
     def compute_together(
         jobs: Sequence["Job"], prepared: Path | None, resumes: Sequence[Resume | None]
-    ) -> Sequence[Arrays | Exception]:
-        """Do jobs side by side; return what came of each, an exception in the place of one that failed.
-
-        The results are kept apart from those of `compute`, since they differ by rounding.
-        """
+    ) -> Results:
+        """Do jobs of one `batch_key`, as many as have `places`; return what came of each, whose last digits depend on the places."""
         raise NotImplementedError
 
     @classmethod

@@ -161,11 +161,9 @@ def start(job: Latching) -> Model:
 
     Its single output is the logit of a positive sign.
     """
-    with torch_seed(seeds(job)[0]), torch.no_grad():
+    with torch_seed(seeds(job)[0]):
         model = Model(make_cell("rnn", 1, job.width), 1)
-        nn.init.orthogonal_(model.cell.W)
-        nn.init.xavier_uniform_(model.cell.R)
-        model.cell.b.zero_()
+        model.cell.start("author")
     return model
 
 

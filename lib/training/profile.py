@@ -23,12 +23,12 @@ DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latc
 """What is no row, by its section in `params.yaml`."""
 MOST = 10**6
 """A dataset of more trainings than this was mistyped."""
-_TABLES = ("networks", "tasks", "trainings")
 _Sections = create_model(
     "_Sections",
     __base__=Section,
     jobs=(Jobs, ...),
-    **dict.fromkeys(_TABLES, (dict[str, Any], ...)),
+    **dict.fromkeys(("networks", "tasks"), (dict[str, dict[str, Any]], ...)),
+    trainings=(dict[str, dict[str, Any] | None], ...),
     **{key: (kind, ...) for key, kind in DESIGNS.items()},
 )
 

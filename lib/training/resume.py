@@ -1,13 +1,14 @@
-"""What a training has come to, and its state in a file, so that hours of it survive a kill."""
+"""What a training has come to, and its state in a file, so that hours of it survive a kill: no file is believed without its hash."""
 
-import copy
 import hashlib
 import io
 import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from lib.training.batches import Batches
 
 EVERY = 180.0
 """Seconds between two states."""
+_SEAL = 32
+"""Bytes of a hash."""
 
 
 @dataclass
@@ -86,40 +89,27 @@ class Resume:
 
     def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Write the state: weights, optimisers, generators, and what was recorded."""
-        about = {"job": self._path.stem, "seconds": self.seconds, "batches": batches.state()}
-        buffer = io.BytesIO()
-        torch.save(_held(model, moving) | about | {"done": vars(done)}, buffer)
-        content = buffer.getvalue()
-        whole = hashlib.sha256(content).digest() + content
-        write_whole(self._path, lambda partial: partial.write_bytes(whole))
+        about = {"seconds": self.seconds, "batches": batches.state(), "done": vars(done)}
+        write_sealed(self._path, lambda file: torch.save(_held(model, moving) | about, file))
 
     def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
         """Take up the state in the file, if there is one that can be trusted; otherwise put it aside and leave all as it is."""
-        if not os.path.lexists(self._path):
+        # Tensors and numbers alone.
+        load = partial(torch.load, weights_only=True)
+        held = read_sealed(self._path, load, f"{self._what} begins anew")
+        if held is None:
             return
-        before = copy.deepcopy(_held(model, moving))
-        try:
-            held = self._read()
-            _restore(model, moving, held)
-            batches.restore(held["batches"])
-        except Exception as error:  # whatever a state that is none makes torch raise
-            _restore(model, moving, before)
-            reason = str(error).partition("\n")[0] or type(error).__name__
-            say(f"{self._path.name} is damaged ({reason}); {self._what} begins anew")
-            set_aside(self._path)
-            return
+        model.load_state_dict(held["model"])
+        for name, parts in moving.items():
+            for part, state in zip(parts, held[name], strict=True):
+                part.load_state_dict(state)
+        torch.random.set_rng_state(held["torch"])
+        if held["cuda"] is not None:
+            torch.cuda.set_rng_state(held["cuda"])
+        batches.restore(held["batches"])
         vars(done).update(held["done"])
         self._first, self._seconds_before, self.resumed = done.steps, held["seconds"], True
         say(f"{self._what}: goes on from step {done.steps}")
-
-    def _read(self) -> dict[str, Any]:
-        content = self._path.read_bytes()
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
-            raise ValueError("its content is not what was written")
-        held = torch.load(io.BytesIO(content[32:]), weights_only=True)  # tensors and numbers alone
-        if held["job"] != self._path.stem:
-            raise ValueError("it is another job's")
-        return held
 
     def forget(self) -> None:
         """Remove the file, once the training's results are kept."""
@@ -137,14 +127,37 @@ def _held(model: nn.Module, moving: dict[str, list]) -> dict[str, Any]:
     }
 
 
-def _restore(model: nn.Module, moving: dict[str, list], held: dict[str, Any]) -> None:
-    model.load_state_dict(held["model"])
-    for name, parts in moving.items():
-        for part, state in zip(parts, held[name], strict=True):
-            part.load_state_dict(state)
-    torch.random.set_rng_state(held["torch"])
-    if held["cuda"] is not None and torch.cuda.is_available():
-        torch.cuda.set_rng_state(held["cuda"])
+def write_sealed(path: Path, write: Callable[[io.BytesIO], object]) -> Path:
+    """Keep what `write` writes in a file, whole or not at all, behind it a hash of it and of the file's name."""
+    buffer = io.BytesIO()
+    write(buffer)
+    content = buffer.getvalue()
+    return write_whole(path, lambda file: file.write_bytes(content + _seal(path, content)))
+
+
+def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], instead: str) -> Any:
+    """Return what `read` makes of what was written; None where there is no file that can be trusted.
+
+    One that is damaged, altered or another job's is put aside under a name that nothing reads, and a sentence says so and what
+    happens `instead`.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        whole = path.read_bytes()
+        content = whole[:-_SEAL]
+        if whole[-_SEAL:] != _seal(path, content):
+            raise ValueError("its content is not what was written")
+        return read(io.BytesIO(content))
+    except Exception as error:  # whatever a damaged file makes anyone raise
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        say(f"{path.name} is damaged ({reason}); {instead}")
+        set_aside(path)
+        return None
+
+
+def _seal(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.stem.encode() + content).digest()
 
 
 def say(line: str) -> None:

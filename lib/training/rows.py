@@ -15,24 +15,14 @@ from lib.probes.measures import WITH_RECORDS, Probe
 from lib.probes.scores import evaluate, sequence_scores, tensors
 from lib.probes.time_steps import DECADES, SCALES
 from lib.results.joined import coordinates
-from lib.results.rows import (
-    ENDS,
-    MEASURED,
-    POSITIONS,
-    REAL_PARTS,
-    SIGNS,
-    STAGES,
-    factors,
-    schema,
-)
+from lib.results.rows import LEVELS, MEASURED, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Epochs, Fresh
 from lib.training.fit import Group, Recipe, Record, Training, fit, grouped
 from lib.training.job import Job, Results, seeds, torch_seed
-from lib.training.limits import check_memory
-from lib.training.model import Model, Network, build, pick_device
+from lib.training.model import Model, Network, build, check_memory, pick_device
 from lib.training.objectives import WEIGHTS, last_states, objective
 from lib.training.resume import Resume
 
@@ -210,14 +200,10 @@ class Row(Job, Network, Recipe):
             return list(range(max(sizes, default=1)))
 
         return {
-            "record": longest("step"),
-            "stage": list(STAGES),
+            **LEVELS,
             "scale": list(range(SCALES)),
             "decade": DECADES[:-1].tolist(),
-            "position": list(POSITIONS),
-            "end": list(ENDS),
-            "real_sign": list(SIGNS),
-            "real_part": list(REAL_PARTS[:-1]),
+            "record": longest("step"),
             "sequence": longest("state_norm"),
             "time": [t + 1 for t in longest("state_norm", 1)],
             "test_sequence": longest("sequence_score"),
@@ -299,14 +285,8 @@ def check_network(row: Row) -> None:
     else:
         tokens = row.embedding_width > 0
         inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width), np.float32)
-        task = Task(
-            name=row.task["task"],
-            kind="tokens" if tokens else "series",
-            target="class",
-            outputs=2,
-            vocabulary_size=1,
-            train=Part(inputs, np.zeros(1, int)),
-        )
+        kind, part = "tokens" if tokens else "series", Part(inputs, np.zeros(1, int))
+        task = Task(name="a", kind=kind, target="class", outputs=2, vocabulary_size=1, train=part)
     with torch_seed(np.random.SeedSequence(0)):
         model = build(task, row)
     shape = getattr(getattr(model.cell, "W", None), "shape", ())

@@ -22,20 +22,8 @@ from torch.nn.utils import parametrize
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
 
-ALIGNED = 16
-"""Numbers of whose multiple the recurrent dimension is on a CPU: a library rounds a product by where in memory its matrices begin."""
-
 RECORDED = ("cuda",)
 """Devices on which a pass is recorded and replayed."""
-
-
-def check_width(width: int, device: str) -> None:
-    """Refuse a recurrent dimension whose networks a CPU would round by their place among others: no multiple of `ALIGNED`."""
-    if device == "cpu" and width % ALIGNED:
-        raise ValueError(
-            f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {width}; take such a width, or train "
-            "one by one"
-        )
 
 
 class Together:
@@ -43,47 +31,33 @@ class Together:
 
     Parameters
     ----------
-    models
-        `lib.training.model.Model`, built alike: one cell with one set of hyper-parameters, and weights of one shape. Their weights are
-        read anew in every pass.
+    model
+        One of them, `lib.training.model.Model`. The others are built alike: one cell with one set of hyper-parameters, none of them
+        dropout, for which the numbers of a network would depend on which others draw beside it, and weights of one shape.
     objective
         Maps a model, inputs and targets of a batch to a loss. It may call the model and `torch`, but not look at values.
     pass_size
-        Networks in a pass, at least as many as there are models: places that stay empty are filled with copies of a network that
+        Networks in a pass, at least as many as train side by side: places that stay empty are filled with copies of a network that
         is there. The size of a product decides how a library rounds it; at a fixed size of the pass a network's bits do not
         depend on how many others there are. On a CPU, with one thread, further places take the end of every array (`TAIL`).
     record
         Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
-
-    Raises `ValueError` where the models are not alike, there are more than fit a pass, their width on a CPU is no multiple of
-    `ALIGNED`, or one draws random numbers in training: the numbers of a network would depend on which others draw beside it.
     """
 
     def __init__(
         self,
-        models: Sequence[nn.Module],
+        model: nn.Module,
         objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
         pass_size: int,
         *,
         record: bool = True,
     ) -> None:
-        if not 0 < len(models) <= pass_size:
-            raise ValueError(f"expected between 1 and {pass_size} networks, got {len(models)}")
-        first = _built(models[0])
-        for model in models[1:]:
-            if differing := sorted(key for key, _ in first.items() ^ _built(model).items()):
-                raise ValueError(f"expected networks built alike, they differ in {differing[0]}")
-        if any(value for _, value in models[0].dropout) or getattr(models[0].cell, "dropout", 0):
-            raise ValueError(
-                "expected networks without dropout side by side; train them one by one"
-            )
         self._objective = objective
-        width, device = models[0].cell.hidden_size, next(models[0].parameters()).device.type
-        check_width(width, device)
+        width, device = model.cell.hidden_size, next(model.parameters()).device.type
         self._pass_size = pass_size + (-(-TAIL // width) if device == "cpu" else 0)
-        # Without weights of their own: they say what is computed. Data are looked at before a pass, since nothing inside can be.
-        self._maps = _Maps(copy.deepcopy(models[0]).to("meta"))
-        self._pattern = _unmapped(models[0]).to("meta")
+        # Without weights of their own: they say what is computed. Data were looked at when they were prepared, nothing inside can.
+        self._maps = _Maps(copy.deepcopy(model).to("meta"))
+        self._pattern = _unmapped(model).to("meta")
         self._pattern.cell._check = lambda u, state=None: None
         self._names = [
             *dict(self._pattern.named_parameters()),
@@ -110,15 +84,12 @@ class Together:
             inputs, targets = (
                 torch.stack(self._filled([batches[i][k] for i in members])) for k in (0, 1)
             )
-            if inputs.device.type == "cpu" and not inputs.isfinite().all():
-                raise ValueError("expected finite inputs, got values that are NaN or infinite")
             tensors = (*weights, inputs, targets)
             if shapes not in self._passes:
                 self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
             losses = self._passes[shapes](*tensors)
-            losses_of |= zip(
-                members, losses.unbind(), strict=False
-            )  # the others' places are copies
+            # The others' places are copies.
+            losses_of |= zip(members, losses.unbind(), strict=False)
         return [losses_of[i] for i in range(len(models))]
 
     def _plain(self, *tensors: Tensor) -> Tensor:
@@ -194,15 +165,3 @@ def _unmapped(model: nn.Module) -> nn.Module:
         for name, weight in weights.items():
             part.register_parameter(name, nn.Parameter(weight))
     return model
-
-
-def _built(model: nn.Module) -> dict[str, object]:
-    """Return what two networks share that differ in their numbers alone: settings, and shapes by name."""
-    settings = {
-        f"{type(part).__name__} {where} {key}".replace("  ", " "): value
-        for where, part in model.named_modules()
-        for key, value in vars(part).items()
-        if not key.startswith("_") and key != "training"
-    }
-    shapes = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
-    return settings | shapes

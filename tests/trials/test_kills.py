@@ -18,8 +18,8 @@ import pytest
 
 from lib.paths import ROOT
 from lib.run.params import Jobs
-from lib.training.jobs import cluster, run_jobs
-from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training import cluster
+from lib.training.jobs import read_shard, run_jobs, shard_path, write_shard
 
 cloudpickle.register_pickle_by_value(designs)  # which schedulers and workers do not have
 pytestmark = pytest.mark.trials

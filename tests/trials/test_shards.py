@@ -1,9 +1,6 @@
 """Shards that were damaged, cut, altered or swapped, and what lies in their place or a state's: none of it is believed."""
 
-import io
-import json
 import os
-import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +8,7 @@ import pytest
 import torch
 from trials.faults import damaged, in_the_way
 
-from lib.training.jobs.shards import read_shard, shard_path, write_shard
+from lib.training.jobs import read_shard, shard_path, write_shard
 from lib.training.resume import Fit, Resume
 
 pytestmark = pytest.mark.trials
@@ -41,7 +38,7 @@ def _read(trials, what, cache, capsys, *, lost=False):
         if found is not None:
             return not lost and _same(found)
         aside = not os.path.lexists(path) and os.path.lexists(path.with_suffix(".damaged"))
-        return aside and said.count("\n") == 1 and "cannot be trusted" in said
+        return aside and said.count("\n") == 1 and "is damaged (" in said
 
     trials.accept(what, read, bool)
 
@@ -54,50 +51,6 @@ def test_damaged_bytes_are_never_believed(trials, draw, tmp_path, capsys):
     for i in trials.some(2000):
         path.write_bytes(damaged(draw, whole))
         _read(trials, f"damaged {i}", tmp_path, capsys)
-
-
-def _npy(value):
-    file = io.BytesIO()
-    np.save(file, value, allow_pickle=True)
-    return file.getvalue()
-
-
-def _altered(draw, parts):
-    """The members of a container in order, whose content is not what was written."""
-    name, other = draw.sample(sorted(parts.keys() - {"identity.npy", "digest.npy"}), 2)
-    value, (own, digest) = np.load(io.BytesIO(parts[name])), ("identity.npy", "digest.npy")
-    another = json.dumps({**IDENTITY, "code": "4567"}, sort_keys=True)
-    status, cut = draw.choice((1, 2, 3, 7, -1)), draw.randrange(len(parts[name]))
-    changes = [
-        {name: _npy(value[None])},
-        {name: _npy(np.array({"a": 1}, object))},  # a pickle
-        {name: None},
-        {name: parts[name][:cut]},
-        {name: None, f"../{name}": parts[name]},
-        {name: parts[other], other: parts[name]},
-        {"more.npy": parts[name]},
-        {own: _npy(np.array(another))},
-        {digest: _npy(np.array("0" * 64))},
-        {draw.choice((own, digest)): None},
-        {"status.npy": _npy(np.array(status, np.int8))},
-    ]
-    if value.dtype.kind in "fi" and value.size:
-        changes.append({name: _npy(value + value.dtype.type(1))})
-    parts |= draw.choice(changes)
-    return {name: content for name, content in parts.items() if content is not None}
-
-
-def test_altered_values_in_a_valid_container_are_never_believed(trials, draw, tmp_path, capsys):
-    path = write_shard(tmp_path, IDENTITY, ARRAYS)
-    with zipfile.ZipFile(path) as archive:
-        whole = {name: archive.read(name) for name in archive.namelist()}
-    kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
-    for _ in trials.some(800):
-        parts = _altered(draw, dict(whole))
-        with zipfile.ZipFile(path, "w", draw.choice(kinds)) as archive:
-            for name, content in parts.items():
-                archive.writestr(name, content)
-        _read(trials, f"altered: {sorted(parts)}", tmp_path, capsys, lost=True)
 
 
 def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_path, capsys):

@@ -29,7 +29,6 @@ class Network(nn.Module):
         super().__init__()
         self.cell = make_cell(name, inputs, hidden, **HYPER_PARAMETERS.get(name, {}))
         self.output = nn.Linear(hidden, CLASSES)
-        self.dropout = ()  # none
 
     def forward(self, u: Tensor, *, engine: str = "auto") -> Tensor:
         """Return (batch, classes) of inputs (batch, time, input)."""
@@ -50,7 +49,9 @@ def time_slice(
     every = [parameter for parameters in own for parameter in parameters]
     shape = workload.batch, workload.time_steps, workload.inputs
     batch = torch.rand(shape, device=device), torch.zeros(shape[0], dtype=torch.int64).to(device)
-    passes = {record: Together(networks, _loss, places, record=record) for record in (False, True)}
+    passes = {
+        record: Together(networks[0], _loss, places, record=record) for record in (False, True)
+    }
 
     def gradients(company: int, record: bool) -> tuple[Tensor, ...]:
         losses = passes[record].losses(networks[:company], [batch] * company)

@@ -1,5 +1,11 @@
-"""Run the jobs that have no shard yet, on Dask."""
+"""Jobs sent to Dask, their results kept in shards.
 
+The driver (whoever calls `run_jobs`) sends jobs to workers and writes what they return as shards into a cache folder, each in one file that
+is whole or absent. A shard is named after everything its content depends on, the code too, so what was interrupted, extended or
+edited computes only what is missing.
+"""
+
+import hashlib
 import json
 import time
 from collections import Counter
@@ -7,25 +13,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from dask.distributed import Client, Future, as_completed
+from dask.distributed import Client, as_completed
 from distributed.scheduler import NoWorkerError
 
 from lib.results.schema import DIVERGED
 from lib.run.files import write_whole
 from lib.run.params import Jobs
+from lib.training.cluster import connect
 from lib.training.job import Arrays, Job
-from lib.training.jobs.cluster import connect
-from lib.training.jobs.shards import read_shard, shard_path, write_shard
-from lib.training.resume import Resume, say
+from lib.training.resume import Resume, read_sealed, say, write_sealed
 
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
 QUIET = 5.0
 """Seconds between two lines of progress."""
+_IDENTITY = "identity"
+"""In a shard beside the arrays: for people who ask what it belongs to."""
 
 
 class JobError(RuntimeError):
@@ -100,8 +108,7 @@ def run_jobs(
     largest first. A line of progress tells of all groups.
 
     A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
-    nothing is lost or counted twice. Where some jobs of a batch fail, the others' results are kept and those run once more by
-    themselves.
+    nothing is lost or counted twice.
     """
     cache = Path(cache)
     cache.mkdir(parents=True, exist_ok=True)
@@ -150,16 +157,13 @@ def _train(
     # Networks in one pass fill a GPU, and its memory is not there twice.
     one = int(torch.cuda.is_available() and any(len(call) > 1 for call in calls))
     with connect(where.scheduler, where.workers or one) as client:
-
-        def submit(call: Sequence[_Asked], priority: int) -> Future:
+        futures = {}
+        for rank, call in enumerate(calls):
             jobs, names = [asked.job for asked in call], [asked.name for asked in call]
             # Not pure: two jobs are never the same call, and results must not be looked up by value.
-            how = {"pure": False, "retries": 2, "priority": priority}
-            return client.submit(work, jobs, names, prepared, cache, **how)
-
-        futures = {submit(call, len(calls) - rank): call for rank, call in enumerate(calls)}
-        ended = as_completed(list(futures))
-        for future in ended:
+            how = {"pure": False, "retries": 2, "priority": len(calls) - rank}
+            futures[client.submit(work, jobs, names, prepared, cache, **how)] = call
+        for future in as_completed(list(futures)):
             call = futures.pop(future)
             error = future.exception() if future.status == "error" else None
             if error and not isinstance(error, NoWorkerError):
@@ -171,14 +175,8 @@ def _train(
                 lost += len(call)
                 continue
             for job, result in zip(call, results, strict=True):
-                if result is not None:
-                    job.keep(result, cache)
-            if done := [job for job in call if job.result is not None]:
-                progress.report(_title(done), _workers(client))
-            if left := [job for job in call if job.result is None]:
-                again = submit(left, 0)
-                futures[again] = left
-                ended.add(again)
+                job.keep(result, cache)
+            progress.report(_title(call), _workers(client))
     if lost:
         what, first = "the local workers were lost, and none came in their place", ""
         if where.scheduler != "local":
@@ -262,11 +260,10 @@ class _Progress:
 
 def work(
     jobs: Sequence[Job], names: Sequence[Mapping], prepared: Path | None, cache: Path
-) -> list[Arrays | None]:
-    """Do a job, or those of a batch, in this process, and return their results: None for one that failed while others did not.
+) -> list[Arrays]:
+    """Do a job, or those of a batch, in this process, and return their results.
 
-    Raises `JobError` where code, packages, device or data are not the driver's (a result would be kept under another name), and what
-    ended the first where all failed.
+    Raises `JobError` where code, packages, device or data are not the driver's: a result would be kept under another name.
     """
     resumes = []
     for job, name in zip(jobs, names, strict=True):
@@ -280,18 +277,40 @@ def work(
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    if jobs[0].places > 1:
+    if len(jobs) > 1:
         found = jobs[0].compute_together(jobs, prepared, resumes)
     else:
         found = [jobs[0].compute(prepared, resumes[0])]
-    failed = [isinstance(one, Exception) for one in found]
-    if all(failed):
-        raise found[0]
     return [
-        None if bad else {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
-        for one, resume, bad in zip(found, resumes, failed, strict=True)
+        {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
+        for one, resume in zip(found, resumes, strict=True)
     ]
 
 
 def _resume(cache: Path, name: Mapping, title: str, beside: int = 1) -> Resume:
     return Resume(shard_path(cache, name).with_suffix(".state"), title, beside=beside)
+
+
+def shard_path(cache: Path, identity: Mapping) -> Path:
+    """Return the file of the job with this identity: everything its result depends on, as JSON values."""
+    return cache / f"{hashlib.sha256(_text(identity).encode()).hexdigest()[:24]}.npz"
+
+
+def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
+    """Write a job's arrays; a reader never sees half a file."""
+    whole = {_IDENTITY: _text(identity), **arrays}
+    return write_sealed(shard_path(cache, identity), partial(np.savez_compressed, **whole))
+
+
+def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
+    """Return a job's stored arrays, or None if there is no shard that can be trusted, see `read_sealed`."""
+    return read_sealed(shard_path(cache, identity), _arrays, "its job runs again")
+
+
+def _arrays(file: object) -> dict[str, np.ndarray]:
+    with np.load(file, allow_pickle=False) as shard:
+        return {name: shard[name] for name in shard.files if name != _IDENTITY}
+
+
+def _text(identity: Mapping) -> str:
+    return json.dumps(identity, sort_keys=True)
