@@ -13,7 +13,7 @@ from dask.distributed import Client
 
 from lib.run import fingerprint, params
 from lib.run.params import merged
-from lib.training import grammar, objectives
+from lib.training import fit, grammar
 from lib.training.jobs import run_jobs
 from lib.training.profile import DESIGNS, load_profile
 from lib.training.rows import Row
@@ -86,13 +86,13 @@ PlainJob.__module__ = "lib.run.files"  # not found there, so that workers are se
 
 def fail_after(batches, monkeypatch):
     """Have the loss of trainings be no number after so many batches."""
-    calls, plain = itertools.count(), objectives.task_loss
+    calls, plain = itertools.count(), fit.task_loss
 
     def failing(task):
         loss = plain(task)
         return lambda *given: loss(*given) * (math.nan if next(calls) >= batches else 1)
 
-    monkeypatch.setattr(objectives, "task_loss", failing)
+    monkeypatch.setattr(fit, "task_loss", failing)
 
 
 @contextlib.contextmanager

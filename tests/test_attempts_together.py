@@ -3,7 +3,6 @@
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from lib.training import job as job_module
 from lib.training import jobs as run
 from lib.training.factorial import PLACES, train
 from lib.training.jobs import JobError
-from lib.training.model import check_copies
 from lib.training.resume import Resume
 
 CELLS = ["lstm", "exponential", "unicornn"]
@@ -133,19 +131,6 @@ def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepa
         wide.name(prepared)
 
 
-def test_data_that_do_not_fit_the_memory_are_told_before_anything_is_trained(monkeypatch):
-    data, jobs = toy_task(n=16), attempts("rnn")
-    # Beside the first's two more copies of two parts of 16 sequences, of 6 numbers and 5 of noise, and a class each.
-    needed = 2 * 2 * 16 * (11 * 4 + 8)
-    memory = SimpleNamespace(available=needed)
-    monkeypatch.setattr("lib.training.model.psutil.virtual_memory", lambda: memory)
-    check_copies(jobs[0].varied(data), 2)
-    memory.available = needed - 1
-    monkeypatch.setattr(factorial, "fit_together", lambda *_, **__: pytest.fail("trained"))
-    with pytest.raises(ValueError, match="toy: attempts side by side hold .*; lower together"):
-        train(jobs, data, [None] * 3)
-
-
 @pytest.mark.parametrize("failures", [1, math.inf])
 def test_one_that_fails_is_tried_again_and_named(
     where, prepared, whole, tmp_path, monkeypatch, failures
@@ -189,11 +174,11 @@ def test_cut_off_apart_they_end_with_the_same_bytes(
 ):
     jobs, saved = list(design(replicates=3).jobs())[:3], []
 
-    def dying(self, *state):
+    def dying(self, total):
         # Of the second of three, at its second step: the first's is a step newer.
         if len(saved) == 4:
             raise KeyboardInterrupt
-        saved.append(self.save(*state[:-1]))
+        saved.append(self.save())
 
     names = [job.name(prepared) for job in jobs]
     with monkeypatch.context() as patch, ThreadPoolExecutor() as other:

@@ -20,11 +20,11 @@ from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task
 from lib.tasks.adding import draw_sums
 from lib.training.batches import Epochs, Fresh
-from lib.training.fit import Recipe, Record, Training, every_epoch, fit
+from lib.training.fit import Recipe, Record, Training, every_epoch, fit, objective
 from lib.training.job import seeds, torch_seed
 from lib.training.model import ARRAYS, Dropout, Model, Network, build, check_memory
-from lib.training.objectives import last_states, objective
 from lib.training.resume import Resume
+from lib.training.rows import last_states
 
 
 def _part(n=10, steps=4, seed=0):
@@ -324,7 +324,7 @@ def test_memory_is_that_of_the_parts_and_of_a_batch_to_the_byte(monkeypatch):
         with pytest.raises(ValueError, match=told + "batch_size to 4"):
             check_memory(task, 20, 5, 64, cpu)
     memory.available = held
-    with pytest.raises(ValueError, match=told + "the length"):
+    with pytest.raises(ValueError, match=told + "the length or their number"):
         check_memory(every, 20, 5, 64, cpu)
 
 

@@ -114,8 +114,8 @@ def test_a_training_whose_loss_is_not_finite_stays_in_the_dataset_without_measur
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"place": 6}, "place is 6; expected it before the end of the sequence, 6"),
-        ({"longer": [5]}, r"longer is \[5\]; expected lengths above the horizon, 6"),
+        ({"place": 6}, r"expected the place before the end of the horizon, .* got 6, 6 and \[9"),
+        ({"longer": [5]}, r"lengths above it, .* got 3, 6 and \[5\]"),
         ({"longer": [9, 9]}, "each longer than the last"),
         ({"probe_size": 65}, "probe_size is 65; expected at most test_size, 64"),
         ({"tolerance": 0.5}, "less than 0.5"),

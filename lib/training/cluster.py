@@ -12,13 +12,10 @@ from lib.paths import CACHE
 
 TIMEOUT = "30s"
 """How long a remote scheduler may take to answer."""
-
 WORKERS = 60.0
 """Seconds that a remote scheduler's first worker may take to join."""
-
 CLOSE = 20.0
 """Seconds that local workers have to end."""
-
 _ENVIRONMENT = {
     # Dask makes workers give freed memory back at once. A network's buffers return with every batch, and
     # fresh pages cost up to two fifths of an LSTM's training time.
@@ -34,7 +31,6 @@ _ENVIRONMENT = {
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 """What local workers find in their environment when they start."""
-
 _LOCAL = {
     "distributed.nanny.pre-spawn-environ": _ENVIRONMENT,
     # A worker that dies is started again, however long that takes on a busy machine; jobs that find none at all are given up.

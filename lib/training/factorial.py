@@ -22,10 +22,9 @@ from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
 from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
-from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, fit_together
-from lib.training.job import Job, Results, seeds_of, torch_seed
-from lib.training.model import Architecture, Model, Network, build, check_copies, pick_device
-from lib.training.objectives import objective
+from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit_together, objective
+from lib.training.job import Job, seeds_of, torch_seed
+from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.resume import Fit, Resume
 
 AUTHOR: Mapping[str, dict[str, Any]] = {
@@ -38,10 +37,7 @@ AUTHOR: Mapping[str, dict[str, Any]] = {
         "train_initial_state": True,
     },
     "exponential": {"train_initial_state": True},
-    "unicornn": {
-        "hyper_parameters": {"layers": 2, "dt": 0.03, "alpha": 0.9},
-        "read": "all",
-    },
+    "unicornn": {"hyper_parameters": {"layers": 2, "dt": 0.03, "alpha": 0.9}, "read": "all"},
 }
 """What the author's public program, libe-community-examples, folder rnn (2022), sets of a network beside its weights
 (`lib.training.model.Network`). It is older than the dissertation, whose text names none of it. Its UnICORNN reads all four states out."""
@@ -121,11 +117,9 @@ class Factorial(Job):
     def compute_together(
         jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume | None]
     ) -> list[dict[str, np.ndarray]]:
-        return train(jobs, jobs[0].data(prepared), resumes)
-
-    def data(self, prepared: Path) -> Task:
-        """Return the data set that is not yet varied."""
-        return load_prepared(prepared / f"{self.dataset}.nc", self.train_size, self.test_size)
+        one = jobs[0]
+        data = load_prepared(prepared / f"{one.dataset}.nc", one.train_size, one.test_size)
+        return train(jobs, data, resumes)
 
     def varied(self, data: Task) -> Task:
         """Return the attempt's own variation of its data set."""
@@ -134,10 +128,9 @@ class Factorial(Job):
         settings = {name: getattr(self, name) for name in (*names, "sigmoid")}
         return vary(data, np.random.default_rng(seed), **settings)
 
-    @classmethod
-    def dimensions(cls, designs: Sequence["Factorial"], results: Results) -> dict[str, list]:
-        longest = max(max(design.training_length) for design in designs)
-        return {"split": list(SPLITS), "epoch": list(range(1, longest + 1))}
+    @property
+    def inner(self) -> dict[str, list]:
+        return {"split": list(SPLITS), "epoch": list(range(1, max(self.training_length) + 1))}
 
 
 PLACES = 50
@@ -153,19 +146,11 @@ def train(
     """Train attempts of one shape on a data set that is not yet varied: one, or in one pass where it has several places.
 
     Adam, cross entropy, batches drawn without replacement. A loss that is not finite, in a batch or when measured, ends its
-    attempt: status, epochs completed and their measurements are kept, see `_measurements`. Raises `ValueError` where the data of
-    all attempts do not fit the memory.
+    attempt: status, epochs completed and their measurements are kept, see `_measurements`.
     """
-    first, *others = jobs
-    tasks = [first.varied(data)]
-    check_copies(tasks[0], sum(job.order != "sequential" or job.noise != "none" for job in others))
-    tasks += [job.varied(data) for job in others]
+    tasks = [job.varied(data) for job in jobs]
     trainings = list(map(_training, jobs, tasks, resumes))
-    loss = objective("plain", data)
-    if first.places > 1:
-        found = fit_together(trainings, loss, first.places)
-    else:
-        found = [fit(training, loss) for training in trainings]
+    found = fit_together(trainings, objective("plain", data), jobs[0].places)
     return list(map(_measurements, jobs, tasks, trainings, found))
 
 

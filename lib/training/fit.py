@@ -12,11 +12,15 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from lib.probes import Diverged
+from lib.probes.coadjoint import soft_orthogonality
+from lib.probes.measures import penalised
+from lib.probes.scores import task_loss
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import LearningRate, Positive, Section, Size, Weight
+from lib.tasks import Task
 from lib.training.batches import Batch, Batches
 from lib.training.model import matched
-from lib.training.resume import Fit, Resume
+from lib.training.resume import Fit, Moving, Resume
 from lib.training.together import Together
 
 Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
@@ -28,6 +32,8 @@ OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
 }
 Optimiser = Literal[tuple(OPTIMISERS)]
+WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
+"""The weight that each objective needs, by the objective's name."""
 
 
 class Group(Section):
@@ -135,9 +141,11 @@ def fit_together(trainings: Sequence[Training], objective: Objective, pass_size:
     the others go on. The `objective` calls the model and looks at no value. What can be built for one can share a pass with others
     built alike, see `lib.training.together.Together`.
 
-    A network's bits do not depend on the others beside it, as long as the places in a pass, `pass_size`, stay as many; those of `fit`
-    differ by rounding.
+    A network's bits do not depend on the others beside it, as long as the places in a pass, `pass_size`, stay as many; those of `fit`,
+    which trains where there is one place, differ by rounding.
     """
+    if pass_size == 1:
+        return [fit(training, objective) for training in trainings]
     models = [training.model for training in trainings]
     return _fit(trainings, Together(models[0], objective, pass_size).losses, "loss")
 
@@ -180,18 +188,16 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
     model, batches, recipe = run.model, run.batches, run.recipe
     record, resume = run.record, run.resume
     total, at = recipe.total(batches.epoch), set(record.steps)
-    optimisers, schedules = _optimisers(model, recipe, total, batches.epoch)
+    moving = _optimisers(model, recipe, total, batches.epoch)
     parameters = [p for p in model.parameters() if p.requires_grad]
     loss_sum = torch.zeros((), device=parameters[0].device)
-    state = model, {"optimisers": optimisers, "schedules": schedules}, batches, done
     if resume is not None:
-        resume.load(*state)
+        resume.begin(model, moving, batches, done)
     if 0 in at and not done.rows:
         _measure(model, record, done)
     while done.steps < total:
         batch = batches.next()
-        for optimiser in optimisers:
-            optimiser.zero_grad()
+        model.zero_grad()
         loss = yield batch
         if finite != "nothing":
             if loss_sum.is_cuda:
@@ -205,7 +211,7 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
                     _check(parameter.grad, "a gradient")
         if recipe.gradient_clip:
             nn.utils.clip_grad_norm_(parameters, recipe.gradient_clip)
-        for part in (*optimisers, *schedules):
+        for part in moving:
             part.step()
         done.steps += 1
         if done.steps in at:
@@ -214,7 +220,7 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
             if record.stop is not None and record.stop(done.rows[-1]):
                 return
         if resume is not None:
-            resume.save_if_due(*state, total)
+            resume.save_if_due(total)
 
 
 def _measure(model: nn.Module, record: Record, done: Fit) -> None:
@@ -253,10 +259,8 @@ def grouped(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]
     return members
 
 
-def _optimisers(
-    model: nn.Module, recipe: Recipe, total: int, epoch: int
-) -> tuple[list[torch.optim.Optimizer], list[torch.optim.lr_scheduler.LRScheduler]]:
-    """Return an optimiser for each kind that the recipe's groups name, and what changes their learning rates."""
+def _optimisers(model: nn.Module, recipe: Recipe, total: int, epoch: int) -> Moving:
+    """Return what takes a step with every batch: an optimiser for each kind that the recipe's groups name, then what changes their rates."""
     kinds: dict[str, list[dict]] = {}
     for group, parameters in grouped(model, recipe).items():
         rate = recipe.learning_rate * group.factor
@@ -271,4 +275,27 @@ def _optimisers(
         if recipe.drops:
             steps = [drop * (epoch if recipe.epochs else 1) for drop in recipe.drops]
             schedules.append(torch.optim.lr_scheduler.MultiStepLR(optimiser, steps))
-    return optimisers, schedules
+    return optimisers + schedules
+
+
+def objective(name: str, task: Task, weight: float = 0.0) -> Objective:
+    r"""Return what a step minimises, by its name among `WEIGHTS`; `weight` is its kappa or beta (dissertation, chapter 2).
+
+    =============== ================================================================================================================
+    ``plain``       F, the loss of the task
+    ``coadjoint``   :math:`F + \kappa G`, G the scaled variance of the adjoints' norms (2.20), of a classifier
+    ``orthogonal``  :math:`F + \beta (\|W'W - I\|_2^2 + \|WW' - I\|_2^2)`, the soft orthogonal penalty of Table 2.1
+    =============== ================================================================================================================
+    """
+    loss = task_loss(task)
+
+    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss(model(inputs), targets)
+
+    def coadjoint(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return penalised(model, inputs, targets, weight).total
+
+    def orthogonal(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)
+
+    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[name]

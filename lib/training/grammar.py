@@ -79,15 +79,10 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
     found = {}
     for name, said in tasks.items():
         _known(_settings, said.get("task"), f"tasks.{name}")
-        keys = re.findall(r"\{(\w+)\}", name)
-        if lacking := [key for key in keys if key not in said]:
-            raise ParameterError(
-                f"params.yaml: tasks.{name} has {{{lacking[0]}}} in its name and no setting of that name; "
-                f"it has {', '.join(said)}"
-            )
+        keys = [key for key in re.findall(r"\{(\w+)\}", name) if key in said]
         for levels in itertools.product(*(_several(said[key]) for key in keys)):
-            chosen = dict(zip(keys, levels, strict=True))
-            found[name.format(**chosen) if keys else name] = said | chosen
+            chosen = said | dict(zip(keys, levels, strict=True))
+            found[_filled(name, chosen, f"tasks.{name}")] = chosen
     return found
 
 

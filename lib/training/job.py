@@ -33,37 +33,30 @@ RUNNER = ("lib/run/", "lib/training/jobs.py", "lib/training/cluster.py")
 
 
 class Job(Design):
-    """What an experiment trains in one call.
-
-    Attributes
-    ----------
-    section
-        Of `params.yaml` that says what is planned.
-    held
-        Schema of its dataset, where that is one for all designs.
-    cells
-        Names of the cells that it trains, and of what else engines are registered for, such as ``rnn/adjoints``.
-    datasets
-        Prepared data sets that it reads.
-    modules
-        Those that it uses, as far as imports, cells and engines do not tell: its task's.
-    size
-        Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first.
-    title
-        A few words for the line that tells it is done.
-    on
-        The device's setting: ``auto``, ``cpu`` or ``cuda``.
-    places
-        How many jobs of one `batch_key` are done in one call, by `compute_together`; 1 for each by itself.
-    """
+    """What an experiment trains in one call."""
 
     section: ClassVar[str]
+    """Of `params.yaml` that says what is planned."""
     held: ClassVar[Schema]
-    cells = datasets = modules = property(lambda job: ())
+    """Schema of its dataset, where that is one for all designs."""
+    cells = property(lambda job: ())
+    """Names of the cells that it trains, and of what else engines are registered for, such as ``rnn/adjoints``."""
+    datasets = property(lambda job: ())
+    """Prepared data sets that it reads."""
+    modules = property(lambda job: ())
+    """Those that it uses, as far as imports, cells and engines do not tell: its task's."""
     size = property(lambda job: 1.0)
+    """Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first."""
     title = property(str)
+    """A few words for the line that tells it is done."""
     on = property(lambda job: getattr(job, "device", "cpu"))
+    """The device's setting: ``auto``, ``cpu`` or ``cuda``."""
+    batch_key = property(lambda job: "")
+    """What jobs must have in common that are done in one call; no part of a result."""
     places = property(lambda job: 1)
+    """How many jobs of one `batch_key` are done in one call, by `compute_together`; 1 for each by itself."""
+    inner = property(lambda design: {})
+    """Levels of every dimension along which one job returns several values; along all others it has a place, by its field of that name."""
 
     def compute(self, prepared: Path | None, resume: Resume | None) -> Arrays:
         """Do the job, with the folder of the prepared data sets; return variables of the dataset by name."""
@@ -84,11 +77,8 @@ class Job(Design):
 
     @classmethod
     def dimensions(cls, designs: Sequence["Job"], results: Results) -> Mapping[str, Sequence]:
-        """Return the levels of every dimension along which one job returns several values.
-
-        Along all other dimensions a job has a place, by its field of that name.
-        """
-        raise NotImplementedError
+        """Return the `inner` levels of the dataset of some designs."""
+        return designs[0].inner
 
     @classmethod
     def finish(cls, ds: xr.Dataset, designs: Sequence["Job"], results: Results) -> xr.Dataset:
@@ -98,11 +88,6 @@ class Job(Design):
     def identity(self) -> dict[str, Any]:
         """Return what its results depend on, beside the code and the data."""
         return self.values()
-
-    @property
-    def batch_key(self) -> str:
-        """What jobs must have in common that are done in one call; no part of a result."""
-        return ""
 
     @property
     def _chosen(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dask.distributed import Client, as_completed
+from dask.distributed import as_completed
 from distributed.scheduler import NoWorkerError
 
 from lib.results.schema import DIVERGED
@@ -42,7 +42,7 @@ class JobError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """What came of the jobs of a group: the `results` of each job, in their order.
+    """What came of the jobs of a group: the `results` of each job, in their order, and in them what it took.
 
     They are so many different trainings (`jobs`), of which `trained` ran in this call; the others were found in shards. `resumed` are
     those that went on from a state, `diverged` counts attempts, and `core_seconds` are what all of them took, now and when their shards
@@ -79,8 +79,8 @@ class _Asked:
         """Write the shard, after which the state is not needed any more."""
         self.result = {key: np.asarray(value) for key, value in result.items()}
         self.trained = True
-        write_shard(cache, self.name, self.result)
-        _resume(cache, self.name, "").forget()
+        shard = write_shard(cache, self.name, self.result)
+        shard.with_suffix(".state").unlink(missing_ok=True)
 
 
 def run_jobs(
@@ -129,7 +129,7 @@ def run_jobs(
 
 
 def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
-    """Write down what a group's jobs took, whichever call ran them, and return their results without it."""
+    """Write down what a group's jobs took, whichever call ran them, and return their results."""
     different = list(dict.fromkeys(asked))
     cost = {
         "jobs": len(different),
@@ -138,9 +138,8 @@ def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
         "core_seconds": round(sum(job.seconds for job in different), 2),
     }
     write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
-    beside = (SECONDS, RESUMED)
-    results = [{k: v for k, v in job.result.items() if k not in beside} for job in asked]
-    return Trained(results=results, trained=sum(job.trained for job in different), **cost)
+    trained = sum(job.trained for job in different)
+    return Trained(results=[job.result for job in asked], trained=trained, **cost)
 
 
 def _train(
@@ -157,6 +156,7 @@ def _train(
     # Networks in one pass fill a GPU, and its memory is not there twice.
     one = int(torch.cuda.is_available() and any(len(call) > 1 for call in calls))
     with connect(where.scheduler, where.workers or one) as client:
+        workers = sum(client.nthreads().values())
         futures = {}
         for rank, call in enumerate(calls):
             jobs, names = [asked.job for asked in call], [asked.name for asked in call]
@@ -176,7 +176,7 @@ def _train(
                 continue
             for job, result in zip(call, results, strict=True):
                 job.keep(result, cache)
-            progress.report(_title(call), _workers(client))
+            progress.report(_title(call), workers)
     if lost:
         what, first = "the local workers were lost, and none came in their place", ""
         if where.scheduler != "local":
@@ -188,14 +188,6 @@ def _train(
         raise JobError(
             f"{len(failed)} of {len(missing)} jobs failed, the others are kept; the first was {failed[0]}"
         )
-
-
-def _workers(client: Client) -> int:
-    """Return how many jobs run at once; 0 where the scheduler does not say."""
-    try:
-        return sum(client.nthreads().values())
-    except Exception:  # it is gone, which the next future tells
-        return 0
 
 
 def _calls(missing: Iterable[_Asked]) -> list[list[_Asked]]:
@@ -253,7 +245,7 @@ class _Progress:
         known = [group for group in left if seconds[group]]
         if not known:
             return ""
-        total = sum(left[group] * seconds[group] / size[group] for group in known) / max(workers, 1)
+        total = sum(left[group] * seconds[group] / size[group] for group in known) / workers
         about = "about" if len(known) == len(left) else "more than"
         return f", {about} {timedelta(seconds=round(total))} left"
 
@@ -273,7 +265,8 @@ def work(
                     f"this worker has other {what}, {here} instead of {name[what]}; "
                     "start it again from the driver's commit and environment"
                 )
-        resumes.append(_resume(cache, name, job.title, len(jobs)))
+        state = shard_path(cache, name).with_suffix(".state")
+        resumes.append(Resume(state, job.title, beside=len(jobs)))
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
@@ -285,10 +278,6 @@ def work(
         {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
         for one, resume in zip(found, resumes, strict=True)
     ]
-
-
-def _resume(cache: Path, name: Mapping, title: str, beside: int = 1) -> Resume:
-    return Resume(shard_path(cache, name).with_suffix(".state"), title, beside=beside)
 
 
 def shard_path(cache: Path, identity: Mapping) -> Path:

@@ -77,13 +77,11 @@ class Latching(Job):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if not self.place < self.horizon:
+        places = (self.place, *self.horizons)
+        if places != tuple(sorted(set(places))):
             raise ValueError(
-                f"place is {self.place}; expected it before the end of the sequence, {self.horizon}"
-            )
-        if self.horizons != tuple(sorted(set(self.horizons))):
-            raise ValueError(
-                f"longer is {list(self.longer)}; expected lengths above the horizon, {self.horizon}, each longer than the last"
+                f"expected the place before the end of the horizon, and lengths above it, each longer than the last, got {self.place}, "
+                f"{self.horizon} and {list(self.longer)}"
             )
         if self.probe_size > self.test_size:
             raise ValueError(
@@ -131,14 +129,11 @@ class Latching(Job):
                 _measure(model, self, T, measuring, index, found)
         return found | {"status": done.status, "steps_completed": done.steps}
 
-    @classmethod
-    def dimensions(cls, designs: Sequence["Latching"], results: Results) -> dict[str, list]:
-        (design,) = designs
-        return {
-            "horizon": list(design.horizons),
-            "sequence": list(range(design.probe_size)),
-            "time": list(range(1, max(design.horizons) + 1)),
-        }
+    @property
+    def inner(self) -> dict[str, list]:
+        times = list(range(1, max(self.horizons) + 1))
+        sequences = list(range(self.probe_size))
+        return {"horizon": list(self.horizons), "sequence": sequences, "time": times}
 
     @classmethod
     def finish(cls, ds: xr.Dataset, designs: Sequence["Latching"], results: Results) -> xr.Dataset:

@@ -12,7 +12,6 @@ The text leaves open what "standard training routines in TensorFlow" are. Here: 
 recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and the logistic loss of the label.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -29,7 +28,7 @@ from lib.run.params import Factor, LearningRate, Positive, Weight
 from lib.tasks.long_time_gap import draw_signs
 from lib.training.batches import Fresh
 from lib.training.fit import Recipe, Training, fit
-from lib.training.job import Job, Results, seeds_of, torch_seed
+from lib.training.job import Job, seeds_of, torch_seed
 from lib.training.resume import Resume
 
 
@@ -78,13 +77,10 @@ class LinearGaps(Job):
         fit(Training(networks, batches, recipe, resume=resume), objective, finite="nothing")
         return _measure(self, networks)
 
-    @classmethod
-    def dimensions(cls, designs: Sequence["LinearGaps"], results: Results) -> dict[str, list]:
-        (design,) = designs
-        return {
-            "replicate": list(range(design.networks)),
-            "time": list(range(1, design.time_steps + 1)),
-        }
+    @property
+    def inner(self) -> dict[str, list]:
+        times = list(range(1, self.time_steps + 1))
+        return {"replicate": list(range(self.networks)), "time": times}
 
 
 class Networks(nn.Module):

@@ -208,22 +208,10 @@ def check_memory(
     numbers = 2 * max(1, task.features) + ARRAYS * width + predicted
     a_sequence = 4 * time_steps * numbers
     fitting = (free - held) // a_sequence
-    advice = f"batch_size to {fitting}" if fitting > 0 else "the length or the number of sequences"
-    what = f"batches of {batch_size} sequences of {time_steps} steps at width {width}"
-    _refuse(task, f"{what} need", held + batch_size * a_sequence, free, advice)
-
-
-def check_copies(task: Task, copies: int) -> None:
-    """Refuse trainings side by side, each with a copy of a task's data of its own, that do not fit the memory.
-
-    Raises `ValueError` with how much is needed and how much there is.
-    """
-    needed = copies * (task.train.nbytes + task.test.nbytes)
-    free = psutil.virtual_memory().available
-    _refuse(task, "attempts side by side hold data of", needed, free, "together")
-
-
-def _refuse(task: Task, what: str, needed: int, free: int, advice: str) -> None:
-    if needed > free:
-        needed, free = (f"{size / 2**30:.1f} GiB" for size in (needed, free))
-        raise ValueError(f"{task.name}: {what} about {needed}, there are {free}; lower {advice}")
+    if batch_size > fitting:
+        advice = f"batch_size to {fitting}" if fitting > 0 else "the length or their number"
+        needed = (held + batch_size * a_sequence) / 2**30
+        raise ValueError(
+            f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} need about {needed:.1f} GiB, "
+            f"there are {free / 2**30:.1f} GiB; lower {advice}"
+        )

@@ -1,7 +1,6 @@
 """A profile of `params.yaml` with everything in it checked, and the one way to train it."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,17 +104,15 @@ def load_profile(name: str) -> Profile:
             raise ParameterError(
                 f"params.yaml: there is no data set {shown(dataset)}; known: {nearest(dataset, source_names())}"
             )
-    _check_networks(row for rows in designs.values() for row in rows if isinstance(row, Row))
+    _check_networks([row for rows in designs.values() for row in rows if isinstance(row, Row)])
     return profile
 
 
-def _check_networks(rows: Iterable[Row]) -> None:
+def _check_networks(rows: Sequence[Row]) -> None:
     """Build the smallest of the networks that differ in width alone, so that one that cannot be is told here and not by a worker."""
-    smallest: dict[str, Row] = {}
     fields = {*Network.model_fields, "objective", "groups", "task"} - {"width"}
-    for row in sorted(rows, key=lambda row: row.width):
-        said = {name: value for name, value in row.values().items() if name in fields}
-        smallest.setdefault(json.dumps(said, sort_keys=True), row)
+    ascending = sorted(rows, key=lambda row: row.width)
+    smallest = {row.model_dump_json(include=fields): row for row in reversed(ascending)}
     for row in smallest.values():
         try:
             check_network(row)

@@ -20,6 +20,8 @@ from lib.training.batches import Batches
 
 EVERY = 180.0
 """Seconds between two states."""
+Moving = list[torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler]
+"""What moves weights, and its own state, in training."""
 _SEAL = 32
 """Bytes of a hash."""
 
@@ -68,18 +70,17 @@ class Resume:
         """What the training has taken of its processes' time, that before its last state included."""
         return self._seconds_before + (time.process_time() - self._process_began) / self._beside
 
-    def save_if_due(
-        self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit, total: int
-    ) -> None:
+    def save_if_due(self, total: int) -> None:
         """Write the state if the last one is old, and say how far the training is."""
         now = time.monotonic()
         if now - self._saved < self._every:
             return
-        self.save(model, moving, batches, done)
+        self.save()
         self._saved = time.monotonic()
         if now - Resume._printed < self._every:
             return
         Resume._printed = now
+        *_, done = self._state
         left = (now - self._began) / max(done.steps - self._first, 1) * (total - done.steps)
         last = done.rows[-1] if done.rows else {}
         measured = ", ".join(f"{name} {last[name]:.4g}" for name in last if name != "step")
@@ -87,22 +88,31 @@ class Resume:
             f"{self._what}: step {done.steps} of {total}, about {left / 60:.0f} min left; {measured}"
         )
 
-    def save(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
-        """Write the state: weights, optimisers, generators, and what was recorded."""
-        about = {"seconds": self.seconds, "batches": batches.state(), "done": vars(done)}
-        write_sealed(self._path, lambda file: torch.save(_held(model, moving) | about, file))
+    def save(self) -> None:
+        """Write the state: what training moves, the generators, from which masks of dropout come, too, and what was recorded."""
+        model, moving, batches, done = self._state
+        held = {
+            "model": model.state_dict(),
+            "moving": [part.state_dict() for part in moving],
+            "torch": torch.random.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+            "batches": batches.state(),
+            "done": vars(done),
+            "seconds": self.seconds,
+        }
+        write_sealed(self._path, partial(torch.save, held))
 
-    def load(self, model: nn.Module, moving: dict[str, list], batches: Batches, done: Fit) -> None:
-        """Take up the state in the file, if there is one that can be trusted; otherwise put it aside and leave all as it is."""
+    def begin(self, model: nn.Module, moving: Moving, batches: Batches, done: Fit) -> None:
+        """Begin with these, from the state in the file if there is one that can be trusted; otherwise put it aside and leave all as it is."""
+        self._state = model, moving, batches, done
         # Tensors and numbers alone.
         load = partial(torch.load, weights_only=True)
         held = read_sealed(self._path, load, f"{self._what} begins anew")
         if held is None:
             return
         model.load_state_dict(held["model"])
-        for name, parts in moving.items():
-            for part, state in zip(parts, held[name], strict=True):
-                part.load_state_dict(state)
+        for part, state in zip(moving, held["moving"], strict=True):
+            part.load_state_dict(state)
         torch.random.set_rng_state(held["torch"])
         if held["cuda"] is not None:
             torch.cuda.set_rng_state(held["cuda"])
@@ -110,21 +120,6 @@ class Resume:
         vars(done).update(held["done"])
         self._first, self._seconds_before, self.resumed = done.steps, held["seconds"], True
         say(f"{self._what}: goes on from step {done.steps}")
-
-    def forget(self) -> None:
-        """Remove the file, once the training's results are kept."""
-        if os.path.lexists(self._path):
-            set_aside(self._path) if self._path.is_dir() else self._path.unlink()
-
-
-def _held(model: nn.Module, moving: dict[str, list]) -> dict[str, Any]:
-    """Return what training moves: weights, optimisers and schedules, and the generators, from which masks of dropout come."""
-    return {
-        "model": model.state_dict(),
-        **{name: [part.state_dict() for part in parts] for name, parts in moving.items()},
-        "torch": torch.random.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
-    }
 
 
 def write_sealed(path: Path, write: Callable[[io.BytesIO], object]) -> Path:

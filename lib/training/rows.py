@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import torch
 import xarray as xr
 from pydantic import model_validator
 from torch import nn
@@ -20,10 +21,9 @@ from lib.results.schema import COMPLETED, DIVERGED, Schema
 from lib.run.params import Positive, Size, Weight
 from lib.tasks import Part, Task, check_task, find_task, make_task
 from lib.training.batches import Epochs, Fresh
-from lib.training.fit import Group, Recipe, Record, Training, fit, grouped
+from lib.training.fit import WEIGHTS, Group, Recipe, Record, Training, fit, grouped, objective
 from lib.training.job import Job, Results, seeds, torch_seed
 from lib.training.model import Model, Network, build, check_memory, pick_device
-from lib.training.objectives import WEIGHTS, last_states, objective
 from lib.training.resume import Resume
 
 _NAMES = ("run", "network", "label", "task_label")
@@ -246,6 +246,14 @@ def _frozen_states(
         return model, seen | {"train_probe": parts["train"]}
     states = {name: last_states(model, part) for name, part in seen.items()}
     return model.output, states | {"train_probe": states["train"].take(slice(len(parts["train"])))}
+
+
+@torch.no_grad()
+def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
+    """Return the last states that a network reaches, (n, hidden), in place of the inputs: what a reservoir's head learns from."""
+    batches = torch.from_numpy(part.inputs).split(batch_size)
+    states = [model.seen(model.cell(model.drive(batch))[1]) for batch in batches]
+    return Part(torch.cat(states).numpy(), part.targets)
 
 
 def _scores(row: Row, model: nn.Module, task: Task, seen: Mapping[str, Part]) -> dict[str, float]:

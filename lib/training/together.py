@@ -5,7 +5,7 @@ products of R matrices at once, its functions of numbers act on all R networks. 
 own gradients, their norm, and its own optimiser; the stack lives for one pass.
 
 On a GPU a pass, forward and backward, is thousands of small operators for each of which the host takes longer than the device. So it is
-recorded once as a CUDA graph for each shape of a batch and then replayed: stacks are copied to where the graph reads, and losses and
+recorded once as a CUDA graph and then replayed: stacks are copied to where the graph reads, and losses and
 gradients lie where it writes. Outside stay the optimisers, and weights that are maps of free parameters (a matrix exponential), since
 PyTorch computes those with a look at the values.
 """
@@ -65,32 +65,18 @@ class Together:
         ]
         self.recorded = record and device in RECORDED
         """Whether passes are replayed."""
-        self._passes: dict[tuple, Callable[..., Tensor]] = {}
-        """What maps stacked weights, inputs and targets to the losses, (run,), by the shapes of a batch."""
+        self._pass: Callable[..., Tensor] | None = None
+        """What maps stacked weights, inputs and targets to the losses, (run,)."""
 
     def losses(
         self, models: Sequence[nn.Module], batches: Sequence[tuple[Tensor, Tensor]]
     ) -> list[Tensor]:
-        """Return the loss of each of some of the models on its own batch, as functions of its own parameters.
-
-        Batches of one shape share a pass.
-        """
-        passes: dict[tuple, list[int]] = {}
-        for i, batch in enumerate(batches):
-            passes.setdefault(tuple(part.shape for part in batch), []).append(i)
-        losses_of: dict[int, Tensor] = {}
-        for shapes, members in passes.items():
-            weights = self._stacked([models[i] for i in members])
-            inputs, targets = (
-                torch.stack(self._filled([batches[i][k] for i in members])) for k in (0, 1)
-            )
-            tensors = (*weights, inputs, targets)
-            if shapes not in self._passes:
-                self._passes[shapes] = self._recorded(tensors) if self.recorded else self._plain
-            losses = self._passes[shapes](*tensors)
-            # The others' places are copies.
-            losses_of |= zip(members, losses.unbind(), strict=False)
-        return [losses_of[i] for i in range(len(models))]
+        """Return the loss of each of some of the models on its own batch, all of one shape, as functions of its own parameters."""
+        data = (torch.stack(self._filled(list(parts))) for parts in zip(*batches, strict=True))
+        tensors = (*self._stacked(models), *data)
+        if self._pass is None:
+            self._pass = self._recorded(tensors) if self.recorded else self._plain
+        return list(self._pass(*tensors)[: len(models)])  # the others' places are copies
 
     def _plain(self, *tensors: Tensor) -> Tensor:
         *weights, inputs, targets = tensors

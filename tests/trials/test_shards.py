@@ -21,7 +21,7 @@ ARRAYS = {
     "label": np.array("a name"),
     "none": np.zeros((0, 3)),
 }
-TRAINING = torch.nn.Linear(1, 1), {}, SimpleNamespace(), Fit(status=0, steps=0, rows=[])
+TRAINING = torch.nn.Linear(1, 1), [], SimpleNamespace(), Fit(status=0, steps=0, rows=[])
 
 
 def _same(found):
@@ -67,10 +67,7 @@ def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_
         _read(trials, f"{i}", cache, capsys, lost=True)
         write_shard(cache, IDENTITY, ARRAYS)
         trials.accept(f"{i} anew", lambda: read_shard(cache, IDENTITY), _same)
-        Resume(state).load(*TRAINING)
+        Resume(state).begin(*TRAINING)
         told = capsys.readouterr().err.count("begins anew\n")
         trials.accept(f"{i} state", lambda: (told, os.path.lexists(state)), (1, False).__eq__)
-        in_the_way(draw, state, precious)
-        Resume(state).forget()
-        trials.accept(f"{i} done", lambda: not os.path.lexists(state), bool)
     trials.accept("the link's target", precious.read_text, "kept".__eq__)
