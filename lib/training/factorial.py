@@ -22,7 +22,7 @@ from lib.run.params import Factor, LearningRate, Positive, Size
 from lib.tasks import Task, load_prepared
 from lib.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from lib.training.batches import Epochs
-from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit_together, objective
+from lib.training.fit import Group, Recipe, Record, Training, every_epoch, fit, objective
 from lib.training.job import Job, seeds_of, torch_seed
 from lib.training.model import Architecture, Model, Network, build, pick_device
 from lib.training.resume import Fit, Resume
@@ -150,7 +150,7 @@ def train(
     """
     tasks = [job.varied(data) for job in jobs]
     trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit_together(trainings, objective("plain", data), jobs[0].places)
+    found = fit(trainings, objective("plain", data), places=jobs[0].places)
     return list(map(_measurements, jobs, tasks, trainings, found))
 
 

@@ -123,37 +123,24 @@ class Training:
     resume: Resume | None = None
 
 
-def fit(training: Training, objective: Objective, *, finite: str = "loss") -> Fit:
-    """Train a model in place, those of its parameters that require a gradient.
+def fit(
+    trainings: Sequence[Training], objective: Objective, *, places: int = 1, finite: str = "loss"
+) -> list[Fit]:
+    """Train models in place, those of their parameters that require a gradient: one, or networks of one shape side by side.
 
-    An `ArithmeticError`, from the objective or a measurement, ends the training as diverged: divergence is a result. So it is if what
+    An `ArithmeticError`, from the objective or a measurement, ends a training as diverged: divergence is a result. So it is if what
     must be `finite` is not: the ``loss``, the ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is looked at with every
     recorded row, not at every step: reading it would stop the device.
+
+    Where there are several `places` each step is one pass of all that are still trained, see `lib.training.together.Together`, and the
+    `objective` looks at no value. Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays
+    as it is while the others go on. A network's bits do not depend on the others beside it, as long as the places stay as many.
     """
-    (done,) = _fit([training], lambda models, batches: [objective(models[0], *batches[0])], finite)
-    return done
 
+    def one_by_one(models: Sequence[nn.Module], batches: Sequence[Batch]) -> list[Tensor]:
+        return [objective(model, *batch) for model, batch in zip(models, batches, strict=True)]
 
-def fit_together(trainings: Sequence[Training], objective: Objective, pass_size: int) -> list[Fit]:
-    """Train networks of one shape in place, side by side: each step is one pass of all that are still trained.
-
-    Each has its own batches, recipe, optimiser, clipping, record and end. One that diverges, or is done, stays as it is while
-    the others go on. The `objective` calls the model and looks at no value. What can be built for one can share a pass with others
-    built alike, see `lib.training.together.Together`.
-
-    A network's bits do not depend on the others beside it, as long as the places in a pass, `pass_size`, stay as many; those of `fit`,
-    which trains where there is one place, differ by rounding.
-    """
-    if pass_size == 1:
-        return [fit(training, objective) for training in trainings]
-    models = [training.model for training in trainings]
-    return _fit(trainings, Together(models[0], objective, pass_size).losses, "loss")
-
-
-def _fit(
-    trainings: Sequence[Training], losses: Callable[..., Sequence[Tensor]], finite: str
-) -> list[Fit]:
-    """Train with `losses`, which maps models and a batch for each to their losses."""
+    losses = Together(trainings[0].model, objective, places).losses if places > 1 else one_by_one
     found = [Fit(COMPLETED, 0, []) for _ in trainings]
     runs = {i: _steps(one, found[i], finite) for i, one in enumerate(trainings)}
 

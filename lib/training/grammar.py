@@ -164,7 +164,7 @@ class _Table:
         both = {key: value for _, layer, _ in layers for key, value in layer.items()}
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
-        settings = _known(_settings, both.get("task"), f"tasks.{task}")
+        settings = _settings(self.known_tasks[task]["task"])
         starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
         places = {
             **dict.fromkeys(settings, "task"),

@@ -159,10 +159,10 @@ def _hash(path: Path, changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def data_hash(prepared: Path | None, name: str) -> str:
+def data_hash(prepared: Path, name: str) -> str:
     """Return the SHA-256 of a prepared data set; raises `ValueError` where it is not prepared."""
-    path = None if prepared is None else prepared / f"{name}.nc"
-    if path is None or not path.exists():
+    path = prepared / f"{name}.nc"
+    if not path.exists():
         raise ValueError(f"data set {name!r} is not prepared: no {path}; run notebook 00 first")
     return _hash(path, path.stat().st_mtime_ns)
 

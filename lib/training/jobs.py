@@ -32,8 +32,6 @@ SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
 QUIET = 5.0
 """Seconds between two lines of progress."""
-_IDENTITY = "identity"
-"""In a shard beside the arrays: for people who ask what it belongs to."""
 
 
 class JobError(RuntimeError):
@@ -83,6 +81,44 @@ class _Asked:
         shard.with_suffix(".state").unlink(missing_ok=True)
 
 
+class _Progress:
+    """Says how many of the jobs of all groups have a result.
+
+    The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group, since sizes compare jobs of one
+    group alone; where some group with jobs left has none yet the line says "more than", and where all have none it says nothing.
+    """
+
+    def __init__(self, jobs: Sequence[_Asked]) -> None:
+        self._jobs, self._began, self._last = jobs, time.monotonic(), 0.0
+
+    def report(self, title: str, workers: int) -> None:
+        """Print a line, if the last one is old or nothing is left."""
+        now, done = time.monotonic(), [job for job in self._jobs if job.result is not None]
+        if now - self._last < QUIET and len(done) < len(self._jobs):
+            return
+        self._last = now
+        diverged = sum(job.diverged for job in done if job.trained)
+        say(
+            f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
+            f"{timedelta(seconds=round(now - self._began))} gone{self._time_left(workers)}; {title}"
+        )
+
+    def _time_left(self, workers: int) -> str:
+        left, size, seconds = Counter(), Counter(), Counter()
+        for one in self._jobs:
+            if one.result is None:
+                left[one.group] += one.job.size
+            elif one.seconds:
+                size[one.group] += one.job.size
+                seconds[one.group] += one.seconds
+        known = [group for group in left if seconds[group]]
+        if not known:
+            return ""
+        total = sum(left[group] * seconds[group] / size[group] for group in known) / workers
+        about = "about" if len(known) == len(left) else "more than"
+        return f", {about} {timedelta(seconds=round(total))} left"
+
+
 def run_jobs(
     groups: Mapping[str, Sequence[Job]],
     cache: str | Path,
@@ -95,15 +131,9 @@ def run_jobs(
     The folder `cache` holds shards, states of unfinished jobs, and in ``<group>.cost.json`` what each group cost, which no dataset may
     hold; `prepared` the prepared data sets.
 
-    Raises
-    ------
-    ConnectionError
-        No scheduler answers at the address, no worker joins it, or it was lost; what had finished is kept.
-    JobError
-        Jobs failed, or workers run other code; the others have finished and are kept.
+    Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or it was lost, and `JobError` where jobs
+    failed or workers run other code; what has finished is kept.
 
-    Notes
-    -----
     The largest job of every group begins first, so that it is soon known what a size costs there (see `_Progress`), then all others, the
     largest first. A line of progress tells of all groups.
 
@@ -147,7 +177,7 @@ def _train(
     cache: Path,
     where: Jobs,
     prepared: Path | None,
-    progress: "_Progress",
+    progress: _Progress,
 ) -> None:
     """Fill in the results of jobs that have none, and write their shards."""
     calls = _calls(missing)
@@ -212,44 +242,6 @@ def _title(call: Sequence[_Asked]) -> str:
     return f"{call[0].group}: {call[0].job.title}{beside}"
 
 
-class _Progress:
-    """Says how many of the jobs of all groups have a result.
-
-    The time left is learned from jobs that are done, now or in an earlier call, at a rate of each group, since sizes compare jobs of one
-    group alone; where some group with jobs left has none yet the line says "more than", and where all have none it says nothing.
-    """
-
-    def __init__(self, jobs: Sequence[_Asked]) -> None:
-        self._jobs, self._began, self._last = jobs, time.monotonic(), 0.0
-
-    def report(self, title: str, workers: int) -> None:
-        """Print a line, if the last one is old or nothing is left."""
-        now, done = time.monotonic(), [job for job in self._jobs if job.result is not None]
-        if now - self._last < QUIET and len(done) < len(self._jobs):
-            return
-        self._last = now
-        diverged = sum(job.diverged for job in done if job.trained)
-        say(
-            f"job {len(done)}/{len(self._jobs)}, {diverged} attempts diverged, "
-            f"{timedelta(seconds=round(now - self._began))} gone{self._time_left(workers)}; {title}"
-        )
-
-    def _time_left(self, workers: int) -> str:
-        left, size, seconds = Counter(), Counter(), Counter()
-        for one in self._jobs:
-            if one.result is None:
-                left[one.group] += one.job.size
-            elif one.seconds:
-                size[one.group] += one.job.size
-                seconds[one.group] += one.seconds
-        known = [group for group in left if seconds[group]]
-        if not known:
-            return ""
-        total = sum(left[group] * seconds[group] / size[group] for group in known) / workers
-        about = "about" if len(known) == len(left) else "more than"
-        return f", {about} {timedelta(seconds=round(total))} left"
-
-
 def work(
     jobs: Sequence[Job], names: Sequence[Mapping], prepared: Path | None, cache: Path
 ) -> list[Arrays]:
@@ -282,24 +274,16 @@ def work(
 
 def shard_path(cache: Path, identity: Mapping) -> Path:
     """Return the file of the job with this identity: everything its result depends on, as JSON values."""
-    return cache / f"{hashlib.sha256(_text(identity).encode()).hexdigest()[:24]}.npz"
+    text = json.dumps(identity, sort_keys=True)
+    return cache / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.npz"
 
 
 def write_shard(cache: Path, identity: Mapping, arrays: Arrays) -> Path:
     """Write a job's arrays; a reader never sees half a file."""
-    whole = {_IDENTITY: _text(identity), **arrays}
-    return write_sealed(shard_path(cache, identity), partial(np.savez_compressed, **whole))
+    return write_sealed(shard_path(cache, identity), partial(np.savez_compressed, **arrays))
 
 
 def read_shard(cache: Path, identity: Mapping) -> dict[str, np.ndarray] | None:
     """Return a job's stored arrays, or None if there is no shard that can be trusted, see `read_sealed`."""
-    return read_sealed(shard_path(cache, identity), _arrays, "its job runs again")
-
-
-def _arrays(file: object) -> dict[str, np.ndarray]:
-    with np.load(file, allow_pickle=False) as shard:
-        return {name: shard[name] for name in shard.files if name != _IDENTITY}
-
-
-def _text(identity: Mapping) -> str:
-    return json.dumps(identity, sort_keys=True)
+    path = shard_path(cache, identity)
+    return read_sealed(path, lambda file: dict(np.load(file)), "its job runs again")

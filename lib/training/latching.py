@@ -112,8 +112,8 @@ class Latching(Job):
             # Half of it: other sequences' error is then below the tolerance, too.
             stop=lambda row: row["error"] < self.tolerance / 2,
         )
-        done = fit(
-            Training(model, batches, recipe, record, resume),
+        (done,) = fit(
+            [Training(model, batches, recipe, record, resume)],
             lambda model, inputs, labels: cross_entropy(model(inputs), labels),
         )
         shape = (len(self.horizons), self.probe_size, max(self.horizons))

@@ -74,7 +74,7 @@ class LinearGaps(Job):
 
         batches = Fresh(lambda: _sequences(self, draws, self.batch_size), *draws)
         recipe = Recipe(learning_rate=self.learning_rate, steps=self.steps)
-        fit(Training(networks, batches, recipe, resume=resume), objective, finite="nothing")
+        fit([Training(networks, batches, recipe, resume=resume)], objective, finite="nothing")
         return _measure(self, networks)
 
     @property

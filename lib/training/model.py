@@ -72,7 +72,7 @@ class Model(nn.Module):
     """A cell read out linearly: a class, a value, or one a time step.
 
     The input size of the cell is the number of features, or with a `vocabulary_size` the width of the embedding; `outputs` are the classes
-    K, or values, `head` is one of `HEADS`. The head reads the ``last`` state that is read out, ``every`` one, or ``all`` tensors of the last.
+    K, or values. The head reads the ``last`` state that is read out, ``every`` one, or ``all`` tensors of the last.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Model(nn.Module):
         self.read = read
         seen = cell.hidden_size * (cell.states if read == "all" else 1)
         self.output = nn.Linear(seen, outputs)
-        self.dropout = Dropout(**{name: getattr(dropout, name) for name in Dropout.model_fields})
+        self.dropout = dropout
         if head != "library":
             HEADS[head](self.output.weight)
             nn.init.zeros_(self.output.bias)

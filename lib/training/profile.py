@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import create_model
-
 from lib.run.params import Jobs, ParameterError, Section, checked, merged, nearest, shown
 from lib.tasks.sources import source_names
 from lib.training import grammar
@@ -22,14 +20,16 @@ DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latc
 """What is no row, by its section in `params.yaml`."""
 MOST = 10**6
 """A dataset of more trainings than this was mistyped."""
-_Sections = create_model(
-    "_Sections",
-    __base__=Section,
-    jobs=(Jobs, ...),
-    **dict.fromkeys(("networks", "tasks"), (dict[str, dict[str, Any]], ...)),
-    trainings=(dict[str, dict[str, Any] | None], ...),
-    **{key: (kind, ...) for key, kind in DESIGNS.items()},
-)
+
+
+class _Sections(Section):
+    jobs: Jobs
+    networks: dict[str, dict[str, Any]]
+    tasks: dict[str, dict[str, Any]]
+    trainings: dict[str, dict[str, Any] | None]
+    factorial: Factorial
+    latching: Latching
+    linear_gaps: LinearGaps
 
 
 @dataclass(frozen=True)
@@ -49,32 +49,26 @@ class Profile:
 
     def trainings(self, name: str) -> list[Job]:
         """Return the jobs behind the dataset `name`, a replicate each; raises `ParameterError` where nothing makes it."""
-        if not isinstance(name, str) or name not in self.designs:
+        if name not in self.designs:
             known = nearest(name, self.designs)
             raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
         return [job for design in self.designs[name] for job in design.jobs()]
 
     def train(
-        self,
-        names: Sequence[str] = (),
-        *,
-        out: str | Path,
-        cache: str | Path,
-        prepared: str | Path | None = None,
+        self, names: Sequence[str], *, out: Path, cache: Path, prepared: Path
     ) -> dict[str, Trained]:
-        """Train what has no shard yet of all groups, or those named, in one queue; write a dataset for each to the folder `out`.
+        """Train what has no shard yet of the groups of these names, in one queue; write a dataset for each to the folder `out`.
 
         `cache` is the folder of the shards, `prepared` that of the prepared data sets. Raises as `lib.training.jobs.run_jobs`, and
         `ValueError` where there is no such group or a data set is not prepared.
         """
-        prepared = None if prepared is None else Path(prepared)
-        chosen = {name: self.trainings(name) for name in names or self.designs}
+        chosen = {name: self.trainings(name) for name in names}
         found = run_jobs(chosen, cache, self.jobs, prepared)
         for name in chosen:
             designs = self.designs[name]
             kind = type(designs[0])
             ds = kind.joined(self.name, designs, found[name].results)
-            kind.schema(designs).save(ds, Path(out) / f"{name}.nc")
+            kind.schema(designs).save(ds, out / f"{name}.nc")
         return found
 
 

@@ -160,7 +160,7 @@ class Row(Job, Network, Recipe):
             )
             training = Training(trained, batches, self.recipe, record, resume)
             finite = "gradients" if self.objective == "coadjoint" else "loss"
-            done = fit(training, objective(self.objective, task, weight), finite=finite)
+            (done,) = fit([training], objective(self.objective, task, weight), finite=finite)
             after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
             if not sound:
                 done.status = DIVERGED

@@ -27,21 +27,16 @@ RECORDED = ("cuda",)
 
 
 class Together:
-    """Networks that are trained side by side.
+    """Networks that are trained side by side, built like `model` (`lib.training.model.Model`).
 
-    Parameters
-    ----------
-    model
-        One of them, `lib.training.model.Model`. The others are built alike: one cell with one set of hyper-parameters, none of them
-        dropout, for which the numbers of a network would depend on which others draw beside it, and weights of one shape.
-    objective
-        Maps a model, inputs and targets of a batch to a loss. It may call the model and `torch`, but not look at values.
-    pass_size
-        Networks in a pass, at least as many as train side by side: places that stay empty are filled with copies of a network that
-        is there. The size of a product decides how a library rounds it; at a fixed size of the pass a network's bits do not
-        depend on how many others there are. On a CPU, with one thread, further places take the end of every array (`TAIL`).
-    record
-        Whether a pass is recorded and replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
+    They have one cell with one set of hyper-parameters, none of them dropout, for which the numbers of a network would depend on which
+    others draw beside it, and weights of one shape. The `objective` maps a model, inputs and targets of a batch to a loss; it may call the
+    model and `torch`, but not look at values.
+
+    A pass has places for `pass_size` networks, those that stay empty are filled with copies of a network that is there: the size of a
+    product decides how a library rounds it, and at a fixed size of the pass a network's bits do not depend on how many others there
+    are. On a CPU, with one thread, further places take the end of every array (`TAIL`). With `record` a pass is recorded and
+    replayed on a GPU; where the GPU refuses to, each runs plainly, and a line says so.
     """
 
     def __init__(
@@ -56,13 +51,12 @@ class Together:
         width, device = model.cell.hidden_size, next(model.parameters()).device.type
         self._pass_size = pass_size + (-(-TAIL // width) if device == "cpu" else 0)
         # Without weights of their own: they say what is computed. Data were looked at when they were prepared, nothing inside can.
-        self._maps = _Maps(copy.deepcopy(model).to("meta"))
+        self._maps = _maps(model).to("meta")
+        self._mapped = any(map(parametrize.is_parametrized, model.modules()))
         self._pattern = _unmapped(model).to("meta")
         self._pattern.cell._check = lambda u, state=None: None
-        self._names = [
-            *dict(self._pattern.named_parameters()),
-            *dict(self._pattern.named_buffers()),
-        ]
+        parts = (self._pattern.named_parameters(), self._pattern.named_buffers())
+        self._names = [name for named in parts for name, _ in named]
         self.recorded = record and device in RECORDED
         """Whether passes are replayed."""
         self._pass: Callable[..., Tensor] | None = None
@@ -87,11 +81,8 @@ class Together:
         static = tuple(part.detach().requires_grad_(part.requires_grad) for part in tensors)
         try:
             return torch.cuda.make_graphed_callables(self._plain, static, allow_unused_input=True)
-        except torch.OutOfMemoryError as error:
-            raise torch.OutOfMemoryError(
-                f"a pass of {self._pass_size} networks and batches {tuple(tensors[-2].shape[1:])} does not fit the GPU's memory; "
-                f"train fewer side by side ({error})"
-            ) from None
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
@@ -107,37 +98,28 @@ class Together:
     def _stacked(self, models: Sequence[nn.Module]) -> list[Tensor]:
         """Return what a pass calls its weights, each (run, ...), as functions of the models' own parameters."""
         tensors = [dict(model.named_parameters()) | dict(model.named_buffers()) for model in models]
-        free = {
+        weights = {
             name: torch.stack(self._filled([part[name] for part in tensors])) for name in tensors[0]
         }
-        weights = free | self._maps.all(free)
+        if self._mapped:
+            weights |= torch.vmap(lambda one: functional_call(self._maps, one, ()))(weights)
         return [weights[name] for name in self._names]
 
     def _filled(self, parts: list[Tensor]) -> list[Tensor]:
         return parts + [parts[0].detach()] * (self._pass_size - len(parts))
 
 
-class _Maps(nn.Module):
-    """The weights of a network that are maps of free parameters."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def all(self, free: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return them by name, each (run, ...), for stacks of all parameters and buffers."""
-        if not any(map(parametrize.is_parametrized, self.model.modules())):
-            return {}
-        inner = {f"model.{name}": part for name, part in free.items()}
-        return torch.vmap(lambda one: functional_call(self, one, ()))(inner)
-
-    def forward(self) -> dict[str, Tensor]:
-        return {
-            f"{where}.{name}": getattr(part, name)
-            for where, part in self.model.named_modules()
-            if parametrize.is_parametrized(part)
-            for name in part.parametrizations
-        }
+def _maps(model: nn.Module) -> nn.Module:
+    """Return a copy that gives, when it is called, the weights that are maps of free parameters, by name."""
+    model = copy.deepcopy(model)
+    mapped = [
+        (f"{where}.{name}", part, name)
+        for where, part in model.named_modules()
+        if parametrize.is_parametrized(part)
+        for name in part.parametrizations
+    ]
+    model.forward = lambda: {label: getattr(part, name) for label, part, name in mapped}
+    return model
 
 
 def _unmapped(model: nn.Module) -> nn.Module:
