@@ -80,6 +80,9 @@ class PlainJob:
     def compute(self, prepared, resume):
         return self.run(*self.arguments, resume)
 
+    def compute_together(self, jobs, prepared, resumes):
+        return [job.compute(prepared, resume) for job, resume in zip(jobs, resumes, strict=True)]
+
 
 PlainJob.__module__ = "lib.run.files"  # not found there, so that workers are sent the class itself
 

@@ -1,7 +1,6 @@
 """Attempts of the factorial experiment side by side: each as if it were alone, stored alone, and no other's concern."""
 
 import json
-import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,7 +17,6 @@ from lib.training import factorial
 from lib.training import job as job_module
 from lib.training import jobs as run
 from lib.training.factorial import PLACES, train
-from lib.training.jobs import JobError
 from lib.training.resume import Resume
 
 CELLS = ["lstm", "exponential", "unicornn"]
@@ -129,32 +127,6 @@ def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepa
     (wide,) = design(width=(20,), replicates=1, learning_rate=(0.1,)).jobs()
     with pytest.raises(ValueError, match="multiple of 16 side by side on a CPU, got 20; take such"):
         wide.name(prepared)
-
-
-@pytest.mark.parametrize("failures", [1, math.inf])
-def test_one_that_fails_is_tried_again_and_named(
-    where, prepared, whole, tmp_path, monkeypatch, failures
-):
-    tries = []
-    measure = factorial._measure_splits
-
-    def failing(task, job, model):
-        if (job.replicate, job.learning_rate) == (1, 0.1):
-            tries.append(job)
-            if len(tries) <= failures:
-                raise OSError("the disk is away")
-        return measure(task, job, model)
-
-    monkeypatch.setattr(factorial, "_measure_splits", failing)
-    expected, cache = whole
-    if failures == 1:
-        assert trained(where, prepared, tmp_path, replicates=3).identical(expected)
-    else:
-        named = r"3 of 6 jobs failed.* factorial: gru 16 on digits .* rate 0.1, 2 epochs, replicate \d: OSError: the"
-        with pytest.raises(JobError, match=named):
-            trained(where, prepared, tmp_path, replicates=3)
-    lost = shards(cache).keys() - shards(tmp_path).keys()
-    assert len(lost) == 3 * (failures > 1), "those of its pass"
 
 
 def _plain(title, size=1.0, key=""):

@@ -14,12 +14,11 @@ from toys import norm, toy_task, weights
 
 from lib.cells import make_cell
 from lib.probes.measures import penalised
-from lib.probes.scores import evaluate, task_loss, tensors
+from lib.probes.scores import evaluate, task_loss
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run.params import ParameterError, checked
 from lib.tasks import Part, Task
-from lib.tasks.adding import draw_sums
-from lib.training.batches import Epochs, Fresh
+from lib.training.batches import Epochs
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, objective
 from lib.training.job import seeds, torch_seed
 from lib.training.model import ARRAYS, Dropout, Model, Network, build, check_memory
@@ -146,13 +145,10 @@ test_a_recipe_that_cannot_train_is_refused_when_it_is_read = refused(
     ("adam does not take .*: Invalid epsilon", _checked(epochs=1, options={"eps": -1.0})),
 )
 RNN = Network(cell="rnn", width=4)
-RECIPE = Recipe(learning_rate=0.1, epochs=1)
 RNG = np.random.default_rng(0)
-UNENDING = Training(_model(), Fresh(lambda: tensors(draw_sums(5, 4, RNG)), RNG), RECIPE)
 test_what_does_not_fit_together_is_refused = refused(
     ValueError,
     ("7 sequences has no whole batch of 8; use", lambda: Epochs(_part(7), 8, RNG, drop_last=True)),
-    ("has no epochs, its sequences are drawn", lambda: fit([UNENDING], _objective)),
     ("toy: tokens need an embedding; give emb", lambda: build(toy_task("tokens"), RNN)),
 )
 

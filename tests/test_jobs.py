@@ -189,12 +189,13 @@ def _counts(failures, path, resume):
 def test_a_job_that_fails_is_tried_twice_more_and_named(here, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = PlainJob(_counts, (0, tmp_path / "good"), {"i": 1})
-    bad = PlainJob(_counts, (failures, path))
-    study = partial(run_jobs, {"test": [bad, good]}, tmp_path, here)
+    bad = PlainJob(_counts, (failures, path), batch_key="x", places=2)
+    beside = replace(good, identity={"i": 2}, batch_key="x", places=2)
+    study = partial(run_jobs, {"test": [bad, beside, good]}, tmp_path, here)
     if failures < tries:
-        assert [one["value"] for one in study()["test"].results] == [7, 7]
+        assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
     else:
-        with pytest.raises(JobError, match="1 of 2 jobs failed, .* test: job: OSError: the disk"):
+        with pytest.raises(JobError, match="2 of 3 jobs failed, .* test: job: OSError: the disk"):
             study()
         assert len(list(tmp_path.glob("*.npz"))) == 1
     assert len(path.read_text().splitlines()) == tries

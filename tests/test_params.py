@@ -61,7 +61,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"LEM": {"label": "LEM {dtt}"}}, {}, "the label 'LEM {dtt}' of .* names 'dtt', which is none"),
         ({"LEM": [{}, {"label": "L"}]}, {}, "plans one training twice, as 'LEM' and as 'L'"),
         ({"LEM": 7}, {}, "networks.LEM is 7; expected keys and values"),
-        ({"LEM": {}}, {"dtt": 1}, "unknown parameter .*table.dtt"),
+        ({"LEM": {}}, {"dtt": 1}, "no network or task of .*table knows 'dtt'; remove it"),
         ({"LEM": {}}, {"inner_steps": 1}, "no network or task of .*table knows 'inner_steps'"),
         ({"LEM": {}}, {"test_draws": 0}, "adding draws its sequences; give test_draws"),
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),

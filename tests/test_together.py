@@ -9,14 +9,13 @@ import torch
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
-from lib.cells import make_cell
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.training import together
 from lib.training.batches import Epochs
 from lib.training.factorial import AUTHOR, AUTHORS_GROUPS
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit
 from lib.training.job import torch_seed
-from lib.training.model import Model, Network, build
+from lib.training.model import Network, build
 from lib.training.resume import Resume
 
 CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
@@ -120,21 +119,6 @@ class _Interrupted:
         if self._left < 0:
             raise KeyboardInterrupt
         return self._batches.next()
-
-
-LOOKING = {"inverse_rnn": {}, "lu_rnn": {"activation": "relu"}}
-LOOKING |= {"irnn": {"train_eta": "time", "length": 9}}
-
-
-@pytest.mark.parametrize(("cell", "more"), LOOKING.items())
-def test_cells_that_look_at_their_values_share_a_pass_too(cell, more):
-    torch.manual_seed(0)
-    models = [Model(make_cell(cell, 2, 16, **more), 3) for _ in range(2)]
-    u, classes = torch.randn(2, 5, 6, 2), torch.randint(0, 3, (2, 5))
-    passes = together.Together(models[0], lambda model, u, k: F.cross_entropy(model(u), k), PLACES)
-    losses = passes.losses(models, list(zip(u, classes, strict=True)))
-    for model, loss, one, k in zip(models, losses, u, classes, strict=True):
-        torch.testing.assert_close(loss, F.cross_entropy(model(one, engine="reference"), k))
 
 
 class Replays:

@@ -97,9 +97,8 @@ class Factorial(Job):
     @property
     def places(self) -> int:
         """How many attempts share a pass; raises `ValueError` for networks that cannot."""
-        device = pick_device(self.device).type
-        places = self.together or (PLACES if device == "cuda" else 1)
-        if places > 1 and device == "cpu" and self.width % ALIGNED:
+        places = self.together or (PLACES if self.on == "cuda" else 1)
+        if places > 1 and self.on == "cpu" and self.width % ALIGNED:
             raise ValueError(
                 f"expected a width that is a multiple of {ALIGNED} side by side on a CPU, got {self.width}; take such a width, or "
                 "train one by one"

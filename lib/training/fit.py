@@ -21,10 +21,7 @@ from lib.tasks import Task
 from lib.training.batches import Batch, Batches
 from lib.training.model import matched
 from lib.training.resume import Fit, Moving, Resume
-from lib.training.together import Together
-
-Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
-"""Maps a model, inputs and targets of a batch to the number that is minimised."""
+from lib.training.together import Objective, Together
 
 OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
@@ -81,8 +78,6 @@ class Recipe(Section):
 
     def total(self, epoch: int) -> int:
         """Return the number of steps, for epochs of so many batches each."""
-        if self.epochs and not epoch:
-            raise ValueError("the task has no epochs, its sequences are drawn; give steps instead")
         return self.steps or self.epochs * epoch
 
 
@@ -100,10 +95,6 @@ class Record:
     stop: Callable[[Mapping[str, float]], bool] | None = None
 
 
-NOTHING = Record(lambda model: {}, ())
-"""Of a training that is measured when it is over."""
-
-
 def every_epoch(recipe: Recipe, batches: Batches) -> range:
     """Return the steps after which an epoch is over."""
     return range(batches.epoch, recipe.total(batches.epoch) + 1, batches.epoch)
@@ -119,7 +110,7 @@ class Training:
     model: nn.Module
     batches: Batches
     recipe: Recipe
-    record: Record = NOTHING
+    record: Record = Record(lambda model: {}, ())
     resume: Resume | None = None
 
 
@@ -276,13 +267,12 @@ def objective(name: str, task: Task, weight: float = 0.0) -> Objective:
     """
     loss = task_loss(task)
 
-    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        return loss(model(inputs), targets)
+    def minimised(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        if name == "coadjoint":
+            return penalised(model, inputs, targets, weight).total
+        plain = loss(model(inputs), targets)
+        if name == "orthogonal":
+            return plain + weight * soft_orthogonality(model.cell.W)
+        return plain
 
-    def coadjoint(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        return penalised(model, inputs, targets, weight).total
-
-    def orthogonal(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)
-
-    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[name]
+    return minimised

@@ -22,21 +22,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lib.cells import cell_class, cell_names
+from lib.cells import cell_class
 from lib.run.params import ParameterError, checked, nearest, overlaid, shown
-from lib.tasks import TASKS, find_task
-from lib.training.rows import LISTS, NAMED, WEIGHTS, Row
+from lib.tasks import find_task
+from lib.training.rows import WEIGHTS, WHOLE, Row
 
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
 _OF_TABLE = ("networks", "tasks", "tables")
 _OF_ENTRY = ("label", "tasks", "task")
-_KNOWN = {
-    *(key for name in cell_names() for key in cell_class(name).hyper_parameters),
-    *(k for n in cell_names() for one in cell_class(n).starts.values() for k in one.settings),
-    *(key for maker in TASKS.values() for key in maker.settings.model_fields),
-}
-"""What any cell, start or task knows."""
 
 
 class Level(NamedTuple):
@@ -67,7 +61,8 @@ def rows(
     planned = [row for table in tables for row in table.rows()]
     if not planned:
         raise ParameterError(f"params.yaml: {where} has no rows; give it networks and tasks")
-    if idle := sorted(set(shared).intersection(*(table.unused for table in tables))):
+    said = {k for table in tables for k, value in table.shared.items() if value is not None}
+    if idle := sorted(said.difference(*(table.used for table in tables))):
         raise ParameterError(
             f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it"
         )
@@ -87,15 +82,14 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
 
 
 class _Table:
-    """A table of `params.yaml` on its way to rows."""
+    """A table of `params.yaml` on its way to rows; `used` are the keys that a network or a task has known so far."""
 
     def __init__(self, where: str, content: Mapping, networks: Mapping, tasks: Mapping) -> None:
         self.where, self.known_networks, self.known_tasks = where, networks, tasks
+        self.used: set[str] = set()
         self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
         self.tasks = self._chosen("tasks", content.get("tasks", {}), tasks)
         self.networks = self._chosen("networks", content.get("networks", {}), networks)
-        self.unused = {key for key, value in self.shared.items() if value is not None}
-        """Keys for all that no network or task has known yet."""
 
     def _chosen(self, kind: str, entries: object, known: Mapping) -> dict[str, Any]:
         """Return what is said of networks or tasks, all of them known, without those that a profile removes; a list names them alone."""
@@ -114,7 +108,7 @@ class _Table:
         for name, readings in self.networks.items():
             where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
-                chosen = mapping(reading, where).get("tasks", self.tasks)
+                chosen = _several(mapping(reading, where).get("tasks", list(self.tasks)))
                 for task in self._chosen("tasks", chosen, self.tasks):
                     for row in self._expanded(name, reading, task, where):
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
@@ -182,27 +176,27 @@ class _Table:
                         continue
                     value = value[task]
                 if key not in places:
-                    if layer is self.shared and key in _KNOWN:
+                    if layer is self.shared:
                         continue  # for another cell, or another task
                     raise ParameterError(
                         f"params.yaml: unknown parameter {at}.{key}; expected a field of a row, one of {cell}'s "
                         f"keywords ({', '.join(keywords) or 'none'}), or a setting of the task ({', '.join(settings) or 'none'})"
                     )
-                self.unused.discard(key)
+                self.used.add(key)
                 levels.pop(key, None)
-                levels[key] = _levels(key, value, f"{at}.{key}", of_network)
+                levels[key] = _levels_in(key, value, f"{at}.{key}", of_network)
         return levels, places
 
 
-def _levels(key: str, value: object, where: str, of_network: bool) -> list[Level]:
+def _levels_in(key: str, value: object, where: str, of_network: bool) -> list[Level]:
     """Return the levels in what is said of a key; labels tell those that stand with the network itself."""
-    if isinstance(value, Mapping) and key not in NAMED:
+    if key in WHOLE or not isinstance(value, Mapping | list):
+        return [Level(value, text(value))]
+    if isinstance(value, Mapping):
         levels = [Level(v, str(n), str(n)) for n, v in value.items()]
-    elif isinstance(value, list) and key not in LISTS:
+    else:
         fixed = len(value) == 1 and isinstance(value[0], list)
         levels = [Level(v, text(v), "" if fixed else f"{key}={text(v)}") for v in value]
-    else:
-        return [Level(value, text(value))]
     if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
         raise ParameterError(
             f"params.yaml: {where} is {shown(value)}; levels must differ from each other"
@@ -271,9 +265,9 @@ def _with_names(found: Sequence[Row]) -> tuple[Row, ...]:
         differing = [k for k in keys if len({json.dumps(said[i].get(k)) for i in members}) > 1]
         for i in members:
             own = [f"{k}={text(said[i][k])}" for k in differing if k in said[i]]
-            run, again = ", ".join([name, *own]), 2
+            run = ", ".join([name, *own])
             while run in used:
-                run, again = f"{', '.join([name, *own])} ({again})", again + 1
+                run += " (2)"
             used.add(run)
             done[i] = found[i].at(run=run)
     return tuple(done)

@@ -49,8 +49,8 @@ class Job(Design):
     """Proportional to the time it takes among the jobs of its group, and about so among all: the largest begin first."""
     title = property(str)
     """A few words for the line that tells it is done."""
-    on = property(lambda job: getattr(job, "device", "cpu"))
-    """The device's setting: ``auto``, ``cpu`` or ``cuda``."""
+    on = property(lambda job: pick_device(getattr(job, "device", "cpu")).type)
+    """The type of the device that it runs on."""
     batch_key = property(lambda job: "")
     """What jobs must have in common that are done in one call; no part of a result."""
     places = property(lambda job: 1)
@@ -92,16 +92,14 @@ class Job(Design):
     @property
     def _chosen(self) -> dict[str, str]:
         """The engine of each cell on the job's device in float32: its last digits are the results'."""
-        device = pick_device(self.on).type
-        return {name: kernels.choose(name, device) for name in sorted(set(self.cells))}
+        return {name: kernels.choose(name, self.on) for name in sorted(set(self.cells))}
 
     @property
     def engines(self) -> dict[str, str]:
         """What runs each cell, by name: networks side by side are trained by the reference."""
         if self.places == 1:
             return self._chosen
-        device = pick_device(self.on).type
-        reference = "reference" if device == "cpu" else f"reference-{device}"
+        reference = "reference" if self.on == "cpu" else f"reference-{self.on}"
         return {
             name: f"{reference}, {self.places} places; probes {one}"
             for name, one in self._chosen.items()
@@ -121,7 +119,7 @@ class Job(Design):
             "experiment": self.section,
             "levels": self.identity(),
             "engines": self.engines,
-            "device": pick_device(self.on).type,
+            "device": self.on,
             "data": {name: data_hash(prepared, name) for name in sorted(self.datasets)},
             "code": self.code,
             "versions": VERSIONS,

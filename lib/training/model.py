@@ -40,9 +40,6 @@ class Dropout(Section):
     output_dropout: Share = 0.0
 
 
-NO_DROPOUT = Dropout()
-
-
 class Network(Dropout):
     """What is built for a task: a cell, how it starts, what its head reads, and what stays as it begins.
 
@@ -83,7 +80,7 @@ class Model(nn.Module):
         read: str = "last",
         vocabulary_size: int = 0,
         head: str = "library",
-        dropout: Dropout = NO_DROPOUT,
+        dropout: Dropout | None = None,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, cell.input_size) if vocabulary_size else None
@@ -91,7 +88,7 @@ class Model(nn.Module):
         self.read = read
         seen = cell.hidden_size * (cell.states if read == "all" else 1)
         self.output = nn.Linear(seen, outputs)
-        self.dropout = dropout
+        self.dropout = dropout or Dropout()
         if head != "library":
             HEADS[head](self.output.weight)
             nn.init.zeros_(self.output.bias)

@@ -98,19 +98,15 @@ def load_profile(name: str) -> Profile:
             raise ParameterError(
                 f"params.yaml: there is no data set {shown(dataset)}; known: {nearest(dataset, source_names())}"
             )
-    _check_networks([row for rows in designs.values() for row in rows if isinstance(row, Row)])
-    return profile
-
-
-def _check_networks(rows: Sequence[Row]) -> None:
-    """Build the smallest of the networks that differ in width alone, so that one that cannot be is told here and not by a worker."""
+    # A network that cannot be built is told here and not by a worker: of those that differ in width alone the smallest stays.
     fields = {*Network.model_fields, "objective", "groups", "task"} - {"width"}
-    ascending = sorted(rows, key=lambda row: row.width)
-    smallest = {row.model_dump_json(include=fields): row for row in reversed(ascending)}
-    for row in smallest.values():
+    rows = [row for several in designs.values() for row in several if isinstance(row, Row)]
+    rows.sort(key=lambda row: row.width, reverse=True)
+    for row in {row.model_dump_json(include=fields): row for row in rows}.values():
         try:
             check_network(row)
         except ValueError as error:
             raise ParameterError(
                 f"params.yaml: {row.network} of width {row.width} on {row.task_label} cannot be trained: {error}"
             ) from None
+    return profile

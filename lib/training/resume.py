@@ -22,8 +22,6 @@ EVERY = 180.0
 """Seconds between two states."""
 Moving = list[torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler]
 """What moves weights, and its own state, in training."""
-_SEAL = 32
-"""Bytes of a hash."""
 
 
 @dataclass
@@ -140,8 +138,8 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], instead: str) -> 
         return None
     try:
         whole = path.read_bytes()
-        content = whole[:-_SEAL]
-        if whole[-_SEAL:] != _seal(path, content):
+        content = whole[:-32]  # before the hash
+        if whole != content + _seal(path, content):
             raise ValueError("its content is not what was written")
         return read(io.BytesIO(content))
     except Exception as error:  # whatever a damaged file makes anyone raise

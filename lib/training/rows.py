@@ -30,10 +30,8 @@ _NAMES = ("run", "network", "label", "task_label")
 """What people call a row: no part of what comes of it."""
 _MADE = ("task", "hyper_parameters", "start_settings")
 """Fields that hold the settings of a task, a cell and its start, which a table gives by their own names."""
-LISTS = ("drops", "groups", "frozen", "measures")
-"""Fields whose value is a list; in all others a list are levels."""
-NAMED = ("options",)
-"""Fields whose value has keys; in all others they name levels or tasks."""
+WHOLE = ("drops", "groups", "frozen", "measures", "options")
+"""Fields whose value is a list or has keys; in all others a list are levels, and keys name levels or tasks."""
 
 
 class Row(Job, Network, Recipe):

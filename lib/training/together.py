@@ -19,6 +19,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
 
+Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""Maps a model, inputs and targets of a batch to the number that is minimised."""
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
 
@@ -30,8 +32,7 @@ class Together:
     """Networks that are trained side by side, built like `model` (`lib.training.model.Model`).
 
     They have one cell with one set of hyper-parameters, none of them dropout, for which the numbers of a network would depend on which
-    others draw beside it, and weights of one shape. The `objective` maps a model, inputs and targets of a batch to a loss; it may call the
-    model and `torch`, but not look at values.
+    others draw beside it, and weights of one shape. The `objective` may call the model and `torch`, but not look at values.
 
     A pass has places for `pass_size` networks, those that stay empty are filled with copies of a network that is there: the size of a
     product decides how a library rounds it, and at a fixed size of the pass a network's bits do not depend on how many others there
@@ -40,12 +41,7 @@ class Together:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        objective: Callable[[nn.Module, Tensor, Tensor], Tensor],
-        pass_size: int,
-        *,
-        record: bool = True,
+        self, model: nn.Module, objective: Objective, pass_size: int, *, record: bool = True
     ) -> None:
         self._objective = objective
         width, device = model.cell.hidden_size, next(model.parameters()).device.type
@@ -73,8 +69,14 @@ class Together:
         return list(self._pass(*tensors)[: len(models)])  # the others' places are copies
 
     def _plain(self, *tensors: Tensor) -> Tensor:
+        def loss(weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
+            def network(inputs: Tensor, *, engine: str = "reference") -> Tensor:
+                return functional_call(self._pattern, weights, (inputs,), {"engine": engine})
+
+            return self._objective(network, inputs, targets)
+
         *weights, inputs, targets = tensors
-        return torch.vmap(self._loss)(dict(zip(self._names, weights, strict=True)), inputs, targets)
+        return torch.vmap(loss)(dict(zip(self._names, weights, strict=True)), inputs, targets)
 
     def _recorded(self, tensors: tuple[Tensor, ...]) -> Callable[..., Tensor]:
         """Return the pass as a graph that reads from where these tensors lie."""
@@ -88,12 +90,6 @@ class Together:
             print(f"passes are not recorded, and so slower: {reason}", file=sys.stderr, flush=True)
             self.recorded = False
             return self._plain
-
-    def _loss(self, weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Tensor:
-        def network(inputs: Tensor, *, engine: str = "reference") -> Tensor:
-            return functional_call(self._pattern, weights, (inputs,), {"engine": engine})
-
-        return self._objective(network, inputs, targets)
 
     def _stacked(self, models: Sequence[nn.Module]) -> list[Tensor]:
         """Return what a pass calls its weights, each (run, ...), as functions of the models' own parameters."""

@@ -163,7 +163,6 @@ def test_local_workers_that_never_come_back_are_told(trials, tmp_path, monkeypat
 
 
 _WORKER = "from distributed.cli.dask_worker import main; main()"
-_STRANGER = f"import sys; sys.modules['lib'] = None; {_WORKER}"
 
 
 def _process(tmp_path, *program):
@@ -173,18 +172,15 @@ def _process(tmp_path, *program):
     return subprocess.Popen([sys.executable, *program, *said], **quiet)
 
 
-def _worker(tmp_path, program=_WORKER):
-    return _process(tmp_path, "-c", program, "--no-nanny", "--nthreads", "1")
-
-
 @contextlib.contextmanager
-def _scheduler(tmp_path, workers=0, program=_WORKER):
+def _scheduler(tmp_path, workers):
     """A scheduler and its workers, each a process; gives the address and the processes."""
     file = tmp_path / "scheduler.json"
     module = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     processes = [_process(tmp_path, *module)]
     try:
-        processes += [_worker(tmp_path, program) for _ in range(workers)]
+        worker = ("-c", _WORKER, "--no-nanny", "--nthreads", "1")
+        processes += [_process(tmp_path, *worker) for _ in range(workers)]
         while not file.exists() or not file.read_text().endswith("}"):
             assert processes[0].poll() is None, "the scheduler did not start"
             time.sleep(0.1)
@@ -204,13 +200,3 @@ def test_a_scheduler_that_is_lost_is_told_in_a_sentence_and_what_was_done_is_kep
         trials.refuse("lost scheduler", call, ConnectionError)
         killer.wait()
     trials.accept("kept", lambda: len(list(cache.glob("*.npz"))), lambda kept: 5 <= kept < 40)
-
-
-def test_a_worker_without_the_code_ends_and_another_goes_on(trials, tmp_path):
-    with _scheduler(tmp_path, workers=1, program=_STRANGER) as (address, processes):
-        where = Jobs(scheduler=address, workers=0)
-        with ThreadPoolExecutor(1) as pool:
-            found = pool.submit(run_jobs, {"code": _jobs(0, 40)}, tmp_path / "cache", where)
-            processes[1].wait()
-            processes.append(_worker(tmp_path))
-            trials.accept("done", lambda: len(found.result(600)["code"].results), (40).__eq__)
