@@ -267,7 +267,7 @@ def nearness(ds: xr.Dataset, padding: int) -> Finding:
         sequences=int(ds["sequences"].max()),
         epochs=ds.sizes["record"],
         width=int(rows["width"].max()),
-        replicates=rows["replicate"].nunique(),
+        replicates=int(rows["run"].value_counts().min()),
         test_size=int(ds["test_sequences"].max()),
         time_steps=longest(swept),
     )
