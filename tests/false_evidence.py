@@ -178,6 +178,8 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     metric = 5 * rng.standard_normal(shape)
     accuracy = rng.standard_normal(shape) - (abs(metric) if together else 0)
     levels = {"padding": [0, 3] * networks, "dataset": [gaps.TEXT[1]] * 2 * networks}
+    start = np.repeat(["orthogonal", "glorot"], networks).tolist()
+    levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
     make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
     return make(rng, 1).assign(
         test_metric=(RECORD, accuracy),

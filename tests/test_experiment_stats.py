@@ -200,5 +200,5 @@ def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
     one = sweep(np.random.default_rng(4), together=True)
     parts = [one.assign_coords(replicate=[k]) for k in range(10)]
     ten = xr.concat(parts, "replicate", data_vars="minimal")
-    found = [gaps.nearness(ds, 0) for ds in (one, ten)]
+    found = [gaps.nearness(ds, 0)[0] for ds in (one, ten)]
     assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])
