@@ -17,6 +17,45 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 # Some recurrences amplify rounding: an engine may lose this many times what the reference loses in the same type.
 SLACK = 3
 
+VARIANTS = [
+    ("antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
+    ("chrono_lstm", {"chrono": 20}),
+    ("cornn", {"dt": 0.3, "gamma": 1.5, "epsilon": 3.0}),
+    ("dt_lstm", {"version": 1, "dt": 0.4}),
+    ("exponential", {"trivialization": "static"}),
+    ("fastrnn", {"phi": "relu", "eta": 0.3}),
+    ("fastrnn", {"phi": "sigmoid"}),
+    ("gated_antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
+    ("indrnn", {"phi": "tanh"}),
+    ("indrnn", {"phi": "sigmoid", "layers": 2}),
+    ("indrnn", {"layers": 3, "bound": 0.5}),
+    ("irnn", {"form": 8, "inner_start": "previous", "phi": "tanh", "train_eta": "one"}),
+    ("irnn", {"rank": 2, "alpha": 0.8, "eta": 0.3, "train_eta": "fixed"}),
+    ("irnn", {"rank": 3, "form": 5, "sign": -1, "inner_steps": 1, "inner_start": "previous"}),
+    ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2, "alpha": 0.7}),
+    ("lem", {"clip": 0.6}),
+    ("lipschitz", {"epsilon": 0.7, "beta": 0.6, "gamma": 0.1}),
+    ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
+    ("lem", {"dt": 0.3, "chrono": 100}),
+    ("lem", {"single_scale": True, "dt": 0.3}),
+    ("sru", {"layers": 3, "highway_bias": -1.0}),
+    ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
+    ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
+    ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
+    ("unicornn", {"layers": 4, "skip": 2, "dropout": 0.4}),
+    ("unicornn", {"backward": "recovered"}),
+    ("unicornn", {"backward": "reversible", "checkpoint": 7}),
+    ("unicornn", {"backward": "reversible", "checkpoint": 1000}),
+]
+"""Cells away from their defaults, for engines and transcriptions that must know about it."""
+TIMED = [
+    *((name, {"tau": k}) for k in (1, 3, 20) for name in ("lu_rnn", "inverse_rnn")),
+    ("lu_rnn", {"tau": 3, "pivot": 0.5}),
+    ("irnn", {"inner_steps": 2, "train_eta": "time", "length": 16}),
+    ("irnn", {"rank": 2, "inner_start": "previous", "train_eta": "time", "length": 16}),
+]
+"""Cells whose step depends on the number of those before it."""
+
 
 def assert_engine_agrees(case, name, engine, use=("outputs", "state")):
     """Hold an engine to the reference in float64, and to what that one loses in the case's type."""

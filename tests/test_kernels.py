@@ -20,7 +20,13 @@ from lib import kernels
 from lib.bench.parity import device_of, everything, random_case
 from lib.cells import cell_names
 from lib.kernels import _cpu, _cuda
-from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_agrees
+from tests.engines import (
+    TIMED,
+    TOLERANCE,
+    VARIANTS,
+    assert_bad_numbers_spread,
+    assert_engine_agrees,
+)
 
 SIMULATED = _cuda.SIMULATED
 """Then cases are small: the simulator takes microseconds for each step of each thread."""
@@ -58,36 +64,6 @@ def long_and_short(cell):
 
 ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
 SIZED = [case for cell in cell_names() for size in sizes(cell) for case in by_engine(cell, *size)]
-VARIANTS = [
-    ("antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
-    ("chrono_lstm", {"chrono": 20}),
-    ("cornn", {"dt": 0.3, "gamma": 1.5, "epsilon": 3.0}),
-    ("dt_lstm", {"version": 1, "dt": 0.4}),
-    ("exponential", {"trivialization": "static"}),
-    ("fastrnn", {"phi": "relu"}),
-    ("fastrnn", {"phi": "sigmoid"}),
-    ("gated_antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
-    ("indrnn", {"phi": "tanh"}),
-    ("indrnn", {"phi": "sigmoid", "layers": 2}),
-    ("indrnn", {"layers": 3, "bound": 0.5}),
-    ("irnn", {"form": 8, "inner_start": "previous", "phi": "tanh", "train_eta": "one"}),
-    ("irnn", {"rank": 2, "alpha": 0.8, "eta": 0.3, "train_eta": "fixed"}),
-    ("irnn", {"rank": 3, "form": 5, "sign": -1, "inner_steps": 1, "inner_start": "previous"}),
-    ("irnn", {"inner_steps": 2, "sign": -1, "phi": "sigmoid", "eta": 0.2}),
-    ("lem", {"clip": 0.6}),
-    ("lipschitz", {"epsilon": 0.7, "beta": 0.6}),
-    ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
-    ("lem", {"single_scale": True, "dt": 0.3}),
-    ("sru", {"layers": 3, "highway_bias": -1.0}),
-    ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
-    ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
-    ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
-    ("unicornn", {"layers": 4, "skip": 2, "dropout": 0.4}),
-    ("unicornn", {"backward": "recovered"}),
-    ("unicornn", {"backward": "reversible", "checkpoint": 7}),
-    ("unicornn", {"backward": "reversible", "checkpoint": 1000}),
-]
-"""Cells away from their defaults, for engines that must know about it."""
 ALTERED = [
     case
     for cell, variant in VARIANTS
@@ -99,18 +75,7 @@ SMALL = (4, 2, 3) if SIMULATED else (9, 3, 5)
 OURS = [case for case in ENGINES if case.values[1] != "library" and not case.marks]
 """Our kernels, where they run on tensors of the CPU."""
 CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
-BY_ROUND = {"train_eta": "time", "length": 16}
-TIMED = [
-    *(
-        case
-        for k in (1, 3, 20)
-        for n in ("lu_rnn", "inverse_rnn")
-        for case in by_engine(n, {"tau": k})
-    ),
-    *by_engine("irnn", {"inner_steps": 2} | BY_ROUND),
-    *by_engine("irnn", {"rank": 2, "inner_start": "previous"} | BY_ROUND),
-]
-"""Cells whose step depends on the number of those before it."""
+BY_TIME = [case for cell, variant in TIMED for case in by_engine(cell, variant)]
 DTYPES = pytest.mark.parametrize("dtype", [torch.float64] if SIMULATED else TOLERANCE, ids=str)
 """The simulator computes in the types of its arrays: what a kernel does in float32 is a compiler's to tell."""
 
@@ -136,7 +101,7 @@ def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hi
 
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
-@pytest.mark.parametrize(("name", "engine", "variant"), TIMED)
+@pytest.mark.parametrize(("name", "engine", "variant"), BY_TIME)
 def test_an_engine_follows_the_steps_that_each_sequence_has_done(name, engine, variant, times):
     cell, u, (x, t) = random_case(name, 11, 3, 6, **variant)
     if name == "irnn":

@@ -12,6 +12,7 @@ import torch
 
 from lib.cells import cell_class, cell_names, make_cell, unroll
 from lib.probes.adjoint import adjoint_norms
+from tests.engines import TIMED, VARIANTS
 
 T, B, P, D = 11, 3, 2, 5
 I = np.eye(D)  # noqa: E741
@@ -90,7 +91,7 @@ def irnn(c, u, h, k):
     U = c.U if c.rank is None else c.alpha * I + c.V @ c.H
     outer = U if (c.form or (5 if c.rank is None else 8)) == 8 else I
     eta = np.atleast_1d(c.eta)  # one, one per inner step, or per inner step and round
-    eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, T))
+    eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, c.length or T))
     g = np.zeros(D) if c.inner_start == "zero" else h
     for eta_i in eta[:, int(k[0])]:
         s = g + h if c.sign == 1 else g - h
@@ -158,45 +159,18 @@ def unicornn(c, u, *states, masks=None):
     return after
 
 
-CASES = {
-    rnn: [{}],
-    linear_rnn: [{}],
-    lstm: [{}],
-    dt_lstm: [{"version": 1, "dt": 0.4}, {"version": 2}],
-    gru: [{}],
-    antisymmetric: [{"epsilon": 0.4, "gamma": 0.2}],
-    gated_antisymmetric: [{"epsilon": 0.4, "gamma": 0.2}],
-    lipschitz: [{"epsilon": 0.3, "beta": 0.8, "gamma": 0.1}],
-    exponential: [{}, {"trivialization": "static"}],
-    cornn: [{"dt": 0.2, "gamma": 1.5, "epsilon": 3.0}],
-    lem: [{"dt": 0.3, "chrono": 100}, {"dt": 1.8, "clip": 0.5}, {"dt": 0.4, "single_scale": True}],
-    irnn: [
-        {"phi": "sigmoid"},
-        {"inner_steps": 1, "alpha": 0.7},
-        {"rank": 3, "phi": "tanh", "alpha": 1.2},
-        {"form": 8, "inner_start": "previous", "train_eta": "fixed", "eta": 0.3},
-        {"form": 5, "rank": 2, "sign": -1, "train_eta": "one", "inner_start": "previous"},
-        {"sign": -1, "train_eta": "time", "length": T, "inner_steps": 2},
-    ],
-    fastrnn: [{}, {"phi": "relu", "eta": 0.3}],
-    fastgrnn: [{}],
-    lu_rnn: [{"tau": 3}, {"tau": 1, "pivot": 0.5}],
-    inverse_rnn: [{"tau": 3}, {"tau": 1}],
-    indrnn: [{"layers": 3, "bound": 0.6}, {"phi": "tanh"}],
-    sru: [{"layers": 3, "highway_bias": -0.7}],
-    unicornn: [
-        {"layers": 3, "dt": (0.05, 0.3, 0.2)},
-        {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0},
-        {"train_c": False},
-    ],
-}
+EQUATIONS = [rnn, linear_rnn, lstm, dt_lstm, gru, antisymmetric, gated_antisymmetric, lipschitz]
+EQUATIONS += [exponential, cornn, lem, irnn, fastrnn, fastgrnn, lu_rnn, inverse_rnn, indrnn, sru]
+EQUATIONS += [unicornn]
 READ = {"indrnn": -1, "sru": -1, "unicornn": -2}
 """What is read out of the state, where it is not the first part."""
-PARAMETERS = [
-    pytest.param(equation, hyper, id=f"{equation.__name__}-{n}")
-    for equation, cases in CASES.items()
-    for n, hyper in enumerate(cases)
+AWAY = [case for case in VARIANTS + TIMED if not {"dropout", "inputs"} & {*case[1]}]
+CASES = [
+    (equation, hyper)
+    for equation in EQUATIONS
+    for hyper in ({}, *(hyper for name, hyper in AWAY if name == equation.__name__))
 ]
+CASES += [(unicornn, {"train_c": False})]
 
 
 def made(name, **hyper_parameters):
@@ -228,14 +202,15 @@ def transcribed(equation, cell, u, hyper, **more):
 
 
 def test_every_hyper_parameter_is_varied():
-    assert {equation.__name__ for equation in CASES} <= set(cell_names())
-    elsewhere = {"activation", "dropout", "backward", "checkpoint"}
-    for equation, cases in CASES.items():
+    assert {equation.__name__ for equation in EQUATIONS} <= set(cell_names())
+    elsewhere = {"activation", "dropout"}
+    for equation in EQUATIONS:
         known = {*cell_class(equation.__name__).hyper_parameters} - elsewhere
-        assert known <= set().union(*cases), equation
+        varied = set().union(*(hyper for of, hyper in CASES if of is equation))
+        assert known <= varied, equation
 
 
-@pytest.mark.parametrize(("equation", "hyper"), PARAMETERS)
+@pytest.mark.parametrize(("equation", "hyper"), CASES)
 def test_the_reference_equals_its_transcription(equation, hyper):
     cell, u = made(equation.__name__, **hyper)
     outputs, state = cell(u, engine="reference")
