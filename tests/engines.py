@@ -22,6 +22,7 @@ VARIANTS = [
     ("chrono_lstm", {"chrono": 20}),
     ("cornn", {"dt": 0.3, "gamma": 1.5, "epsilon": 3.0}),
     ("dt_lstm", {"version": 1, "dt": 0.4}),
+    ("dt_lstm", {"version": 2}),
     ("exponential", {"trivialization": "static"}),
     ("fastrnn", {"phi": "relu", "eta": 0.3}),
     ("fastrnn", {"phi": "sigmoid"}),
