@@ -113,10 +113,8 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
         ("a", "out.ipynb", "-p count 1 -p count 2", "count is given twice"),
         ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
-        ("code", "out.ipynb", "", "expected only lines such as"),
         ("missing", "out.ipynb", "", "no notebook at"),
         ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
-        ("broken", "out.ipynb", "", "is not a whole Jupyter notebook"),
         ("outputs", "out.ipynb", "", "is no valid notebook"),
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
         ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
@@ -138,8 +136,6 @@ def test_a_wrong_call_is_refused(
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
-    _notebook(tmp_path / "code.ipynb", parameters="import os")
-    (tmp_path / "broken.ipynb").write_text('{"cells": [', encoding="utf-8")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "link").symlink_to(NOTEBOOKS)
     whole = (tmp_path / "a.ipynb").read_text()

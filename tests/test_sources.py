@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from trials.faults import OBSTACLES
 
 from lib.tasks import load_prepared, sources
-from lib.tasks.formats import FormatError, archives
+from lib.tasks.formats import FormatError
 from lib.tasks.formats.series import Series, ts_lines
 from lib.tasks.formats.sound import log_mel, wav_bytes
 from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
@@ -376,12 +376,7 @@ def test_reuters_is_the_same_from_mirror_and_publisher(both_ways, put, prepare):
 
 def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     reviews = {
-        "train": {
-            "neg/0_1": "bad film of the year",
-            "neg/1_4": "bad",
-            "pos/0_7": "the good film",
-            "pos/1_10": "good",
-        },
+        "train": {"neg/0_1": "bad bad film of the year", "pos/0_7": "the good good film"},
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
     }
     values = {"the": 0.5, "film": 1.5, "odd": 9}
@@ -395,8 +390,8 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
     glove = data.word_vectors["glove"]
     assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
     assert glove[[3, 5]].all()
-    # Four of the twelve tokens of the training part, starts among them, are "the" or "film", all but two are words.
-    assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 29% of the training")
+    # Of the twelve tokens of the training part, two of them starts, four are "the" or "film".
+    assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 33% of the training")
     put("imdb", _tarred_reviews(reviews), mirrored=False)
     put("glove", zipped({texts.MEMBER: lines}), mirrored=False)
     again = load_prepared(sources.prepare("imdb_vectors", tmp_path))
@@ -580,20 +575,17 @@ def _half(second, why):
     ("name", "archive", "contents", "sentence"),
     [
         ("reuters", _reuters(dict(list(SGML.items())[:5])), SGML, "no reut2-005.sgm .* run again"),
-        ("reuters", _reuters(SGML | {FIRST: bytes(10_001)}), SGML, "has more than the 10000 bytes"),
-        ("reuters", _reuters(SGML)[:-30], SGML, "zip: found something else .* has been removed"),
         _half({}, "there is no EigenWorms_TEST.ts in it"),
         _half({"EigenWorms_TEST.ts": SHORTER}, "TEST.ts, line 3: .*'6 dimensions of 1 values'"),
         _half({"EigenWorms_TEST.ts": OTHERS}, "TEST.ts, line 1: .* got '@classLabel true 0 1 2"),
         _half({"EigenWorms_TEST.ts": TRAINING}, "expected 20 series of 7 steps"),
     ],
-    ids=["incomplete", "bomb", "cut", "half", "shorter", "others", "more"],
+    ids=["incomplete", "half", "shorter", "others", "more"],
 )
 @pytest.mark.usefixtures("few")
 def test_an_archive_of_something_else_is_removed(
-    put, prepare, raw, tmp_path, monkeypatch, name, archive, contents, sentence
+    put, prepare, raw, tmp_path, name, archive, contents, sentence
 ):
-    monkeypatch.setattr(archives, "LARGEST", 10_000)
     put(name, {"EigenWorms.zip": archive} if name == "eigenworms" else archive, False, contents)
     with pytest.raises(ChecksumError, match=sentence) as error:
         prepare(name)
