@@ -61,16 +61,6 @@ def frame(ds):
     return grade(ds)
 
 
-@pytest.fixture(scope="module")
-def first(frame):
-    return fit_first_order(frame)
-
-
-@pytest.fixture(scope="module")
-def second(frame):
-    return fit_second_order(frame)
-
-
 def fit_first_order(frame, reference="antisymmetric", **how):
     return task_models.fit_tasks(at_best(frame, **how), task_models.FIRST, reference)
 
@@ -111,9 +101,11 @@ LOST["second", "digits permuted"] = "gru"
 """Whose terms have a cause in place of numbers; of the GRU's parabola R drops one, and keeps two that lost their meaning."""
 
 
-@pytest.mark.parametrize("order", ["first", "second"])
-def test_models(order, of_r, request):
-    fits = request.getfixturevalue(order)
+@pytest.mark.parametrize(
+    ("order", "fit"), [("first", fit_first_order), ("second", fit_second_order)]
+)
+def test_models(order, fit, frame, of_r):
+    fits = fit(frame)
     summaries, coefficients = by_task(fits.summary), by_task(fits.coefficients)
     assert set(summaries) == set(of_r[order])
     for task, theirs in of_r[order].items():
@@ -131,8 +123,8 @@ def test_models(order, of_r, request):
 
 
 @pytest.mark.parametrize(("name", "architecture"), [("intercept", ""), ("gru", "gru")])
-def test_pairwise_tests(name, architecture, first, of_r):
-    rows = first.coefficients
+def test_pairwise_tests(name, architecture, frame, of_r):
+    rows = fit_first_order(frame).coefficients
     rows = rows[
         rows["architecture"].eq(architecture) & rows["term"].isin(["intercept", "architecture"])
     ]
