@@ -24,14 +24,10 @@ FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
 
 
 def build_site(folder: Path) -> Path:
-    """Build the report of fabricated results in ``report`` of `folder`, and return that; ``data`` has the results."""
+    """Build the report of two fabricated sets of results in ``report`` of `folder`, and return that; ``data`` has the results."""
     (folder / "secret.txt").write_text("known,to\nknown to the builder alone,0\n")
     drawing().savefig(folder / "secret.png")
-    return build(fabricate(folder / "data"), folder / "report").parent
-
-
-def fabricate(data: Path) -> Path:
-    """Fill the folder `data` with two sets of results and return it."""
+    data = folder / "data"
     for result_set, profile, runs in (("rebuilt", "quick", 12), ("reference", "real", 3456)):
         said = {"result_set": result_set, "profile": profile, "runs": runs}
         made = Artefacts(data, notebook="22_errors", **said)
@@ -53,7 +49,7 @@ def fabricate(data: Path) -> Path:
     record = {"profile": "real", "packages": {"torch": "1.2.3"}, "cores": 2}
     (reference / "factorial.nc").touch()
     (reference / "factorial.json").write_text(json.dumps(record))
-    return data
+    return build(data, folder / "report").parent
 
 
 def error_rates() -> pd.DataFrame:
