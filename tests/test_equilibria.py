@@ -1,10 +1,9 @@
-"""The incremental RNN near its equilibrium, and that its theory fails where its assumptions do; notebook 54 checks proposition 2."""
+"""The incremental RNN near its equilibrium; notebook 54 checks proposition 2."""
 
 import pytest
 import torch
 
 from lib.cells import make_cell
-from lib.cells.irnn import NoEquilibriumError, equilibrium
 from lib.probes.equilibria import signs, stability
 from lib.results.rows import REAL_PARTS
 
@@ -18,27 +17,6 @@ def _cell(norm=0.6, **more):
     cell.U.mul_(norm / torch.linalg.matrix_norm(cell.U, 2))
     cell.b.normal_()
     return cell
-
-
-def _point(batch=5):
-    generator = torch.Generator().manual_seed(1)
-    return (torch.randn(batch, n, dtype=torch.float64, generator=generator) for n in (D, P))
-
-
-@pytest.mark.parametrize("variant", [{}, {"form": 8}, {"sign": -1, "phi": "relu"}])
-def test_many_inner_steps_reach_the_equilibrium(variant):
-    (h, u), cell = _point(), _cell(inner_steps=400, **variant)
-    expected = cell.step(cell.weights(), (h,), u)[0]
-    torch.testing.assert_close(equilibrium(cell.weights(), h, u), expected, atol=1e-9, rtol=0)
-
-
-@pytest.mark.parametrize(("settings", "norm"), [({}, 3.0), ({"steps": 3}, 0.6)])
-def test_without_its_assumptions_the_inner_iteration_does_not_settle(settings, norm):
-    (h, u), cell = _point(), _cell(norm, phi="relu")
-    cell.U.copy_(norm * torch.eye(D))
-    told = f"irnn: expected the inner iteration to settle.*U, whose norm is {norm:.2f}, below alpha"
-    with pytest.raises(NoEquilibriumError, match=told):
-        equilibrium(cell.weights(), h.abs(), u.abs(), **settings)
 
 
 @pytest.mark.parametrize("form", [5, 8])

@@ -65,46 +65,6 @@ def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
     return multiply(weights, a) if weights.form == 8 else a  # (8)
 
 
-class NoEquilibriumError(ValueError):
-    """The inner iteration did not settle."""
-
-
-@torch.no_grad()
-def equilibrium(
-    weights: NamedTuple,
-    h: Tensor,
-    u: Tensor,
-    *,
-    eta: float = 0.5,
-    tolerance: float = 1e-10,
-    steps: int = 10_000,
-) -> Tensor:
-    r"""Return the state to which the inner iteration tends, (batch, d): g with :math:`\phi(U s + W x + b) = \alpha s`.
-
-    It goes on from the state h before, (batch, d), and the input u, (batch, p), until no component of the residual exceeds
-    `tolerance`; after so many `steps` it raises `NoEquilibriumError`. The equilibrium depends on no step size: `eta` makes
-    the iteration contract where ||U|| < alpha and alpha eta <= 1.
-    """
-    from_u = u @ weights.W.T + weights.b
-    g, residuals = h, []
-    while len(residuals) < steps:
-        s = g + weights.sign * h
-        change = weights.phi(argument(weights, s, from_u)) - weights.alpha * s
-        residuals.append(change.abs().max().item())
-        if residuals[-1] <= tolerance:
-            return g
-        if not math.isfinite(residuals[-1]):
-            break
-        g = g + eta * change
-    identity = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
-    norm = torch.linalg.matrix_norm(multiply(weights, identity), 2).item()
-    raise NoEquilibriumError(
-        f"irnn: expected the inner iteration to settle within {tolerance:.1e}, got a residual of "
-        f"{residuals[-1]:.1e} after {len(residuals)} steps (at first {residuals[0]:.1e}); scale U, whose norm is "
-        f"{norm:.2f}, below alpha = {weights.alpha}, or take an eta smaller than {eta} or more steps"
-    )
-
-
 class IncrementalRNN(Cell, name="irnn"):
     """The incremental RNN; SiRNN with one inner step."""
 
