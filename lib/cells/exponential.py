@@ -10,8 +10,8 @@ section 4 there:
 PyTorch's own parametrisation stores d^2 numbers of which the d(d-1)/2 below the diagonal form S: the count
 of Table 3.3. B_0 stays where B starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
 *Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019, and the dissertation's
-public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient. All rows take the dynamic one, which
-LEM's text trains ("DTRIV-infinity"), so that the architecture is one network in all tables.
+public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient. Here it is the dynamic one everywhere,
+which LEM's text trains ("DTRIV-infinity"), so that the architecture is one network in all tables.
 
 As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
 Kaiming normal and b zero. ``author``, the dissertation's public program, is the Cayley initialisation of github.com/Lezcano/expRNN,
@@ -27,7 +27,6 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
 from lib.cells._cell import Cell, State
-from lib.cells._keywords import Choice
 
 
 class ExponentialRNN(Cell, name="exponential"):
@@ -40,16 +39,10 @@ class ExponentialRNN(Cell, name="exponential"):
         "R": "d p",  # input weights
         "b": "d",  # bias of the modReLU
     }
-    hyper_parameters = {
-        "trivialization": Choice(("dynamic", "static")),  # B_0 is the matrix at the start, or I
-    }
     Weights = "B R b"
 
     def constrain(self) -> None:
-        dynamic = self.trivialization == "dynamic"
-        parametrizations.orthogonal(
-            self, "B", orthogonal_map="matrix_exp", use_trivialization=dynamic
-        )
+        parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
@@ -73,10 +66,6 @@ class ExponentialRNN(Cell, name="exponential"):
 
     def _rotate(self, angles: Tensor) -> None:
         """Let B have a rotation by each of the (d // 2,) angles on its diagonal: the exponential of 2x2 blocks (section 4)."""
-        if self.trivialization == "static":  # S = A - A' for the lower triangle A that is stored
-            A = self.parametrizations.B.original.zero_()
-            A.diagonal(-1)[::2] = angles
-            return
         B = torch.eye(self.hidden_size, dtype=angles.dtype)
         first = torch.arange(0, 2 * len(angles), 2)
         cos, sin = angles.double().cos().to(angles), angles.double().sin().to(angles)
