@@ -26,7 +26,7 @@ from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
 from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
 from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
 from lib.tasks.sources._table import ORIGINS, READERS, SETS
-from lib.tasks.standins.tone_words import write_archive
+from lib.tasks.standins.tone_words import write_clips
 
 RIGHT = sha256(b"content")
 
@@ -594,9 +594,8 @@ def test_an_archive_of_something_else_is_removed(
 
 
 @pytest.fixture(scope="module")
-def tones(tmp_path_factory):
-    path = tmp_path_factory.mktemp("tones") / "tones.tar"
-    return write_archive(path, ("yes", "no", "bed"), clips=10, speakers=10, seed=1)
+def tones():
+    return dict(write_clips(("yes", "no", "bed"), clips=10, speakers=10, seed=1))
 
 
 def _features(samples):
@@ -605,12 +604,12 @@ def _features(samples):
 
 def test_clips_go_to_the_parts_that_the_lists_name(tones):
     ours, theirs = speech.CLASSES["lem"], speech.CLASSES["edgeml"]
-    parts = speech.read_clips(tones, ours, _features)
+    parts = speech.read_clips(tones.items(), ours, _features)
     # Of ten speakers one is for validation and one for testing; noise is silence, and trains.
     counts = {part: np.bincount(targets).tolist() for part, (_, targets) in parts.items()}
     assert counts["train"] == [8, 2, 8, 8] and counts["validation"] == [1, 0, 1, 1]
     assert parts["test"][1].tolist() == [0, 3, 2]  # bed, no, yes
-    without = speech.read_clips(tones, theirs, _features)
+    without = speech.read_clips(tones.items(), theirs, _features)
     assert np.bincount(without["train"][1]).tolist() == [8, 8, 8]
     assert [ours[word] for word in ("yes", "go", "bed", "_background_noise_")] == [2, 11, 0, 1]
     assert [theirs[word] for word in ("yes", "go", "bed")] == [1, 10, 0]
@@ -618,7 +617,7 @@ def test_clips_go_to_the_parts_that_the_lists_name(tones):
 
 
 def test_speech_commands_from_the_mirror(tones, put, prepare):
-    put("speech_commands", {"speech_commands_v0.01.tar.gz": tones.read_bytes()})
+    put("speech_commands", {"speech_commands_v0.01.tar.gz": tarred(tones)})
     ds = prepare("keywords30")
     train = ds["inputs"].values[ds["split"].values == 0]
     assert train.shape == (24, 99, 32)
@@ -626,11 +625,10 @@ def test_speech_commands_from_the_mirror(tones, put, prepare):
     assert ds.attrs["substitute"] == ""
 
 
-def test_a_clip_of_another_form_is_named(tmp_path):
-    path = tmp_path / "s.tar"
-    path.write_bytes(tarred({"yes/1_nohash_0.wav": wav_bytes(np.zeros(9), 8000)}, ""))
+def test_a_clip_of_another_form_is_named():
+    clip = "yes/1_nohash_0.wav", wav_bytes(np.zeros(9), 8000)
     with pytest.raises(FormatError, match="yes/1_nohash_0.wav: expected 16000"):
-        speech.read_clips(path, {"yes": 0}, _features)
+        speech.read_clips([clip], {"yes": 0}, _features)
 
 
 @pytest.mark.parametrize(

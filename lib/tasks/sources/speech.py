@@ -1,12 +1,10 @@
-"""Speech Commands: words of a second, from the publisher's archive or from tone words in an archive of the same layout.
+"""Speech Commands: words of a second, from the publisher's archive or tone words in files of the same names.
 
 P. Warden, *Speech Commands: A Dataset for Limited-Vocabulary Speech Recognition*, 2018, CC BY 4.0. The lists in the archive
 name the clips for validation and testing; all others train.
 """
 
-import tempfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from lib.tasks.formats.sound import log_energies, log_mel, read_wav
 from lib.tasks.prepared import Arrays
 from lib.tasks.sources._fetch import fetch, in_mirror, mirror
 from lib.tasks.sources._table import reader, standardised
-from lib.tasks.standins.tone_words import write_archive
+from lib.tasks.standins.tone_words import write_clips
 
 COMMANDS = ("yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go")
 WORDS = (
@@ -45,29 +43,31 @@ def keywords(archive: str, classes: str) -> dict:
     """Return clips as 126 x 80 log mel magnitudes (LEM's) or 99 x 32 log energies (EdgeML's), or tone words."""
     if mirror() is not None and not in_mirror("speech_commands", archive):
         return tone_words(classes, CLIPS, SPEAKERS)
-    return _parts(fetch("speech_commands", archive), classes)
+    wanted = r".*/[^/]+\.wav|[a-z]+_list\.txt"
+    return _parts(members(fetch("speech_commands", archive), wanted), classes)
 
 
 @reader
 def tone_words(classes: str, clips: int, speakers: int) -> dict:
-    """Return the stand-in, written to an archive of the real one's layout and read by the same reader."""
+    """Return the stand-in, written to files as the real set has them and read by the same reader."""
     words = WORDS if classes == "words" else (*COMMANDS, "bed", "bird")
-    with tempfile.TemporaryDirectory() as folder:
-        file = write_archive(Path(folder) / "tone_words.tar", words, clips, speakers, SEED)
-        return _parts(file, classes) | {"source": "made up", "substitute": STAND_IN}
+    files = write_clips(words, clips, speakers, SEED)
+    return _parts(files, classes) | {"source": "made up", "substitute": STAND_IN}
 
 
-def _parts(archive: Path, classes: str) -> dict:
+def _parts(files: Iterable[tuple[str, bytes]], classes: str) -> dict:
     if classes == "lem":
-        return read_clips(archive, CLASSES[classes], log_mel)
-    return standardised(read_clips(archive, CLASSES[classes], log_energies), 0)
+        return read_clips(files, CLASSES[classes], log_mel)
+    return standardised(read_clips(files, CLASSES[classes], log_energies), 0)
 
 
-def read_clips(archive: Path, classes: Mapping[str, int], features: Callable) -> dict[str, Arrays]:
-    """Return each part's features, (T, p) of a clip's samples, and classes; a wrong clip is a `FormatError`."""
+def read_clips(
+    files: Iterable[tuple[str, bytes]], classes: Mapping[str, int], features: Callable
+) -> dict[str, Arrays]:
+    """Return each part's features, (T, p) of a clip's samples, and classes, of clips and lists by name; a wrong clip is a `FormatError`."""
     read: dict[str, tuple[np.ndarray, int]] = {}
     lists: dict[str, set[str]] = {}
-    for name, content in members(archive, r".*/[^/]+\.wav|[a-z]+_list\.txt"):
+    for name, content in files:
         word = name.split("/")[-2] if "/" in name else ""
         if name in LISTS:
             lists[LISTS[name]] = set(content.decode("utf-8").split())

@@ -1,12 +1,10 @@
-"""Tone words: a stand-in for Speech Commands, clips of a second in an archive of the same layout.
+"""Tone words: a stand-in for Speech Commands, clips of a second in files of the same names.
 
 A word is two or three tones that glide from one frequency to another, the same in every clip. Speakers differ in pitch and
-speed, clips in place, loudness and noise. `write_archive` makes the tar file that the real set's reader opens.
+speed, clips in place, loudness and noise. `write_clips` gives what the real set's reader finds in an archive.
 """
 
-import io
-import tarfile
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -16,8 +14,10 @@ _LISTS = ("validation_list.txt", "testing_list.txt")
 _NOISE = "_background_noise_"
 
 
-def write_archive(path: Path, words: tuple[str, ...], clips: int, speakers: int, seed: int) -> Path:
-    """Write ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips; return the path.
+def write_clips(
+    words: tuple[str, ...], clips: int, speakers: int, seed: int
+) -> Iterator[tuple[str, bytes]]:
+    """Give ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips, each with its content.
 
     Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for validation and a tenth for testing,
     at least one each. A further word or clip changes none of those before it.
@@ -25,29 +25,20 @@ def write_archive(path: Path, words: tuple[str, ...], clips: int, speakers: int,
     few = max(1, speakers // 10)
     parts = {speaker: speaker // few for speaker in range(2 * few)}
     lists: tuple[list[str], list[str]] = ([], [])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w") as tar:
-        for index, word in enumerate(words):
-            glides = _glides(np.random.default_rng([seed, index]))
-            for clip in range(clips):
-                speaker = clip % speakers
-                name = f"{word}/{speaker:08x}_nohash_{clip // speakers}.wav"
-                rng = np.random.default_rng([seed, index, clip])
-                _add(tar, name, wav_bytes(_clip(glides, _voice(seed, speaker), rng)))
-                if speaker in parts:
-                    lists[parts[speaker]].append(name)
-        for k in range(2):
-            noise = np.random.default_rng([seed, len(words), k]).normal(0, 0.05 * FULL, 3 * RATE)
-            _add(tar, f"{_NOISE}/noise_{k}.wav", wav_bytes(noise.astype(np.int16)))
-        for name, members in zip(_LISTS, lists, strict=True):
-            _add(tar, name, "".join(f"{member}\n" for member in members).encode())
-    return path
-
-
-def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    info = tarfile.TarInfo(name)
-    info.size = len(content)
-    tar.addfile(info, io.BytesIO(content))
+    for index, word in enumerate(words):
+        glides = _glides(np.random.default_rng([seed, index]))
+        for clip in range(clips):
+            speaker = clip % speakers
+            name = f"{word}/{speaker:08x}_nohash_{clip // speakers}.wav"
+            rng = np.random.default_rng([seed, index, clip])
+            yield name, wav_bytes(_clip(glides, _voice(seed, speaker), rng))
+            if speaker in parts:
+                lists[parts[speaker]].append(name)
+    for k in range(2):
+        noise = np.random.default_rng([seed, len(words), k]).normal(0, 0.05 * FULL, 3 * RATE)
+        yield f"{_NOISE}/noise_{k}.wav", wav_bytes(noise.astype(np.int16))
+    for name, members in zip(_LISTS, lists, strict=True):
+        yield name, "".join(f"{member}\n" for member in members).encode()
 
 
 def _glides(rng: np.random.Generator) -> np.ndarray:
