@@ -101,7 +101,7 @@ REFUSED = [
     ("lem", {"dt": "null"}, r"dt to be a number in \(0, 2\], got 'null'"),
     ("lem", {"dt": True}, "dt to be a number.*got True"),
     ("lem", {"dt": math.nan}, "got nan"),
-    ("sru", {"highway_bias": -math.inf}, "highway_bias to be"),
+    ("unicornn", {"alpha": math.inf}, r"alpha to be a number in \[0, inf\), got inf"),
     ("lem", {"dt": 2.0000001}, r"\(0, 2\]"),
     ("lem", {"clip": 0.0}, r"clip to be a number in \(0, 1\] or None"),
     ("unicornn", {"dropout": 1.0}, r"\[0, 1\)"),

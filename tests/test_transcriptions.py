@@ -134,7 +134,7 @@ def indrnn(c, u, *states):
 
 
 def sru(c, u, *states):
-    alpha, after = math.sqrt(1 + 2 * math.exp(c.highway_bias)), []
+    alpha, after = math.sqrt(3), []
     for k, (W_all, v, b) in enumerate(zip(c.W, c.v, c.b, strict=True)):
         (W_f, W, W_r), (v_f, v_r), (b_f, b_r) = np.split(W_all, 3), np.split(v, 2), np.split(b, 2)
         f = sigma(W_f @ u + v_f * states[k] + b_f)

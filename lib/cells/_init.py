@@ -58,15 +58,8 @@ def add_second_bias(cell: nn.Module) -> None:
     cell.b.add_(second)
 
 
-def library_start(cell: nn.Module) -> None:
-    """Draw the weights as PyTorch does, whose recurrent layers have two bias vectors."""
-    cell.start_text()
-    add_second_bias(cell)
-
-
 TWO_BIASES = MappingProxyType({"b": 2.0})
 """Step factors of a program with two bias vectors where the equation has one."""
-LIBRARY = Start(library_start, step_factors=TWO_BIASES)
 
 
 def padding_start(

@@ -1,6 +1,5 @@
 """What a hyper-parameter may be: declared once, by its cell, and checked before anything is built."""
 
-import math
 import re
 import reprlib
 from collections.abc import Mapping
@@ -38,7 +37,7 @@ class Number:
         (opens, closes), (least, most) = parts[::3], map(float, parts[1:3])
         above = value > least if opens == "(" else value >= least
         below = value < most if closes == ")" else value <= most
-        return math.isfinite(value) and above and below
+        return above and below  # as neither NaN nor infinity is
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,14 @@ Table 3.3 of the dissertation counts:
     h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W orthogonal as one matrix, R Glorot
-uniform, zero biases; ``library`` that of programs which take PyTorch's own layer, see `lib.cells.lstm` (its second bias of n, which
-the reset gate multiplies, is not in these equations).
+uniform, zero biases. PyTorch's own layer has a second bias of n, which the reset gate multiplies and these equations lack.
 """
 
 import torch
 from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import LIBRARY, keras_start
+from lib.cells._init import keras_start
 
 
 class GRU(Cell, name="gru"):
@@ -46,4 +45,3 @@ class GRU(Cell, name="gru"):
         return ((1 - z) * n + z * h,)
 
     start_author = keras_start
-    starts = {"library": LIBRARY}

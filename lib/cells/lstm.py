@@ -11,15 +11,14 @@ of the dissertation counts:
     h_t &= o_t \odot \tanh(c_t)
 
 The start ``author`` is that of Keras, in which the dissertation's public program is written: W orthogonal as one matrix, R Glorot
-uniform, zero biases, but one for the forget gate; ``library`` that of programs which take PyTorch's own layer, whose two bias vectors
-per gate are drawn, and moved by the optimiser, one by one.
+uniform, zero biases, but one for the forget gate. Programs that take PyTorch's own layer have two bias vectors per gate; no row starts so.
 """
 
 import torch
 from torch import Tensor
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import ADDING, LIBRARY, PADDING, keras_start
+from lib.cells._init import ADDING, PADDING, keras_start
 
 
 class LSTM(Cell, name="lstm"):
@@ -46,4 +45,4 @@ class LSTM(Cell, name="lstm"):
         return h, c
 
     start_author = keras_start
-    starts = {"library": LIBRARY, "padding": PADDING, **ADDING}
+    starts = {"padding": PADDING, **ADDING}

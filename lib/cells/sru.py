@@ -9,13 +9,13 @@ section 3 there, for layers l = 1..L with x^1_t = u_t and x^{l+1}_t = h^l_t:
     r_t &= \sigma(W_r x_t + v_r \odot c_{t-1} + b_r) \\
     h_t &= r_t \odot c_t + (1 - r_t) \odot \alpha x_t
 
-with alpha = sqrt(1 + 2 exp(b)), b the first bias of r, which keeps the variance. Where p differs from d, the first layer's highway
-carries skip x_t in the place of x_t.
+with alpha = sqrt(1 + 2 exp(b)), b the first bias of r, which keeps the variance; here b = 0. Where p differs from d, the first
+layer's highway carries skip x_t in the place of x_t.
 
 The output depends on its own past through c alone; it is part of the state because it is read out, and nothing reads it
 back. None of the five texts gives its equations or constants. Initialisation, after the original: W from U(-sqrt(3/n), sqrt(3/n))
-for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = 0 and b_r = b, the `highway_bias`. The authors' program
-(github.com/asappresearch/sru, ``author``) draws v from U(-sqrt(3/2), sqrt(3/2)) and scales W_f and W_r by sqrt(1/2).
+for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = b_r = 0. The authors' program (github.com/asappresearch/sru) draws v from
+U(-sqrt(3/2), sqrt(3/2)), scales W_f and W_r by sqrt(1/2) and may start at another b; none of it matters to time, for which SRU is here.
 """
 
 import math
@@ -36,17 +36,13 @@ class SRU(Cell, name="sru"):
 
     title = "SRU"
     source = "Lei et al. 2018, section 3"
-    hyper_parameters = {
-        "layers": Number(1, "[1, inf)", whole=True),
-        # b_r at the start: the more negative, the more the highway carries at first
-        "highway_bias": Number(0.0, "(-inf, inf)"),
-    }
+    hyper_parameters = {"layers": Number(1, "[1, inf)", whole=True)}
     Weights = "layers alpha"
 
     def prepare(self) -> None:
         self.readout = self.layers
         self.states = self.layers + 1
-        self.alpha = math.sqrt(1 + 2 * math.exp(self.highway_bias))
+        self.alpha = math.sqrt(3)
         self.shapes = {
             "W": "each: 3d q",  # input weights, in the order f, none, r
             "v": "each: 2d",  # recurrent weights, one per neuron, in the order f r
@@ -78,20 +74,10 @@ class SRU(Cell, name="sru"):
         return (*states, x)
 
     def start_text(self) -> None:
-        d = self.hidden_size
         for W in self.W:
             uniform_fan(W, fan=W.shape[1] / 3)
-        uniform_fan(*self.v, fan=d / 3)
+        uniform_fan(*self.v, fan=self.hidden_size / 3)
         for b in self.b:
-            nn.init.zeros_(b[:d])
-            nn.init.constant_(b[d:], self.highway_bias)
+            nn.init.zeros_(b)
         if self.skip is not None:
             uniform_fan(self.skip, fan=self.input_size / 3)
-
-    def start_author(self) -> None:
-        self.start_text()
-        uniform_fan(*self.v, fan=2 / 3)
-        for W in self.W:
-            f, _, r = W.chunk(3)
-            for gate in (f, r):
-                gate.mul_(math.sqrt(0.5))
