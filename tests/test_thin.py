@@ -15,7 +15,6 @@ ORACLES = {
     "lib.analysis.comparisons.compare_error_rates": "R",
     "lib.bench.coadjoint": "the memory of a fresh process",
     "lib.bench.parity": "the cells in float64",
-    "lib.tasks.standins.switching.bayes_accuracy": "counting",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""
 

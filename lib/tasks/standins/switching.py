@@ -2,12 +2,11 @@ r"""Switching series: a stand-in for EigenWorms, long series whose class is how 
 
 Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process. A turn adds 3 to the
 second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time of mean 60 steps. The class is the rate of
-turns, so its evidence is spread evenly over the series, and its optimal classifier is known: `bayes_accuracy`.
+turns, so its evidence is spread evenly over the series, and its optimal classifier is known: notebook 61.
 """
 
 import numpy as np
 from scipy.signal import lfilter
-from scipy.stats import poisson
 
 from lib.tasks.formats.series import Series
 
@@ -37,17 +36,6 @@ def switching_series(
         turns = _turns(RATES[target] * faster / 1000, time_steps, rng)
         series[:, 2:4] += (HEIGHT / np.sqrt(2) * turns)[:, None]
     return Series(inputs, targets, LABELS)
-
-
-def bayes_accuracy(time_steps: int) -> float:
-    """Return the accuracy of the best classifier that is told the number of turns in so many steps.
-
-    >>> [round(100 * bayes_accuracy(n), 1) for n in (1000, 5000, 10_000, 17_984)]
-    [61.8, 80.5, 88.5, 93.9]
-    """
-    means = np.array(RATES) * time_steps / 1000
-    counts = np.arange(poisson.ppf(1 - 1e-12, means.max()) + 1)
-    return float((np.array(PRIORS) * poisson.pmf(counts[:, None], means)).max(axis=1).sum())
 
 
 def _oscillator(period: float, time_steps: int, rng: np.random.Generator) -> np.ndarray:
