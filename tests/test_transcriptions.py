@@ -128,7 +128,6 @@ def inverse_rnn(c, u, x, t):
 def indrnn(c, u, *states):
     after = []
     for W, w, b, h in zip(c.W, c.w, c.b, states, strict=True):
-        w = w if c.bound is None else np.clip(w, -c.bound, c.bound)
         after.append(u := PHI[c.phi](W @ u + w * h + b))
     return after
 

@@ -5,10 +5,9 @@ CVPR 2018, section 3 there, for layers l = 1..L with h^0_t = x_t:
 
 .. math:: h^l_t = \phi(W^l h^{l-1}_t + w^l \odot h^l_{t-1} + b^l)
 
-Initialisation: w from U(0, 1), decaying memories of every length; W and b as in PyTorch's recurrent layers. The original trains
-with \|w\| held below a bound of about 2^(1/T), by clipping after each update: `bound` clips the weights that enter the equation, so
-one beyond it has no gradient until it returns. Batch normalisation, which the original puts between layers, is not part of the
-recurrence and is left out.
+Initialisation: w from U(0, 1), decaying memories of every length; W and b as in PyTorch's recurrent layers. Left out is what the
+original adds to the recurrence, and no row asks for: batch normalisation between layers, and \|w\| held below about 2^(1/T) by
+clipping after each update.
 """
 
 from collections import namedtuple
@@ -35,7 +34,6 @@ class IndRNN(Cell, name="indrnn"):
     }
     hyper_parameters = {
         "layers": Number(1, "[1, inf)", whole=True),
-        "bound": Number(None, "(0, inf)"),  # of |w|, None for none
         "phi": phi("relu"),
     }
     Weights = "layers phi"
@@ -46,8 +44,7 @@ class IndRNN(Cell, name="indrnn"):
         self.readout = self.layers - 1
 
     def weights(self) -> tuple:
-        w = [w if self.bound is None else w.clamp(-self.bound, self.bound) for w in self.w]
-        return self.Weights(tuple(map(Layer, self.W, w, self.b)), self.phi)
+        return self.Weights(tuple(map(Layer, self.W, self.w, self.b)), self.phi)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
