@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
@@ -49,17 +48,6 @@ def open_forget_gates(cell: nn.Module) -> None:
     """Add 1 to the forget biases of an LSTM, gates in the order i f g o."""
     if cell.name == "lstm":
         cell.b[cell.hidden_size : 2 * cell.hidden_size] += 1
-
-
-def add_second_bias(cell: nn.Module) -> None:
-    """Let b be the sum of two vectors from U(-1/sqrt(d), 1/sqrt(d)), one of which it is."""
-    second = torch.empty_like(cell.b)
-    uniform_fan(second, fan=cell.hidden_size)
-    cell.b.add_(second)
-
-
-TWO_BIASES = MappingProxyType({"b": 2.0})
-"""Step factors of a program with two bias vectors where the equation has one."""
 
 
 def padding_start(

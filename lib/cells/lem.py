@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.cells._cell import Cell, State
-from lib.cells._init import TWO_BIASES, Start, add_second_bias
+from lib.cells._init import Start, uniform_fan
 from lib.cells._keywords import FLAG, Number
 
 
@@ -95,10 +95,12 @@ class LEM(Cell, name="lem"):
 
     def start_author(self) -> None:
         self.start_text()
-        if self.chrono is None:
-            add_second_bias(self)
+        if self.chrono is None:  # the program's b is the sum of two such vectors
+            second = torch.empty_like(self.b)
+            uniform_fan(second, fan=self.hidden_size)
+            self.b.add_(second)
 
-    starts = {"author": Start(start_author, step_factors=TWO_BIASES)}
+    starts = {"author": Start(start_author, step_factors={"b": 2.0})}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
         """Return the two time steps of (3), each (time, batch, d), or two numbers with a single scale."""
