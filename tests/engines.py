@@ -23,13 +23,12 @@ VARIANTS = [
     ("cornn", {"dt": 0.3, "gamma": 1.5, "epsilon": 3.0}),
     ("dt_lstm", {"version": 1, "dt": 0.4}),
     ("dt_lstm", {"version": 2}),
-    ("exponential", {"trivialization": "static"}),
     ("fastrnn", {"phi": "relu", "eta": 0.3}),
     ("fastrnn", {"phi": "sigmoid"}),
     ("gated_antisymmetric", {"epsilon": 0.5, "gamma": 0.2}),
     ("indrnn", {"phi": "tanh"}),
     ("indrnn", {"phi": "sigmoid", "layers": 2}),
-    ("indrnn", {"layers": 3, "bound": 0.5}),
+    ("indrnn", {"layers": 3}),
     ("irnn", {"form": 8, "inner_start": "previous", "phi": "tanh", "train_eta": "one"}),
     ("irnn", {"rank": 2, "alpha": 0.8, "eta": 0.3, "train_eta": "fixed"}),
     ("irnn", {"rank": 3, "form": 5, "sign": -1, "inner_steps": 1, "inner_start": "previous"}),
@@ -39,7 +38,7 @@ VARIANTS = [
     ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
     ("lem", {"dt": 0.3, "chrono": 100}),
     ("lem", {"single_scale": True, "dt": 0.3}),
-    ("sru", {"layers": 3, "highway_bias": -1.0}),
+    ("sru", {"layers": 3}),
     ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
     ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),
     ("unicornn", {"layers": 5, "dt": 0.3, "skip": 2, "alpha": 0.0}),
