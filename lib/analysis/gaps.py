@@ -217,10 +217,8 @@ def deciding_input_first(ds: xr.Dataset) -> Finding:
     if rank.empty:
         return unable("no network is better than a coin", _scale(ds, len(table)))
     found = share(int((rank == 1).sum()), len(rank), _scale(ds, len(rank)))
-    above = rank.median() - 1
-    return replace(
-        found, note=f"in the median network {above:g} of {ds.sizes['time'] - 1} others weigh more"
-    )
+    above, others = rank.median() - 1, ds.sizes["time"] - 1
+    return replace(found, note=f"in the median network {above:g} of {others} others weigh more")
 
 
 def orthogonality_costs(ds: xr.Dataset) -> Finding:
@@ -270,30 +268,19 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Finding]:
     It is over the settings, each the mean of its trainings, up to the largest weight of Figure A2. Over both ways to begin at once it would
     tell which of them is better.
     """
-    rows = attempts(ds)
-    rows = rows[(rows["method"] == SWEEP) & (rows["padding"] == padding)]
-    rows = rows[rows["kappa"] * KAPPA < SWEPT]
+    swept = ds.isel(run=np.flatnonzero((ds["network"] == SWEEP) & (ds["padding"] == padding)))
+    rows = attempts(swept).query("kappa * @KAPPA < @SWEPT")
     if instead := set(rows["dataset"]) - set(TEXT):
         return [unable(f"the sweep is over {min(instead)}, which is no data set of the text")]
     rows = rows[np.isfinite(rows["metric"])].dropna(subset=["accuracy"])
-    if rows.empty:
-        return [unable("no attempt of the sweep has a metric")]
-    swept = ds.isel(run=np.flatnonzero((ds["network"] == SWEEP) & (ds["padding"] == padding)))
-    scale = Scale(
-        sequences=int(ds["sequences"].max()),
-        epochs=ds.sizes["record"],
-        width=int(rows["width"].max()),
-        replicates=int(rows["run"].value_counts().min()),
-        test_size=int(ds["test_sequences"].max()),
-        time_steps=longest(swept),
-    )
-    # Seeds of a setting are nearly alike: more of them are no more evidence of what settings do.
-    rows = rows.assign(near=-rows["metric"].abs())
-    settings = rows.groupby(["initialisation", "run"])[["accuracy", "near"]].mean()
-    return [
-        correlation(of["accuracy"], of["near"], scale)
-        for _, of in settings.groupby("initialisation")
-    ]
+    size = {"sequences": int(ds["sequences"].max()), "epochs": ds.sizes["record"]}
+    found = []
+    for _, of in rows.assign(near=-rows["metric"].abs()).groupby("initialisation"):
+        # Seeds of a setting are nearly alike: more of them are no more evidence of what settings do.
+        settings, fewest = of.groupby("run")[["accuracy", "near"]].mean(), of.groupby("run").size()
+        scale = replace(_scale_of_rows(swept), **size, replicates=int(fewest.min()))
+        found.append(correlation(settings["accuracy"], settings["near"], scale))
+    return found
 
 
 # latching
