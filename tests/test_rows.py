@@ -171,7 +171,9 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
 
 
 def test_records_begin_before_training_and_both_ends_are_measured():
-    found = one_job("adding").compute(None, None)
+    job = one_job("adding")
+    found = job.compute(None, None)
+    assert job.cell == "lu_rnn" and (found["singular_values"] != 0).all()  # its counter's are 0
     assert found["step"].tolist() == [0, 2, 4] and found["status"] == COMPLETED
     assert found["adjoint_curve"].shape == (2, 51) and np.isfinite(found["adjoint_curve"]).all()
     assert (found["singular_values"][:, 0] >= found["singular_values"][:, 1]).all()
