@@ -110,8 +110,8 @@ class Probe:
         states, _ = model.cell(u)
         adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
         return {
-            "state_norm": states.norm(dim=2).T.numpy(),
-            "adjoint_norm": adjoints.readout.T.numpy(),
+            "state_norm": states.norm(dim=2).T.cpu().numpy(),
+            "adjoint_norm": adjoints.readout.T.cpu().numpy(),
         }
 
     def _summed_loss(self, targets: Tensor) -> Callable[[Tensor], Tensor]:

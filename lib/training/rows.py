@@ -249,9 +249,9 @@ def _frozen_states(
 @torch.no_grad()
 def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
     """Return the last states that a network reaches, (n, hidden), in place of the inputs: what a reservoir's head learns from."""
-    batches = torch.from_numpy(part.inputs).split(batch_size)
+    batches = torch.from_numpy(part.inputs).to(model.output.weight.device).split(batch_size)
     states = [model.seen(model.cell(model.drive(batch))[1]) for batch in batches]
-    return Part(torch.cat(states).numpy(), part.targets)
+    return Part(torch.cat(states).cpu().numpy(), part.targets)
 
 
 def _scores(row: Row, model: nn.Module, task: Task, seen: Mapping[str, Part]) -> dict[str, float]:
