@@ -226,8 +226,8 @@ def plot_readings(
 ) -> Figure:
     """Draw curves, with columns ``reading`` and ``inner_steps``, in a panel for each reading that there is.
 
-    A line is the mean over trainings, its dashes say how many inner steps, or which of two networks of an architecture it is;
-    `draw` adds to each panel, and `axes` are its settings.
+    A line is the median over trainings, since one that blows up hides all others in a mean. Its dashes say how many inner steps, or which
+    of two networks of an architecture it is; `draw` adds to each panel, and `axes` are its settings.
     """
     there = [name for name in READINGS if (frame["reading"] == name).any()]
     rows = (len(there) + 1) // 2
@@ -237,7 +237,7 @@ def plot_readings(
     for ax, name in zip(panels.flat, there, strict=False):
         seen = set()
         for label, rows_of in frame[frame["reading"] == name].groupby("label", sort=False):
-            first, line = rows_of.iloc[0], rows_of.groupby("step")["value"].mean()
+            first, line = rows_of.iloc[0], rows_of.groupby("step")["value"].median()
             dash = _INNER.get(first["inner_steps"], "--" if first["architecture"] in seen else "-")
             seen.add(first["architecture"])
             tint = colour(first["architecture"])
