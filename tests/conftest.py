@@ -64,19 +64,15 @@ def raw(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def scheduler():
-    """Address of a cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
+def where():
+    """A cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
 
-    with LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp://",
-        dashboard_address="127.0.0.1:0",
-        memory_limit=0,
-    ) as cluster:
-        yield cluster.scheduler_address
+    from lib.run.params import Jobs
+
+    one = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
+    with LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **one) as cluster:
+        yield Jobs(scheduler=cluster.scheduler_address, workers=0)
 
 
 LONGEST = ("test_notebooks", "test_cuda")

@@ -1,6 +1,5 @@
 """Designs, rows and jobs of the smoke profile, changed as a test needs them."""
 
-import contextlib
 import functools
 import itertools
 import math
@@ -9,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from dask.distributed import Client
 
 from lib.run import fingerprint, params
 from lib.run.params import merged
@@ -96,14 +94,6 @@ def fail_after(batches, monkeypatch):
         return lambda *given: loss(*given) * (math.nan if next(calls) >= batches else 1)
 
     monkeypatch.setattr(fit, "task_loss", failing)
-
-
-@contextlib.contextmanager
-def connect_here(scheduler, workers):
-    """Give a client whose only worker is a thread of this process."""
-    quiet = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
-    with Client(processes=False, **quiet) as client:
-        yield client
 
 
 def factorial(**changes):

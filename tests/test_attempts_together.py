@@ -12,7 +12,6 @@ from toys import toy_task
 
 from lib.results.factorial import MEASUREMENTS
 from lib.results.schema import COMPLETED
-from lib.run.params import Jobs
 from lib.training import factorial
 from lib.training import job as job_module
 from lib.training import jobs as run
@@ -47,11 +46,6 @@ def test_attempts_side_by_side_are_those_alone_but_for_rounding(architecture):
     losses = np.array([one["loss"][0, 0] for one in alone])
     assert np.ptp(losses) > 2e-3, "attempts must differ by more than they may be off"
     assert abs(alone[0]["loss"][0, 1] - losses[0]) > 2e-3, "and have learned something"
-
-
-@pytest.fixture(scope="module")
-def where(scheduler):
-    return Jobs(scheduler=scheduler, workers=0)
 
 
 SMALL = {"architecture": ("gru",), "width": (16,), "learning_rate": (0.01, 0.1), "batch_size": 8}

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import PlainJob, connect_here, factorial, fresh_reads, study
+from designs import PlainJob, factorial, fresh_reads, study
 from distributed.client import _get_global_client
 from processes import python
 
@@ -33,23 +33,24 @@ from lib.training.resume import Fit, Resume
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
+LOCAL = Jobs(scheduler="local", workers=1)
 
 
-def run_study(scheduler, prepared, cache):
-    return study(Jobs(scheduler=scheduler, workers=1), prepared, cache, **SMALL)
+def run_study(where, prepared, cache):
+    return study(where, prepared, cache, **SMALL)
 
 
-def test_a_finished_study_runs_nothing_again(scheduler, prepared, tmp_path, monkeypatch):
-    whole = run_study(scheduler, prepared, tmp_path / "whole")
+def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypatch):
+    whole = run_study(where, prepared, tmp_path / "whole")
     assert (results.FACTORIAL.validate(whole)["status"] == COMPLETED).all()
     assert whole["time_steps"].sel(dataset="digits", noise="none").item() == 64
     assert whole["parameters"].sel(architecture="rnn", width=3, dataset="digits").item() == 15
-    run_study("local", prepared, tmp_path)  # other processes come to the same
+    run_study(LOCAL, prepared, tmp_path)  # other processes come to the same
     (path,) = tmp_path.glob("*.cost.json")
     cost = json.loads(path.read_text())
     assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
     monkeypatch.setattr("lib.training.jobs.connect", lambda *_: pytest.fail("connected again"))
-    again = run_study(scheduler, prepared, tmp_path)
+    again = run_study(where, prepared, tmp_path)
     assert again.identical(whole)
     assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
     first = results.FACTORIAL.save(whole, tmp_path / "a.nc").read_bytes()
@@ -155,13 +156,6 @@ def test_the_time_left_is_learned_from_jobs_done_in_each_group(monkeypatch, caps
         assert said in line
 
 
-@pytest.fixture
-def here(monkeypatch):
-    """Run jobs in this process; return where, as `run_jobs` is told."""
-    monkeypatch.setattr(run, "connect", connect_here)
-    return Jobs(scheduler="local", workers=1)
-
-
 def _counts(failures, path, resume):
     """Fail so many times; a line in the file at `path` tells of every try."""
     with path.open("a") as file:
@@ -172,12 +166,12 @@ def _counts(failures, path, resume):
 
 
 @pytest.mark.parametrize(("failures", "tries"), [(0, 1), (1, 2), (2, 3), (9, 3)])
-def test_a_job_that_fails_is_tried_twice_more_and_named(here, tmp_path, failures, tries):
+def test_a_job_that_fails_is_tried_twice_more_and_named(where, tmp_path, failures, tries):
     path = tmp_path / "tries"
     good = PlainJob(_counts, (0, tmp_path / "good"), {"i": 1})
     bad = PlainJob(_counts, (failures, path), batch_key="x", places=2)
     beside = replace(good, identity={"i": 2}, batch_key="x", places=2)
-    study = partial(run_jobs, {"test": [bad, beside, good]}, tmp_path, here)
+    study = partial(run_jobs, {"test": [bad, beside, good]}, tmp_path, where)
     if failures < tries:
         assert [one["value"] for one in study()["test"].results] == [7, 7, 7]
     else:
@@ -192,23 +186,23 @@ def _diverges(resume):
     return {"status": np.array([DIVERGED, COMPLETED, DIVERGED]), "small": small.item()}
 
 
-def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(here, tmp_path, capsys):
-    found = run_jobs({"test": [PlainJob(_diverges)]}, tmp_path, here)["test"]
+def test_a_job_flushes_denormals_and_its_diverged_attempts_are_counted(where, tmp_path, capsys):
+    found = run_jobs({"test": [PlainJob(_diverges)]}, tmp_path, where)["test"]
     assert found.results[0]["small"] == 0
     assert (found.jobs, found.trained, found.diverged, found.resumed) == (1, 1, 2, 0)
     told = capsys.readouterr().err
     assert "1 of 1 jobs to run" in told and "job 1/1, 2 attempts diverged" in told
 
 
-def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(here, tmp_path):
+def test_a_training_of_two_groups_runs_once_and_each_group_has_its_result_and_cost(where, tmp_path):
     path = tmp_path / "runs"
     same = PlainJob(_counts, (0, path), {"i": 0})
     other = replace(same, identity={"i": 1})
-    found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, here)
+    found = run_jobs({"a": [same, other, same], "b": [replace(same, title="x")]}, tmp_path, where)
     assert len(path.read_text().splitlines()) == 2
     assert [[one["value"] for one in group.results] for group in found.values()] == [[7] * 3, [7]]
     assert [(one.jobs, one.trained) for one in found.values()] == [(2, 2), (1, 1)]
-    again = run_jobs({"b": [same]}, tmp_path, here)["b"]
+    again = run_jobs({"b": [same]}, tmp_path, where)["b"]
     assert again == replace(found["b"], trained=0) and again.jobs == 1
 
 
@@ -261,10 +255,10 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
 
 def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
-        run_study("local", tmp_path, tmp_path / "cache")
+        run_study(LOCAL, tmp_path, tmp_path / "cache")
     monkeypatch.setattr(cluster, "TIMEOUT", "1s")
     with pytest.raises(ConnectionError, match="no Dask scheduler answers at tcp://127.0.0.1:1"):
-        run_study("tcp://127.0.0.1:1", prepared, tmp_path)
+        run_study(Jobs(scheduler="tcp://127.0.0.1:1", workers=1), prepared, tmp_path)
 
 
 def test_local_processes_admit_no_stranger_and_are_counted():
