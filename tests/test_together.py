@@ -16,7 +16,6 @@ from lib.training.factorial import AUTHOR, AUTHORS_GROUPS
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit
 from lib.training.job import torch_seed
 from lib.training.model import Network, build
-from lib.training.resume import Resume
 
 CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
 SOME = ["gru", "exponential", "unicornn"]
@@ -32,7 +31,7 @@ def _model(cell, seed, kind="tokens", width=16):
         return build(toy_task(kind, 10), Network(cell=cell, width=width, **more))
 
 
-def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None, **more):
+def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
     """Return the training of network i: its own weights, learning rate and order of the data."""
     model = _model(cell, i, **more).to(dtype)
     part = toy_task(more.get("kind", "tokens"), 10).train
@@ -42,7 +41,7 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, resume=None,
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i), drop_last=True)
     record = Record(norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
-    return Training(model, batches, recipe, record, resume)
+    return Training(model, batches, recipe, record)
 
 
 def _objective(model, inputs, labels):
@@ -87,31 +86,6 @@ def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
         assert torch.equal(weights(company[place].model), weights(alone.model))
         for name in ("rows", "status", "steps"):
             assert getattr(done, name) == getattr(expected, name)
-
-
-def test_those_cut_off_at_different_steps_end_with_the_same_bits(tmp_path):
-    def trainings(*every):
-        states = [tmp_path / f"{i}.state" for i in range(3)]
-        kept = [Resume(state, every=s) for state, s in zip(states, every)] or [None] * 3  # noqa: B905
-        return [_training("lstm", i, epochs=3, resume=kept[i]) for i in range(3)]
-
-    whole = trainings()
-    expected = _together(whole)
-    passes = iter(range(9))
-
-    def interrupted(model, inputs, labels):
-        if next(passes) == 4:
-            raise KeyboardInterrupt
-        return _objective(model, inputs, labels)
-
-    # The last has kept no state: it begins anew, beside those in their fourth step.
-    with pytest.raises(KeyboardInterrupt):
-        fit(trainings(0.0, 0.0, 1e9), interrupted, places=PLACES)
-    again = trainings(0.0, 0.0, 0.0)
-    found = _together(again)
-    for one, two in zip(whole, again, strict=True):
-        assert torch.equal(weights(one.model), weights(two.model))
-    assert [done.rows for done in found] == [done.rows for done in expected]
 
 
 class Replays:
