@@ -1,0 +1,182 @@
+"""What probes measure of cells: Lyapunov exponents and what they are made of, what is left of a first state in the last, time steps, and
+the incremental RNN near its equilibrium (notebook 54 checks proposition 2)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from refusals import refused
+from toys import linear
+
+from lib.cells import make_cell
+from lib.probes.equilibria import signs, stability
+from lib.probes.lyapunov import largest_exponent, log_gain, singular_values, step_jacobians
+from lib.probes.time_steps import DECADES, counted
+from lib.results.rows import REAL_PARTS
+
+T, BATCH, FEATURES, WIDTH = 12, 3, 3, 6
+
+
+def _noise(T, batch=3, inputs=1, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(T, batch, inputs, dtype=torch.float64, generator=generator)
+
+
+def _tanh_network():
+    torch.manual_seed(1)
+    cell = make_cell("rnn", 1, 4).double()
+    with torch.no_grad():
+        cell.W.mul_(2.5)
+    return cell
+
+
+def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue():
+    basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
+    cell = linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
+    found = largest_exponent(cell, _noise(1000))
+    torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0)
+    angle = 0.7
+    W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
+    torch.testing.assert_close(largest_exponent(linear(W), _noise(500)), expected)
+
+
+PARTS = {"rnn": None, "lstm": None, "lu_rnn": (0,), "inverse_rnn": (0,)}
+
+
+@pytest.mark.parametrize(("name", "parts"), PARTS.items())
+def test_the_jacobians_are_those_of_finite_differences(name, parts):
+    torch.manual_seed(0)
+    cell, u = make_cell(name, 2, 3).double(), _noise(4, batch=2, inputs=2)
+    *_, last = step_jacobians(cell, u, parts=parts)
+    _, state = cell(u[:-1])
+    indices = range(len(state)) if parts is None else parts
+    columns = []
+    for index in indices:
+        for unit in torch.eye(3, dtype=torch.float64):
+            ends = []
+            for sign in (1, -1):
+                moved = list(state)
+                moved[index] = state[index] + sign * 1e-6 * unit
+                after = cell.step(cell.weights(), tuple(moved), u[-1])
+                ends.append(torch.cat([after[i] for i in indices], dim=1))
+            columns.append((ends[0] - ends[1]) / 2e-6)
+    torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
+
+
+def test_the_steps_before_the_start_are_run_and_not_measured():
+    cell, u = _tanh_network(), _noise(40)
+    every, late = (list(step_jacobians(cell, u, start=start)) for start in (0, 30))
+    assert len(every) == 40
+    slopes = 1 - torch.tanh(u[0] @ cell.R.T + cell.b).square()  # the state before is zero
+    torch.testing.assert_close(every[0], (slopes[:, :, None] * cell.W).detach())
+    torch.testing.assert_close(late, every[30:])
+    product = torch.eye(4, dtype=torch.float64)
+    for J in late:
+        product = J @ product
+    expected = np.linalg.svd(product.numpy(), compute_uv=False)  # descending
+    np.testing.assert_allclose(singular_values(cell, u, start=30), expected)
+
+
+def test_a_product_beyond_the_range_of_floats_is_followed():
+    u = _noise(200, batch=1)
+    assert largest_exponent(linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
+    assert largest_exponent(linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
+    assert largest_exponent(linear(np.zeros((2, 2))), u).item() == -math.inf
+
+
+@pytest.fixture
+def u():
+    return torch.randn(T, BATCH, FEATURES, dtype=torch.float64, generator=torch.manual_seed(3))
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "unicornn", "irnn"])
+@pytest.mark.parametrize("start", [1, T - 1])
+def test_the_gain_is_the_derivative_of_the_last_state(name, start, u):
+    cell = make_cell(name, FEATURES, WIDTH).double().requires_grad_(False)
+
+    def last(h, states):
+        states = [h if i == cell.readout else part for i, part in enumerate(states)]
+        return cell(u[start:], tuple(states), engine="reference")[1][cell.readout]
+
+    _, states = cell(u[:start], engine="reference")
+    h = states[cell.readout]
+    whole = torch.autograd.functional.jacobian(lambda h: last(h, states), h)
+    for i, gain in enumerate(log_gain(cell, u, start)):
+        expected = torch.linalg.matrix_norm(whole[i, :, i], 2).log10()
+        torch.testing.assert_close(gain, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_a_gain_beyond_all_floats_is_finite(u):
+    cell = make_cell("linear_rnn", FEATURES, WIDTH).double().requires_grad_(False)
+    cell.W.copy_(1e-40 * torch.eye(WIDTH))
+    assert log_gain(cell, u, 1).tolist() == pytest.approx([-40 * (T - 1)] * BATCH)
+
+
+@pytest.mark.parametrize("clip", [None, 0.2])
+def test_lem_counts_the_time_steps_of_its_equation(clip, u):
+    cell = make_cell("lem", FEATURES, WIDTH, dt=0.5, clip=clip)
+    state, steps = cell.initial_state(BATCH), []
+    for u_t in u.float():
+        a = state[0] @ cell.W[: 2 * WIDTH].T + u_t @ cell.V[: 2 * WIDTH].T + cell.b[: 2 * WIDTH]
+        steps.append(0.5 * torch.sigmoid(a).detach())
+        state = cell.step(cell.weights(), state, u_t)
+    steps = torch.stack(steps) if clip is None else torch.stack(steps).clamp(clip, 1)
+    shares = counted(cell, u.float())
+    for kind, own in enumerate(steps.chunk(2, dim=-1)):
+        expected = np.histogram(np.log10(own.double().numpy()), DECADES)[0] / own.numel()
+        np.testing.assert_allclose(shares[kind], expected)
+    assert np.isnan(shares[2]).all()
+
+
+def test_unicornn_counts_one_time_step_a_neuron(u):
+    cell = make_cell("unicornn", FEATURES, WIDTH, layers=2, dt=(0.1, 0.4))
+    torch.nn.init.zeros_(cell.c[0])
+    shares = counted(cell, u.float())
+    assert shares[0][np.searchsorted(DECADES, np.log10(0.05), side="right") - 1] == 1
+    assert shares[1].sum() == pytest.approx(1)
+
+
+def _irnn(norm=0.6, **more):
+    torch.manual_seed(0)
+    settings = {"phi": "tanh", "inner_steps": 1, "eta": 0.4, "train_eta": "fixed"} | more
+    cell = make_cell("irnn", FEATURES, WIDTH, **settings).double().requires_grad_(False)
+    cell.U.mul_(norm / torch.linalg.matrix_norm(cell.U, 2))
+    cell.b.normal_()
+    return cell
+
+
+@pytest.mark.parametrize("form", [5, 8])
+def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(form):
+    rank = 2
+    cell = make_cell("irnn", FEATURES, WIDTH, rank=rank, form=form, inner_steps=2).double()
+    cell.requires_grad_(False)
+    cell.b.fill_(5.0)  # all neurons active
+    found = stability(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
+    assert found.shape == (4, 3, WIDTH)
+    assert ((found.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
+    by_sign, by_size = signs(found)
+    assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)
+    assert by_sign.sum() == pytest.approx(1) == by_size.sum()
+    assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
+    full = stability(_irnn(0.6), torch.randn(4, 3, FEATURES, dtype=torch.float64))
+    assert (full.real < 0).all(), "||U|| < alpha"
+    assert (stability(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real > 0).any()
+
+
+def test_signs_and_classes_of_real_parts_are_counted():
+    by_sign, by_size = signs(torch.tensor([-9 + 1j, -0.96, 1e-10, -1e-10 + 2j, 0.3]))
+    assert by_sign.tolist() == [0.4, 0.4, 0.2]
+    counted = {REAL_PARTS[k]: share for k, share in enumerate(by_size) if share}
+    assert counted == {-3.0: 0.2, -1.0: 0.2, 0.0: 0.4, 0.3: 0.2}
+
+
+GRU, SHORT = make_cell("gru", FEATURES, WIDTH), torch.zeros(3, 1, FEATURES)
+
+test_what_cannot_be_measured_is_refused = refused(
+    ValueError,
+    ("start between 0 and 2, got 3", lambda: next(step_jacobians(GRU, SHORT, start=3))),
+    ("gru: expected 1 to 3 kinds of time steps .* got 0", lambda: counted(GRU, SHORT)),
+    ("gru: expected an iRNN.*leave eigenvalues out", lambda: stability(GRU, SHORT)),
+)
