@@ -1,15 +1,20 @@
-"""What became of the networks of a published table."""
+"""What became of the networks of a published table, and what judges are told of them: leads with intervals, and what is evidence of nothing."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
+from drawn import RECORD, drawn, evidence
 from false_evidence import factorial
 
 from lib.analysis.opened import close_results, open_results
+from lib.analysis.verbs import UNSETTLED, Networks, find
 from lib.results import networks
+from lib.results.claims import Region, claims, judged_row
 from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
+from lib.results.networks import in_measure, trainings, tuned
 from lib.results.schema import DIVERGED, ResultsError
 
 NOTEBOOK = {"notebook": "57_lem_adding", "result_set": "interactive"}
@@ -147,3 +152,256 @@ def test_results_say_how_their_trainings_ended(ds, tmp_path, capsys):
     assert made.published_scale and made.runs == 6
     with pytest.raises(ResultsError, match="1 trainings of the design did not run"):
         close_results(opened.assign(status=opened["status"].where(opened["status"] != 1, 2)))
+
+
+SCORE = (*RECORD[:2], "test_sequence")
+DIGITS = '{"dataset": "digits"}'
+LEVELS = {"good": 80.0, "fair": 70.0, "poor": 10.0}
+PARTS = ("test", "validation")
+
+
+def _draw(scores=LEVELS, spread=0.5, **more):
+    return drawn(scores, spread=spread, **more)(np.random.default_rng(0))
+
+
+def test_a_standing_tells_leads_from_what_is_undecided():
+    networks = Networks(_draw({**LEVELS, "alike": 70.0}))
+    said, leads = networks.standing("fair", ["good", "alike", "poor"])
+    # One at the guess at the only learning rate tried is no one to be ahead of.
+    assert said == "behind good; undecided against alike, poor"
+    assert networks.standing("good", ["fair"])[0] == "ahead of fair"
+    assert leads.startswith("good -") and "poor +" in leads
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_lead_says_whether_networks_still_improved_at_the_end(validated):
+    """By their validation part; where nothing is validated, by the test metric, of which the last record counts."""
+    end = _draw()
+    end = end.assign(validation_metric=end["test_metric"] * (1 if validated else np.nan))
+    worse = end.assign({f"{part}_metric": end[f"{part}_metric"] - 0.2 for part in PARTS})
+    for records, note in (((worse, end), UNSETTLED), ((end, worse), "")):
+        ds = xr.concat(records, "record", data_vars="minimal").assign(records=2 * end["records"])
+        assert Networks(ds).ask("lead", "good", "fair").note == note
+        rows = trainings(ds)
+        assert (rows["test"] == rows["last"]).all() == (not validated or note == UNSETTLED)
+
+
+def _recorded(ds, score):
+    """Return trainings of ten steps with these scores in their records."""
+    score, records = score.transpose(*RECORD), score.sizes["record"] * ds["records"]
+    kept = ds.drop_dims("record").assign(test_metric=score, validation_metric=score)
+    return kept.assign(records=records, step=0 * score + 1, steps=10 * ds["steps"])
+
+
+NEARER = "fair still comes nearer to good when trainings end"
+
+
+@pytest.mark.parametrize("of", [1, 3])
+@pytest.mark.parametrize(("late", "reservation"), [(4.0, NEARER), (1.0, "")])
+def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
+    """Four records; the one behind gains in the last third what would close the gap in as long again, or hardly anything, in all trainings or one `of` three."""
+    ds = _draw(spread=1e-3)
+    behind = xr.where(ds["label"] == "fair", late / 100, 0.0)
+    behind = behind * of * (ds["replicate"] % of == 0)
+    gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
+    assert Networks(kept).ask("lead", "good", "fair").reservation == reservation
+    assert (
+        Networks(kept, steps=10).ask("lead", "good", "fair").reservation == ""
+    )  # as long as the text
+
+
+@pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
+def test_an_error_that_still_falls_to_a_tenth_of_the_guess_decides_nothing(late, falls):
+    """Four records; the last third takes `late` from an error of .3, which as long again would take below .1 or not."""
+    ds = _draw({"slow": 0.3, "fair": 0.5}, spread=1e-3, measure="error", guess=1.0)
+    fall = late * xr.DataArray([3, 2, 1, 0], dims="record")
+    kept = _recorded(ds, ds["test_metric"].isel(record=0) + fall)
+    found = Networks(kept).ask("share_of_guess", "slow")
+    assert (found.reservation == "the error of slow still falls when trainings end") == falls
+
+
+def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
+    """Of 400 sequences both networks know the same; the interval is that of the differences, not of two binomials."""
+    ds = _draw({"LEM": 80.0, "LSTM": 70.0}, spread=1e-6, test_sequences=400)
+    hard = np.random.default_rng(3).permutation(400)
+    known = np.stack([hard < 320, hard < 280])[:, None].repeat(6, axis=1).astype("float32")
+    pairs = Networks(ds.assign(sequence_score=(SCORE, known))).ask("lead", "LEM", "LSTM")
+    apart = known[0, 0] - known[1, 0]
+    assert pairs.high - pairs.value == pytest.approx(196 * apart.std(ddof=1) / 20, rel=1e-3)
+    binomials = Networks(ds).ask("lead", "LEM", "LSTM")
+    assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
+    single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
+    found = Networks(single).ask("lead", "LEM", "LSTM")
+    assert found.low > 0 and found.reservation == "" and found.note == "of single trainings"
+
+
+def _answering(rng, chances):
+    """Return a network whose six trainings answer each of 500 test sequences rightly with these chances."""
+    answers = (rng.uniform(size=(1, 6, 500)) < chances).astype("float32")
+    ds = _draw({"LEM": 60.0}, test_sequences=500).assign(sequence_score=(SCORE, answers))
+    ds["test_metric"] = ds["test_metric"] * 0 + answers.mean(-1)[..., None]
+    return Networks(ds)
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.03])
+def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
+    """Chances of trainings lie so far apart; whether a border of 4 points is met is known by drawing."""
+    rng, found, said = np.random.default_rng(7), [], Region.parse("< 4")
+    for _ in range(200):
+        chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
+        found.append(_answering(rng, chances).ask("deviation", "LEM"))
+    value, low, high = np.array([[one.value, one.low, one.high] for one in found]).T
+    assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
+    assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
+    chance = np.mean([one.chance(said, 100 * spread) for one in found])
+    assert chance == pytest.approx(
+        np.mean([said.holds(one.low, one.high) for one in found]), abs=0.05
+    )
+
+
+def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
+    """Whether "no better than guessing" could have been found does not hang on how far apart networks are that learn."""
+    rng, said = np.random.default_rng(8), Region.parse("< 2")
+    guess = _draw({"LEM": 60.0})["guess_metric"].item()
+    found = [_answering(rng, guess).ask("over_guess", "LEM") for _ in range(200)]
+    agreed = np.mean([said.holds(one.low, one.high) for one in found])
+    learned = _answering(rng, np.linspace(0.2, 0.8, 6)[:, None]).ask("over_guess", "LEM")
+    assert 0.4 < learned.chance(said, 0.0) == pytest.approx(agreed, abs=0.08)
+    assert learned.high - learned.low > 40
+
+
+@pytest.mark.parametrize("measure", ["error", "squared error"])
+def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
+    """The interval of a ratio, by the delta method, is that of a bootstrap over sequences."""
+    rng = np.random.default_rng(4)
+    base = rng.exponential(size=500)
+    each = np.stack([base * rng.uniform(0.8, 1.2, 500), 2 * base * rng.uniform(0.8, 1.2, 500)])
+    ds = _draw({"LEM": 1.0, "LSTM": 2.0}, spread=1e-6, measure="error", guess=9.0)
+    errors = np.sqrt(each.mean(1))[:, None, None] * np.ones(ds["test_metric"].shape)
+    answers = each[:, None].repeat(6, 1).astype("float32")
+    ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
+    ds = ds.assign(sequence_score=(SCORE, answers))
+    found = Networks(ds, measure=measure if measure == "squared error" else "").ask(
+        "ratio", "LSTM", "LEM"
+    )
+    drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
+    logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
+    assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
+
+
+def test_few_test_sequences_widen_an_interval():
+    both = (_draw({"LEM": 80, "LSTM": 50}, test_sequences=n) for n in (39, 10**6))
+    wide, narrow = (Networks(ds).ask("lead", "LEM", "LSTM") for ds in both)
+    assert wide.value == pytest.approx(narrow.value)
+    drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
+    assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
+
+
+@pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])
+def test_of_errors_the_smaller_is_the_better(measure, guess):
+    networks = Networks(in_measure(_draw(spread=0.01, measure=measure, guess=guess), measure))
+    assert networks.ask("lead", "poor", "good").value == pytest.approx(70, abs=2)
+    assert networks.ask("ratio", "good", "poor").value == pytest.approx(8, rel=0.05)
+
+
+def test_only_the_named_tasks_change_their_measure():
+    ds = _draw({("LEM", "words"): 50.0, ("LEM", "reviews"): 50.0}, measure="perplexity", guess=100)
+    changed = in_measure(ds, "perplexity", ["words"])
+    assert changed["metric"].values.tolist() == ["perplexity", "accuracy"]
+    assert changed["guess_metric"].values.tolist() == pytest.approx([100, 0])
+
+
+@pytest.mark.parametrize(
+    ("one", "over", "changed", "why"),
+    [
+        ("poor", "good", {}, "no better than guessing: poor"),
+        ("good", "absent", {}, "not trained: absent"),
+        ("good", "fair", {"task_settings": DIGITS}, "the data set digits stands in for the text's"),
+        ("good", "fair", {"substitute": "a stand-in for worms"}, "a stand-in for worms"),
+    ],
+)
+def test_what_learned_nothing_was_not_trained_or_on_other_data_leads_none(one, over, changed, why):
+    ds = _draw()
+    networks = Networks(ds.assign({k: ("run", [v] * ds.sizes["run"]) for k, v in changed.items()}))
+    found = [networks.ask("lead", one, over)]
+    found += [networks.ask("over_guess", one), networks.ask("ratio", one, over)] * bool(changed)
+    assert all(math.isnan(each.low) and each.note == why for each in found)
+
+
+def test_who_has_learned():
+    assert Networks(_draw()).poor() == ["poor"]
+    # Replicates on the same sequences are no further evidence against chance.
+    ds = _draw({"LEM": 25.0}, guess=20, test_sequences=39)
+    assert Networks(ds).poor() == ["LEM"]
+    assert Networks(ds.assign(test_sequences=ds["test_sequences"] * 100)).poor() == []
+    # An error must be a tenth below guessing.
+    ds = _draw({"LEM": 0.85, "LSTM": 0.95}, spread=1e-3, measure="error", guess=1.0)
+    assert Networks(ds).poor() == ["LSTM"]
+
+
+def test_a_training_that_diverged_at_once_scores_as_the_guess_does():
+    ds = _draw()
+    ds["records"][0, 0], ds["status"][0, 0] = 0, 1
+    assert Networks(ds).scores("good")[0] == 10
+
+
+def _solved(steps, records=(50, 100, 300, 400, 900)):
+    """Return two trainings of each network whose error falls below the border at the given record; never, where it is None."""
+    ds = _draw(dict.fromkeys(steps, 0.1), spread=1e-9, measure="error", guess=1.0)
+    ds, at = ds.isel(replicate=[0, 1]), [np.inf if at is None else at for at in steps.values()]
+    late = np.asarray(records) >= np.array(at)[:, None, None].repeat(2, axis=1)
+    loss = np.where(late, 0.002, 0.1)
+    parts = {"test_loss": loss, "test_metric": np.sqrt(loss), "validation_metric": np.nan * loss}
+    parts["step"] = np.broadcast_to(records, loss.shape)
+    kept = ds.drop_dims("record").assign({name: (RECORD, part) for name, part in parts.items()})
+    return kept.assign(records=5 * ds["records"])
+
+
+def test_steps_are_known_up_to_the_spacing_of_records():
+    networks = Networks(_solved({"slow": 400, "fast": 100, "never": None, "stuck": None}))
+    found = networks.ask("longer", "slow", "fast")
+    assert (found.low, found.high) == pytest.approx((300 / 100, 400 / 50))
+    assert networks.ask("longer", "never", "fast").value > found.value
+    for pair, open_side in ((("never", "fast"), "high"), (("fast", "never"), "low")):
+        unsolved = networks.ask("longer", *pair)
+        assert getattr(unsolved, open_side) == {"high": math.inf, "low": 0}[open_side]
+        assert unsolved.low < unsolved.value < unsolved.high
+    assert "neither never nor stuck" in networks.ask("longer", "never", "stuck").note
+    found = networks.ask("steps", "fast")
+    assert (found.low, found.value, found.high) == pytest.approx((50, 75, 100))
+
+
+def test_who_never_solves_the_problem_had_a_choice_of_rates_and_the_text_s_steps():
+    ds = _solved({"never": None}).assign(
+        guess_metric=("run", [0.3]), steps=lambda of: 0 * of["steps"] + 900
+    )
+    again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
+    both = xr.concat([ds, again], "run", data_vars="minimal")
+    few = "2 trainings on a side where 5 are asked for"
+    only = f"{few}; never is at the guess at the only learning rate tried"
+    for tried, steps, against in (
+        (ds, 900, only),
+        (both, 900, few),
+        (both, 1000, f"{few}; trained for 900 steps, in the text for 1000"),
+    ):
+        found = Networks(tried, steps=steps).ask("steps", "never")
+        assert (found.value, found.reservation) == (900, against)
+    ds["records"][0, 1] = 2  # diverged: no reason to count it as quick
+    assert Networks(ds).ask("steps", "never").value == 900
+
+
+def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
+    claim = claims().loc["irnn-4.3.1-copy"]
+    ds = evidence(claim, np.random.default_rng(0), true=False)
+    short = "trained for 500 steps, in the text for 2000"
+    for part, verdict, note in ((1, "differs", ""), (4, "undecided", short)):
+        shorter = Networks(ds.assign(steps=ds["steps"] / part))
+        row = judged_row(claim.name, find(shorter, claim))
+        assert row["verdict"] == verdict and row["note"].endswith(note)
+
+
+def test_a_tuned_network_is_the_one_that_validates_best():
+    ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90}, spread=1, dt=[1.0, 0.1])
+    assert Networks(tuned(ds, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
+    assert Networks(ds).scores("LEM, best dt").mean() == pytest.approx(90, abs=2)
