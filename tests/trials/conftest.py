@@ -13,17 +13,15 @@ from collections.abc import Callable
 
 import pytest
 
-_KEPT = pytest.StashKey[list["Trials"]]()
-_SHOWN = 10
 _LONGEST = 1500
 """Characters of a sentence: no more is read, and nothing that came is repeated whole."""
 
 
 class Trials:
-    """The trials of one test: counts them, and keeps what went wrong."""
+    """The trials of one test, each a subtest."""
 
-    def __init__(self) -> None:
-        self.count, self.bad = 0, []
+    def __init__(self, subtests: pytest.Subtests) -> None:
+        self.subtests, self.count = subtests, 0
 
     def some(self, number: int) -> range:
         """Return a range of so many trials, or of the share of them that is asked for."""
@@ -37,22 +35,19 @@ class Trials:
         right: Callable[[object], bool] = lambda _: False,
         lines: int = 1,
     ) -> None:
-        """Count a call that must raise one of `errors` in at most so many lines, unless what it returns is `right`."""
+        """Make a call that must raise one of `errors` in at most so many lines, unless what it returns is `right`."""
         self.count += 1
-        try:
-            found = call()
-            wrong = "" if right(found) else f"gave {found!r}"
-        except errors as error:
-            said = [line.strip() for line in str(error).splitlines()]
-            short = 0 < len(said) <= lines and all(0 < len(line) < _LONGEST for line in said)
-            wrong = "" if short else f"no single sentence: {error!s}"
-        except Exception as error:
-            wrong = f"{type(error).__name__}: {error}"
-        if wrong:
-            self.bad.append(f"{what!r}: {wrong}"[:300])
+        with self.subtests.test(f"{what!r}"[:300]):
+            try:
+                found = call()
+            except errors as error:
+                said = [line.strip() for line in str(error).splitlines()]
+                found = 0 < len(said) <= lines and all(0 < len(line) < _LONGEST for line in said)
+                right = bool
+            assert right(found)
 
     def accept(self, what: object, call: Callable, right: Callable[[object], bool]) -> None:
-        """Count a call that must return, and the `right` thing."""
+        """Make a call that must return, and the `right` thing."""
         self.refuse(what, call, right=right)
 
 
@@ -64,22 +59,13 @@ def draw(request) -> random.Random:
 
 
 @pytest.fixture
-def trials(request):
+def trials(subtests):
     """The test's trials; it fails if any of them went wrong."""
-    found = Trials()
-    request.config.stash.setdefault(_KEPT, []).append(found)
+    found = Trials(subtests)
     yield found
-    assert found.count, "no trial was counted"
-    if found.bad:
-        pytest.fail("\n".join([f"{len(found.bad)} trials went wrong", *found.bad[:_SHOWN]]))
+    assert found.count, "no trial was made"
 
 
 def pytest_ignore_collect(collection_path, config):
     """Leave the trials out unless ``-m`` asks for them."""
     return None if "trials" in config.option.markexpr else True
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    if kept := config.stash.get(_KEPT, []):
-        count, bad = sum(one.count for one in kept), sum(len(one.bad) for one in kept)
-        terminalreporter.write_line(f"{count} trials, {bad} went wrong")
