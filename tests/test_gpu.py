@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -135,12 +136,12 @@ def test_what_a_kernel_cannot_take_is_refused_in_a_sentence(name):
     run(*a_case(name))  # the next pass works
 
 
-def run_without(missing, *command, path=""):
-    """Run a module in a process in which some others cannot be imported; `path` is a further folder of modules."""
+def run_without(missing, *command):
+    """Run a module in a process in which some others cannot be imported."""
     program = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
     program += "name = sys.argv.pop(1); runpy.run_module(name, run_name='__main__', alter_sys=True)"
     # Plugins of pytest that are installed here are not on a box, either.
-    env = os.environ | {"PYTHONPATH": str(path), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    env = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return python("-c", program, ",".join(missing), *command, env=env)
 
 
@@ -189,32 +190,20 @@ def test_a_part_whose_process_dies_is_a_row(tmp_path, monkeypatch):
     assert (row["what"], row["failure"]) == ("engines rnn", "its process ended with status 1")
 
 
-_SLICE = """
-import torch
-from lib.bench.gpu import slices
-from lib.bench.race import Ledger, Workload
-
-ledger, sizes = Ledger(), {"places": 2, "rounds": 1, "device": "cpu"}
-torch.set_num_threads(1)
-slices.time_slice("lipschitz", Workload(2, 5, 16), ledger, **sizes)
-for row in ledger.rows:
-    print(row["what"], row["quantity"], row["value"], row["failure"], sep=";")
-"""
-
-
-def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_box, tmp_path):
-    (tmp_path / "a_slice.py").write_text(_SLICE)
-    done = run_without(not_on_a_box, "a_slice", path=tmp_path)
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(";") for line in done.stdout.splitlines()]
-    assert {failure for *_, failure in rows} == {"None"}
-    values = {(what, quantity): value for what, quantity, value, _ in rows}
+def test_a_slice_of_the_factorial_tells_its_rates_with_what_a_box_has(not_on_a_box, monkeypatch):
+    ledger, sizes = Ledger(), {"places": 2, "rounds": 1, "device": "cpu"}
+    with monkeypatch.context() as patch:
+        for module in not_on_a_box:  # whatever is imported late
+            patch.setitem(sys.modules, module, None)
+        slices.time_slice("lipschitz", Workload(2, 5, 16), ledger, **sizes)
+    assert {row["failure"] for row in ledger.rows} == {None}
+    values = {(row["what"], row["quantity"]): row["value"] for row in ledger.rows}
     of = count("lipschitz", 16, 1, "training", 2)
     graph = "lipschitz, 2, graph"
-    step = 1e3 * float(values[graph, "median time"]) / 5
-    assert float(values[graph, "rate, node_us"]) == pytest.approx(step / of.operators)
-    assert float(values[graph, "bits in another company"]) == 0
-    assert float(values[graph, "rate, tflops"]) == pytest.approx(2 * of.flop / step / 1e6)
+    step = 1e3 * values[graph, "median time"] / 5
+    assert values[graph, "rate, node_us"] == pytest.approx(step / of.operators)
+    assert values[graph, "bits in another company"] == 0
+    assert values[graph, "rate, tflops"] == pytest.approx(2 * of.flop / step / 1e6)
 
 
 def test_engines_are_set_beside_the_kernels_and_the_machine_is_told_first(monkeypatch):
