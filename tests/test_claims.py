@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import evidence
-from false_evidence import FALSE, IN_NOTEBOOKS, JUDGES, deciding, failing
+from drawn import FALSE, IN_NOTEBOOKS, JUDGES, deciding, evidence, failing
 from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests

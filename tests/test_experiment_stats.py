@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn
-from false_evidence import sweep
+from drawn import RECORD, drawn, sweep
 
 from lib.analysis import gaps
 from lib.analysis.scales import decays, histograms, reach

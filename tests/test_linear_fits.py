@@ -200,7 +200,7 @@ def test_it_is_generalised_least_squares_and_variances_agree_with_the_residuals(
         assert sizes.loc["rnn", "residual_sd"] > 3 * sizes.loc["gru", "residual_sd"]
 
 
-# random intercepts; their estimates and criterion are held to lme4 in `test_tenet_r`
+# random intercepts; their estimates and criterion are held to lme4 in `test_tenet`
 
 
 def groups_of(seed=0, groups=12, deviation=1.0):

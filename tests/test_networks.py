@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn, evidence
-from false_evidence import factorial
+from drawn import RECORD, drawn, evidence, factorial
 
 from lib.analysis.opened import close_results, open_results
 from lib.analysis.verbs import UNSETTLED, Networks, find
