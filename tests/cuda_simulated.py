@@ -66,16 +66,15 @@ def test_a_block_does_as_many_sequences_as_its_memory_holds(name, buffers, tile,
     assert tiles == {tile}
 
 
-def test_a_hidden_size_beyond_the_shared_memory_is_refused():
-    cell = make_cell("lem", 1, 1800)
-    with pytest.raises(ValueError, match=r"at most 1755 in torch.float32 on numba-cuda, got 1800"):
-        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
+WIDE, REVERSED = make_cell("lem", 1, 1800), make_cell("unicornn", 1, 3, backward="reversible")
+TOLD = {
+    "at most 1755 in torch.float32 on numba-cuda, got 1800": WIDE,
+    "run unicornn: it has no option 'checkpoint'; it has back": REVERSED,
+}
 
 
-def test_unicornn_s_reversible_way_back_is_refused_and_left_to_another_engine():
-    cell = make_cell("unicornn", 1, 3, backward="reversible")
-    with pytest.raises(
-        ValueError, match="run unicornn: it has no option 'checkpoint'; it has back"
-    ):
-        cell(torch.zeros(1, 1, 1), engine="numba-cuda")
-    assert kernels.choose("unicornn", "cpu", cell.engine_options) == "numba-cpu"
+@pytest.mark.parametrize("words", TOLD)
+def test_a_width_beyond_the_shared_memory_and_a_reversible_way_back_are_refused(words):
+    with pytest.raises(ValueError, match=words):
+        TOLD[words](torch.zeros(1, 1, 1), engine="numba-cuda")
+    assert kernels.choose("unicornn", "cpu", REVERSED.engine_options) == "numba-cpu"

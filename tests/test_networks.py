@@ -127,24 +127,19 @@ def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
 
 
-@pytest.mark.parametrize(
-    ("asked", "word"),
-    [
-        ({"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
-        ({"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
-    ],
-)
-def test_results_of_something_else_are_refused(ds, tmp_path, asked, word):
-    ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
-    with pytest.raises(ResultsError, match=word):
-        open_results(tmp_path / "group.nc", tmp_path, **NOTEBOOK, **asked)
-
-
-def test_results_say_how_their_trainings_ended(ds, tmp_path, capsys):
+def test_results_say_how_their_trainings_ended_and_those_of_something_else_are_refused(
+    ds, tmp_path, capsys
+):
     ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
     ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
     published_scale = {"time_steps": 10}
     path = tmp_path / "group.nc"
+    for asked, word in (
+        ({"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
+        ({"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
+    ):
+        with pytest.raises(ResultsError, match=word):
+            open_results(path, tmp_path, **NOTEBOOK, **asked)
     opened, made = open_results(path, tmp_path, **NOTEBOOK, published_scale=published_scale)
     close_results(opened)
     assert "5 completed, 1 diverged, 0 missing" in capsys.readouterr().out

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from designs import one_job, train
+from refusals import refused
 from toys import autograd_norms
 
 from lib.cells import make_cell
@@ -115,20 +116,19 @@ def test_a_training_whose_loss_is_not_finite_stays_in_the_dataset_without_measur
     assert int(ds["example"]) != 0
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"place": 6}, r"expected the place before the end of the horizon, .* got 6, 6 and \[9"),
-        ({"longer": [5]}, r"lengths above it, .* got 3, 6 and \[5\]"),
-        ({"longer": [9, 9]}, "each longer than the last"),
-        ({"probe_size": 65}, "probe_size is 65; expected at most test_size, 64"),
-        ({"tolerance": 0.5}, "less than 0.5"),
-    ],
-)
-def test_a_design_that_makes_no_sense_is_refused(change, complaint):
+def _checked(**change):
     section = {name: value for name, value in JOB.values().items() if name != "replicate"}
-    with pytest.raises(ParameterError, match=complaint):
-        checked(Latching, section | change, "latching")
+    return lambda: checked(Latching, section | change, "latching")
+
+
+test_a_design_that_makes_no_sense_is_refused = refused(
+    ParameterError,
+    (r"expected the place before the end of the horizon, .* got 6, 6 and \[9", _checked(place=6)),
+    (r"lengths above it, .* got 3, 6 and \[5\]", _checked(longer=[5])),
+    ("each longer than the last", _checked(longer=[9, 9])),
+    ("probe_size is 65; expected at most test_size, 64", _checked(probe_size=65)),
+    ("less than 0.5", _checked(tolerance=0.5)),
+)
 
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
