@@ -1,21 +1,23 @@
-"""What every cell promises its callers, and what the papers prove of theirs; equations: test_transcriptions.py, section 2.9: notebook 45, and what
-UnICORNN's ways back keep, and lose in float32: notebook 51."""
+"""What every cell promises its callers, what the papers prove of theirs, and how weights start: by name, drawn as the texts or their authors'
+programs draw them. Equations: test_transcriptions.py; section 2.9: notebook 45; what UnICORNN's ways back keep, and lose in float32: notebook 51."""
+
+import math
 
 import pytest
 import torch
 
 from lib import kernels
-from lib.cells import cell_names, make_cell
+from lib.cells import cell_class, cell_names, make_cell
 from lib.cells.lu_rnn import multiply, solve
 from lib.results.published import load_published
 
-P, D = 2, 5
-IDENTITY = torch.eye(D, dtype=torch.float64)
+FEATURES, WIDTH = 2, 5
+IDENTITY = torch.eye(WIDTH, dtype=torch.float64)
 
 
 def _cell(name, **hyper_parameters):
     torch.manual_seed(0)
-    return make_cell(name, P, D, **hyper_parameters).double()
+    return make_cell(name, FEATURES, WIDTH, **hyper_parameters).double()
 
 
 def _noise(*shape):
@@ -24,7 +26,7 @@ def _noise(*shape):
 
 @pytest.mark.parametrize("name", cell_names())
 def test_a_split_sequence_continues_from_its_state(name):
-    cell, u = _cell(name), _noise(7, 3, P)
+    cell, u = _cell(name), _noise(7, 3, FEATURES)
     whole, end = cell(u, engine="reference")
     first, middle = cell(u[:4], engine="reference")
     second, split_end = cell(u[4:], middle, engine="reference")
@@ -42,7 +44,7 @@ def test_parameter_counts_equal_table_3_3():
 
 @pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
 def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name):
-    cell, tanh, u = _cell(name, activation="relu"), _cell(name), _noise(1, 3, P)
+    cell, tanh, u = _cell(name, activation="relu"), _cell(name), _noise(1, 3, FEATURES)
     assert kernels.choose(name, "cpu", tanh.engine_options) != "reference"
     assert kernels.choose(name, "cpu", cell.engine_options) == "reference"
     found, before = cell(u)[0], torch.atanh(tanh(u, engine="reference")[0])
@@ -55,16 +57,16 @@ def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name):
 
 def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
     cell = _cell("irnn", train_eta="time", length=6)
-    _, state = cell(_noise(4, 1, P))
-    assert torch.equal(state[1], torch.full((1, D), 4.0, dtype=torch.float64))
-    cell(_noise(2, 1, P), state)
+    _, state = cell(_noise(4, 1, FEATURES))
+    assert torch.equal(state[1], torch.full((1, WIDTH), 4.0, dtype=torch.float64))
+    cell(_noise(2, 1, FEATURES), state)
     with pytest.raises(ValueError, match="at most length=6 rounds.*got 7; build the cell"):
-        cell(_noise(3, 1, P), state)
+        cell(_noise(3, 1, FEATURES), state)
 
 
 @pytest.mark.parametrize("d", [5, 6])
 def test_the_exponential_rnn_starts_at_rotations_and_stays_orthogonal(d):
-    cell = make_cell("exponential", P, d).double()
+    cell = make_cell("exponential", FEATURES, d).double()
     angles = torch.linspace(-3, 2, d // 2, dtype=torch.float64)
     A = torch.zeros(d, d, dtype=torch.float64)
     A.diagonal(-1)[::2] = angles
@@ -75,7 +77,7 @@ def test_the_exponential_rnn_starts_at_rotations_and_stays_orthogonal(d):
     optimiser = torch.optim.Adam(cell.parameters(), lr=0.1)
     for _ in range(5):
         optimiser.zero_grad()
-        cell(torch.ones(6, 1, P, dtype=torch.float64))[0].square().sum().backward()
+        cell(torch.ones(6, 1, FEATURES, dtype=torch.float64))[0].square().sum().backward()
         optimiser.step()
     after, one = cell.B.detach(), torch.eye(d, dtype=torch.float64)
     torch.testing.assert_close(after @ after.T, one, atol=1e-12, rtol=0)
@@ -109,3 +111,188 @@ def test_factors_of_the_lu_rnn_set_from_a_matrix_multiply_to_it():
     L, U, *_ = cell.weights()
     torch.testing.assert_close(L @ U, W)
     assert U[0, 0] < 0
+
+
+P, D, T = 3, 200, 50
+STARTS = [(name, start) for name in cell_names() for start in cell_class(name).starts]
+
+
+def started(name, start, p=P, d=D, **hyper_parameters):
+    torch.manual_seed(0)
+    return make_cell(name, p, d, **hyper_parameters).start(start, time_steps=T)
+
+
+def test_text_is_what_the_constructor_and_stored_runs_drew():
+    for name in cell_names():
+        torch.manual_seed(5)
+        built = make_cell(name, 2, 6).state_dict()
+        cell = make_cell(name, 2, 6)
+        torch.manual_seed(5)
+        for label, weights in cell.start("text").state_dict().items():
+            assert torch.equal(weights, built[label]), (name, label)
+    torch.manual_seed(5)
+    expected = [torch.empty(shape).uniform_(-0.5, 0.5) for shape in ((4, 4), (4, 2), (4,))]
+    expected += [torch.randn(4, 4) / math.sqrt(4), torch.randn(4, 2) / math.sqrt(2), torch.zeros(4)]
+    torch.manual_seed(5)
+    rnn, antisymmetric = make_cell("rnn", 2, 4), make_cell("antisymmetric", 2, 4)
+    found = (rnn.W, rnn.R, rnn.b, antisymmetric.M, antisymmetric.R, antisymmetric.b)
+    assert all(map(torch.equal, found, expected))
+
+
+@pytest.mark.parametrize(("name", "start"), STARTS)
+def test_starts_follow_the_seed_and_keep_the_type(name, start):
+    first, same = (started(name, start, 2, 6).state_dict() for _ in range(2))
+    cell = make_cell(name, 2, 6).double().start(start, time_steps=T)  # the generator has moved on
+    other = cell.state_dict()
+    assert all(torch.equal(first[label], same[label]) for label in first)
+    assert all(weights.dtype == torch.float64 for weights in other.values())
+    assert any(not torch.equal(first[label].double(), other[label]) for label in first)
+    assert cell(torch.ones(2, 1, 2).double(), engine="reference")[0].isfinite().all()
+
+
+UNIFORM, CAUCHY = 1 / math.sqrt(3 * D), -2 * math.log(2) / math.pi
+"""Standard deviation of U(-1/sqrt(d), 1/sqrt(d)); mean of -tan(theta / 2), theta uniform up to pi / 2."""
+
+
+def glorot(columns, rows):
+    return math.sqrt(2 / (columns + rows))  # standard deviation
+
+
+SPREADS = [
+    # cell, start, its settings, weights, their standard deviation
+    ("rnn", "author", {}, "R", glorot(P, D)),
+    ("lstm", "author", {}, "R", glorot(P, 4 * D)),
+    ("gru", "author", {}, "R", glorot(P, 3 * D)),
+    ("antisymmetric", "author", {"p": 50}, "M", 0.01 / D),
+    ("antisymmetric", "author", {"p": 50}, "R", 1 / 50),
+    ("lipschitz", "text", {}, "M_A M_W", 0.1 / D),
+    ("lipschitz", "author", {}, "M_A M_W", 0.1 / 128),  # at every width
+    ("lipschitz", "author", {}, "R", glorot(P, D)),
+    ("exponential", "text", {"p": 50}, "R", math.sqrt(2 / 50)),
+    ("exponential", "author", {"p": 50}, "R", 1 / 50),
+    ("exponential", "author", {"p": 50}, "b", 0.01 / math.sqrt(3)),
+    ("unicornn", "text", {"p": D}, "V.0 V.1", math.sqrt(2 / 65 / D)),
+    ("unicornn", "author", {"p": D}, "V.0 V.1", math.sqrt(2 / D)),
+    ("unicornn", "text", {}, "c.0 c.1", 0.1 / math.sqrt(3)),
+    ("unicornn", "text", {}, "w.0 w.1", 1 / math.sqrt(12)),
+    ("lem", "text", {}, "W W_y V b", UNIFORM),
+    ("lem", "author", {}, "W W_y V", UNIFORM),
+    ("lem", "author", {}, "b", math.sqrt(2) * UNIFORM),
+    ("cornn", "author", {"p": 1, "d": 256}, "W W_z V", 0.0255),
+    ("sru", "text", {}, "v.0", 1 / math.sqrt(D)),
+    ("sru", "text", {"p": D}, "W.0", 1 / math.sqrt(D)),
+    ("fastrnn", "author", {}, "U W", 0.1),
+    ("fastgrnn", "author", {}, "U W", 0.1),
+    ("irnn", "text", {}, "U", 1 / (4 * math.sqrt(D))),
+    ("irnn", "author", {}, "U W", 0.1),
+    ("irnn", "author", {"rank": 30}, "V H W", 0.1),
+    ("rnn", "padding", {}, "R", 1 / T),
+    ("lu_rnn", "adding_author", {"p": 2}, "R", 1 / T),
+    ("rnn", "adding_author", {"p": 2}, "R", 1 / T),
+    ("rnn", "adding_text", {"p": 2}, "R", 1 / math.sqrt(6)),
+]
+
+
+@pytest.mark.parametrize(("name", "start", "settings", "weights", "expected"), SPREADS)
+def test_weights_spread_as_is_said(name, start, settings, weights, expected):
+    parameters = dict(started(name, start, **settings).named_parameters())
+    for label in weights.split():
+        found = parameters[label].std().item()
+        assert found == pytest.approx(expected, rel=0.12), label
+
+
+VALUES = [
+    ("rnn", "author", {}, "b", 0),
+    ("antisymmetric", "author", {}, "b", 0),
+    ("fastrnn", "author", {}, "b", 1),
+    ("fastgrnn", "author", {}, "b_z", 1),
+    ("fastgrnn", "text", {}, "nu_free", -4),
+    ("irnn", "author", {}, "b", 0),
+    ("irnn", "author", {"eta": 0.3}, "eta", 0.3),
+    ("fastrnn", "text", {}, "beta_free", 3),
+    ("fastrnn", "text", {"eta": 0.01}, "alpha_free", math.log(0.01 / 0.99)),
+    ("fastrnn", "text", {"eta": 0.01}, "beta_free", math.log(0.99 / 0.01)),
+]
+
+
+@pytest.mark.parametrize(("name", "start", "settings", "weights", "expected"), VALUES)
+def test_constants_are_as_is_said(name, start, settings, weights, expected):
+    found = dict(started(name, start, **settings).named_parameters())[weights]
+    torch.testing.assert_close(found.detach(), torch.full_like(found, expected))
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "gates"),
+    [
+        *(("rnn", "author", 1), ("lstm", "author", 1), ("gru", "author", 1)),
+        *(("rnn", "padding", 1), ("inverse_rnn", "text", 1)),
+        *((name, "adding_author", 1) for name in ("rnn", "lu_rnn", "inverse_rnn", "lstm")),
+        *((name, "adding_library", 1) for name in ("rnn", "lu_rnn")),
+        *((name, "adding_text", 1) for name in ("rnn", "lu_rnn")),
+        *(("lstm", "adding_text", 4), ("lstm", "adding_identity", 4), ("exponential", "text", 1)),
+    ],
+)
+def test_recurrent_matrices_are_orthogonal(name, start, gates):
+    cell = started(name, start, p=2)
+    factors = cell.weights()
+    W = factors.L @ factors.U if name == "lu_rnn" else getattr(factors, "W", factors[0])
+    for block in W.detach().chunk(gates):
+        torch.testing.assert_close(block.T @ block, torch.eye(D), atol=1e-4, rtol=0)
+    if name in ("lstm", "rnn") and start in ("author", "adding_author", "adding_library"):
+        forget = cell.b[D : 2 * D] if name == "lstm" else cell.b[:0]
+        assert (forget == 1).all() and cell.b.sum() == len(forget)
+    trained = [part.requires_grad for part in cell.x0] if cell.x0 is not None else []
+    linear = start == "adding_author" and name != "lstm"
+    assert trained == ([True, False][: cell.states] if linear else [])
+
+
+def test_the_adding_problems_text_cancels_the_mean_input():
+    cell = started("lstm", "adding_text", p=2, d=20)
+    forget = torch.tensor([0.0, 1, 0, 0]).repeat_interleave(20)
+    torch.testing.assert_close(cell.R @ torch.tensor([0.5, 2 / T]) + cell.b, forget)
+    assert torch.equal(started("rnn", "adding_identity", p=2, d=20).W, torch.eye(20))
+    with pytest.raises(ValueError, match="a value and a mark, got 3 features"):
+        started("rnn", "adding_text", p=3)
+
+
+def test_padding_starts_as_its_settings_say():
+    settings = {"initialisation": "glorot", "input_scale": "0.1"}
+    cell = make_cell("lstm", P, 20).start("padding", time_steps=40, **settings)
+    assert cell.R.std().item() == pytest.approx(0.1 * glorot(P, 80), rel=0.1)
+    assert cell.W.std().item() == pytest.approx(glorot(20, 80), rel=0.05)
+    assert cell.b[20:40].tolist() == [1] * 20 and cell.b.sum() == 20
+
+
+def test_the_exponential_starts_at_rotations_by_less_than_one():
+    B = started("exponential", "author").B.detach()
+    angles = torch.atan2(B.diagonal(-1)[::2], B.diagonal()[::2])
+    assert (angles < 0).all() and (angles >= -1).all()
+    assert angles.mean().item() == pytest.approx(CAUCHY, rel=0.1)
+
+
+def test_chrono_initialisation_spreads_the_gates_over_the_range():
+    torch.manual_seed(0)
+    lstm = make_cell("chrono_lstm", 1, 4000, chrono=100)
+    i, f, g, o = lstm.b.detach().chunk(4)
+    assert torch.equal(i, -f) and not g.any() and not o.any()
+    lem = make_cell("lem", 1, 4000, dt=0.5, chrono=100)
+    b_1, *others = lem.b.detach().chunk(4)
+    assert not torch.stack(others).any()
+    for times, longest in ((f.exp(), 99), ((-b_1).exp(), 49)):  # uniform before the logarithm
+        assert 1 <= times.min() < 1.1 and 0.995 * longest < times.max() <= longest
+        assert times.mean().item() == pytest.approx((1 + longest) / 2, rel=0.05)
+
+
+def test_sru_carries_its_input_at_the_size_of_its_output():
+    torch.manual_seed(0)
+    cell = make_cell("sru", 200, 200)
+    outputs, _ = cell(torch.randn(1, 300, 200))  # the scaling correction is made for one step
+    assert outputs.std().item() == pytest.approx(1, rel=0.15)
+
+
+def test_summed_biases_move_twice_as_far_as_one():
+    """In steps of Adam, whose size does not depend on the gradient's."""
+    two = {"b": 2.0}
+    factors = {case: dict(cell_class(case[0]).starts[case[1]].step_factors) for case in STARTS}
+    found = {case: factor for case, factor in factors.items() if factor}
+    assert found == {("lem", "author"): two}

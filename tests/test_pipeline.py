@@ -1,19 +1,139 @@
-"""The pipeline: `dvc.yaml` names every notebook and what it depends on."""
+"""What stages depend on: `dvc.yaml` names every notebook and its paths; and the code's fingerprint, in which prose costs nothing, a formula costs
+what reaches it, and what cannot be followed is refused."""
 
 import re
 import shutil
 from pathlib import Path
 
+import nbformat
 import pytest
 from designs import fresh_reads, sections
 
 from lib.paths import ROOT
 from lib.report.look import stored as looked_at
 from lib.results.reference import RESULTS
-from lib.run import fingerprint
+from lib.run import fingerprint as module
 from lib.run.code import notebooks, prune, write_code
+from lib.run.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
 from lib.run.notebooks import read_parameters
 from lib.training.profile import DESIGNS
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Return a function that writes files of a small `lib` and returns its root."""
+
+    def write(**sources):
+        for name, source in {"lib/__init__": "", **sources}.items():
+            path = tmp_path / (name if "." in name else f"{name}.py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, "utf-8")
+        for cached in (module._read, module._resolve):
+            cached.cache_clear()
+        return tmp_path
+
+    return write
+
+
+def _one(tree, source):
+    return fingerprint(["lib.a"], root=tree(**{"lib/a": source}))
+
+
+def test_prose_and_layout_cost_nothing(tree):
+    before = '"""Old."""\nrate = 1\n"""What it is."""\n\ndef f(x):\n    return (x, 1)'
+    after = (
+        '# New\n"""New."""\nrate = 1\n"""Other words."""\n\n\ndef f(\n    x,\n):\n    """Both."""\n'
+    )
+    assert _one(tree, before) == _one(tree, f"{after}    return x, 1  # both\n")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["x = 1.0", "x = 2", "y = 1", "x = -1", "x = '1'", "x = 1\nx = 1", "x += 1", "f'{x:.1f}'"],
+)
+def test_every_change_of_meaning_counts(tree, source):
+    assert _one(tree, "x = 1") != _one(tree, source)
+    assert _one(tree, "f'{x:.2f}'") != _one(tree, source)
+
+
+def test_a_member_counts_where_it_is_named_and_where_all_count(tree):
+    sources = {
+        "lib/a": "import lib.cells.gru",
+        "lib/cells/__init__": "from lib.registry import import_files\nimport_files(__path__)",
+        "lib/cells/gru": "rate = 1",
+        "lib/cells/_private": "rate = 1",
+        "lib/registry": "",
+    }
+
+    def names(**changed):
+        root = tree(**{**sources, **changed})
+        each = [fingerprint([name], root=root) for name in ("lib.a", "lib.cells")]
+        return each, fingerprint(["lib.cells"], whole=True, root=root)
+
+    (a, cells), whole = names()
+    assert names(**{"lib/cells/gru": '"""Prose."""\nrate = 1'}) == ([a, cells], whole)
+    assert names(**{"lib/cells/_private": "rate = 2"}) == ([a, cells], whole)
+    (changed, same), more = names(**{"lib/cells/gru": "rate = 2"})
+    assert same == cells and changed != a and more != whole
+
+
+def test_imports_are_followed_wherever_they_stand(tree):
+    sources = {
+        "lib/a": "import numpy\nfrom lib.pack import thing",
+        "lib/pack/__init__": "def thing():\n    import lib.late\n    from . import near",
+        "lib/pack/near": "from lib.pack.deep.below import x as y",
+        "lib/pack/deep/__init__": "",
+        "lib/pack/deep/below": "command = ['-m', 'lib.named', 'lib.nowhere']",
+        **dict.fromkeys(["lib/late", "lib/named"], ""),
+    }
+    found = reached(["lib.a"], root=tree(**sources, **{"lib/idle": ""}))
+    assert set(found) == {f"{name}.py" for name in [*sources, "lib/__init__"]}
+
+
+def test_files_that_a_module_names_belong_to_it(tree):
+    source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
+    files = {"lib/a": source, "lib/pages/a.html": "one", "lib/b.txt": "one"}
+    of = lambda **files: fingerprint(["lib.a"], root=tree(**files))  # noqa: E731
+    assert of(**files) == of(**files | {"lib/b.txt": "two"})
+    assert of(**files) != of(**files | {"lib/pages/a.html": "two"})
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import importlib\nimportlib.import_module(name)", r"a\.py, line 2, imports by a comp"),
+        ("from importlib import import_module as load", r"a\.py, line 1, imports by a computed"),
+        ("x = __import__", "name the module in an import statement"),
+        ("import lib.gone", r"a\.py imports lib\.gone, which is not in lib"),
+        ("from lib.gone import x", r"which is not in lib; correct the name"),
+        ("def", r"a\.py is no Python \(line 1"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(tree, source, complaint):
+    with pytest.raises(FingerprintError, match=complaint) as caught:
+        _one(tree, source)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["lib.cells.lstn", "numpy", ""])
+def test_only_modules_of_lib_have_a_fingerprint(name):
+    with pytest.raises(FingerprintError, match=f"no module '{name}' in .*; expected a dotted name"):
+        fingerprint([name])
+
+
+def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
+    path = tree(**{"lib/a": "x = 1", "lib/b": ""}) / "20_why.ipynb"
+
+    def of(*sources):
+        made = [nbformat.v4.new_code_cell(source) for source in sources]
+        nbformat.write(nbformat.v4.new_notebook(cells=made), path)
+        return notebook_reached(path, root=tmp_path)
+
+    cells = "%matplotlib inline\nfrom lib.a import x", "x + 1"
+    assert of(*cells) == of(*cells, "print(x)") != of(*cells, "import lib.b")
+    with pytest.raises(FingerprintError, match=r"20_why.ipynb imports lib\.c, which is not in lib"):
+        of("from lib.c import d")
+
 
 REFERENCE = "data/reference/real"
 _READ_BY = {"lib/results/published.py": "data/published"}
@@ -79,8 +199,8 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
             made = f"data/made/{Path(executed).stem}"
             assert made in _outs(stage), name
             assert executed.startswith(f"{made}/{'{set}' if sets else given['result_set']}/"), name
-        for module in fingerprint.notebook_reached(ROOT / notebook):
-            folder = _READ_BY.get(module)
+        for read_file in notebook_reached(ROOT / notebook):
+            folder = _READ_BY.get(read_file)
             assert folder is None or folder in _deps(stage), f"{name} reads {folder}"
         if "profile" in read_parameters(ROOT / notebook):
             assert any(path.startswith("data/code/settings") for path in _deps(stage)), name
@@ -128,7 +248,7 @@ def _edit(path, before, after):
     assert before in text, f"{path.name} no longer holds {before!r}"
     path.write_text(text.replace(before, after, 1), "utf-8")
     if path.suffix != ".py":
-        fingerprint._read.cache_clear()
+        module._read.cache_clear()
 
 
 def test_files_are_written_only_when_what_they_tell_of_changes(stages, small):
@@ -154,7 +274,7 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, small):
 
 
 def test_a_plot_does_not_train_again_and_a_cell_does():
-    read = {path.stem: set(fingerprint.notebook_reached(path)) for path in notebooks()}
+    read = {path.stem: set(notebook_reached(path)) for path in notebooks()}
     assert {"lib/cells/gru.py", "lib/probes/adjoint.py"} <= read["10_train"]
     assert "lib/plotting/__init__.py" not in read["10_train"]
     assert "lib/plotting/__init__.py" in read["22_numerical_errors"]

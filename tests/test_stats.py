@@ -1,14 +1,24 @@
-"""Statistics on made-up results: hand-computed cases, and no attempt lost anywhere."""
+"""Statistics on made-up results: hand-computed cases, no attempt lost anywhere, and what the analyses of single experiments take from them:
+padded images, gaps, latching, time steps."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
+from drawn import RECORD, drawn, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
-from lib.analysis import attempts, claims_factorial, regimes
+from lib.analysis import attempts, claims_factorial, gaps, regimes
+from lib.analysis.scales import decays, histograms, reach
 from lib.results import quartiles
+from lib.results.latching import LATCHING
+from lib.results.networks import plot_histograms
+from lib.results.published import load_published
+from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}
@@ -132,3 +142,192 @@ def test_the_treatment_of_figure_3_5_and_the_reason_for_it(
     rows, reason = claims_factorial.choose_treatment(frame, "rnn", task, 40.35)
     assert set(rows["width"]) == ({width} if width else set()) and len(rows) == count
     assert words in reason
+
+
+RUNS = {  # method, padding, input scale -> test accuracies of three replicates
+    ("adjoint", 0.0, "1/T"): (0.5, 0.6, 0.8),
+    ("adjoint", 0.0, "0.1"): (0.1, 0.1, 0.1),
+    ("coadjoint", 4.0, "1/T"): (0.5, 0.6, 0.8),
+    ("lstm", 4.0, "1"): (0.9, 0.7, 0.7),
+    ("sweep", 3.0, "1/T"): (0.1, 0.1, 0.1),
+}
+
+
+@pytest.fixture
+def padded():
+    """Two records; the coadjoint network diverged once after the first; of the LSTM two trainings were planned, of which one is missing."""
+    methods, padding, scale = zip(*RUNS, strict=True)
+    labels = {f"{method}, {run}": 50.0 for run, method in enumerate(methods)}
+    make = drawn(labels, spread=1, padding=[*padding], input_scale=[*scale])
+    ds = make(np.random.default_rng(0), 3).drop_dims("record")
+    ds["status"][2, 2], ds["status"][3, 1:] = DIVERGED, [MISSING, NOT_PLANNED]
+    done = ds["status"] == COMPLETED
+    ds["records"][:] = 2 * done
+    ds["records"][2, 2] = 1
+    last = 0 * done + np.array([*RUNS.values()])
+    accuracy = xr.concat([0 * last + 0.1, last], "record").transpose(*RECORD)
+    norms = xr.concat([0 * last + 7.0, xr.where(done, -30.0, np.nan)], "stage")
+    norms[1, 0, 0] = -np.inf
+    return ds.assign(
+        test_metric=accuracy.where(accuracy["record"] < ds["records"]),
+        adjoint_norm_first=norms,
+        adjoint_norm_last=0 * norms.clip(-1),
+        stage=["untrained", "trained"],
+    )
+
+
+def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
+    rows = gaps.attempts(padded)
+    assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
+    ends = {"completed": 12, "diverged": 1, "missing": 1}
+    assert rows["status"].value_counts().to_dict() == ends
+    done = rows["status"] == "completed"
+    assert rows.loc[~done, ["accuracy", "metric"]].isna().all(axis=None)
+    expected = [0.5, 0.6, 0.8, *[0.1] * 3, 0.5, 0.6, 0.9, *[0.1] * 3]
+    assert rows.loc[done, "accuracy"].tolist() == expected
+    assert set(rows.loc[done, "metric"]) == {-30, -np.inf}, "after training, not before"
+
+
+def test_the_table_has_the_author_s_input_weights_and_medians_of_what_completed(padded):
+    table = gaps.summarise(gaps.of_table(gaps.attempts(padded)), ["method", "padding"]).set_index(
+        "method"
+    )
+    assert table.index.tolist() == ["adjoint", "coadjoint", "lstm"], "in order of appearance"
+    counted = table[["planned", "completed", "diverged", "missing"]]
+    assert counted.to_numpy().tolist() == [[3, 3, 0, 0], [3, 2, 1, 0], [2, 1, 0, 1]]
+    assert table["median"].tolist() == pytest.approx([60, 55, 90])
+    assert table["mad"].tolist() == pytest.approx([10, 5, 0])
+    padded["status"][:] = DIVERGED
+    table = gaps.summarise(gaps.attempts(padded), ["method"])
+    assert (table["diverged"] == table["planned"]).all()
+    assert table[["median", "mad"]].isna().all(axis=None)
+
+
+def test_the_published_table_has_the_methods_of_ours():
+    assert set(load_published("diss-tab-2.2")["method"]) == set(gaps.METHODS) - {
+        "linear",
+        "fixed_w",
+    }
+
+
+def test_rank_and_share_of_the_deciding_input():
+    dims = ("place", "orthogonality", "replicate")
+    emphasis = [[[0, 2, 0], [3, 4, 0], [1, -1, 2]], [[0, 3, 4], [0, 1, 1], [np.nan] * 3]]
+    ds = xr.Dataset(
+        {
+            "emphasis": ((*dims, "time"), np.array([emphasis], float)),
+            "accuracy": (dims, [[[1.0, 0.8, 0.3], [0.7, 0.8, np.nan]]]),
+            "departure": (dims, np.full((1, 2, 3), 0.5)),
+            "status": (dims, [[[COMPLETED] * 3, [COMPLETED, COMPLETED, DIVERGED]]]),
+        },
+        {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]},
+    )
+    table = gaps.emphasis_table(ds)
+    assert table["rank"].tolist() == [1, 1, 2, 2, 1]
+    assert table["share"].tolist() == pytest.approx([1, 16 / 25, 1 / 6, 9 / 25, 1 / 2])
+    # Phi(4 / 3); certain without other inputs; below one half with the wrong sign.
+    assert table["expected"][:2].tolist() == pytest.approx([1, 0.90879], abs=1e-5)
+    assert table["expected"][2] < 0.5
+
+
+def test_the_latest_of_the_records_that_validate_best_is_followed():
+    dims, test = ("run", "replicate", "record"), np.array([[[0.1, 0.2, 0.3, 0.4]], [[np.nan] * 4]])
+    validation = np.array([[[0.5, 0.9, 0.9, 0.2]], [[np.nan] * 4]])
+    metrics = {"validation_metric": (dims, validation), "test_metric": (dims, test)}
+    ds = xr.Dataset(metrics, {"record": range(4)})
+    np.testing.assert_array_equal(gaps.kept_accuracy(ds), [[0.3], [np.nan]])
+
+
+def test_adjoints_are_normalised_within_their_sequence():
+    norms = [[[-400.0, -300.0], [-2.0, -1.0]], [[-3.0, -3.0], [-np.inf, -np.inf]]]
+    ds = xr.Dataset({"adjoint_norm": (("run", "sequence", "time"), norms)})
+    normalised = gaps.normalised_adjoints(ds)
+    np.testing.assert_allclose(normalised[0], [[1e-100, 1], [0.1, 1]])  # no float32 holds these
+    np.testing.assert_array_equal(normalised[1], [[1, 1], [np.nan, np.nan]])
+
+
+RATES = (-0.3, -0.05)
+"""Slopes of the logarithm of the adjoint state in the two trainings that completed."""
+
+
+@pytest.fixture
+def latching():
+    """Three trainings: the first latches, the second learns the short task alone, the third diverged."""
+    levels = {"training": [0, 1, 2], "horizon": [4, 8], "sequence": [0, 1], "time": range(1, 9)}
+    settings = {"place": 2, "tolerance": 0.01, "horizon": 4, "longer": [8], "width": 4}
+    ds = LATCHING.empty(levels, profile="smoke", settings=settings)
+    ds["status"][:] = [COMPLETED, COMPLETED, DIVERGED]
+    ds["error"][:2] = [[0.0, 0.005], [0.009, 0.4]]
+    ds["exponent"][:2] = -0.1
+    for row, T in enumerate((4, 8)):
+        back = T - np.arange(1, T + 1)
+        for training, rate in enumerate(RATES):
+            ds["adjoint_median"][training, row, :T] = rate * back / math.log(10) - 3
+        ds["adjoint"][row, :, :T] = -2.0 * back - 400
+        ds["state_norm"][row, :, :T] = 1.5
+    return LATCHING.validate(ds)
+
+
+def test_the_rate_of_the_adjoint_state_is_found(latching):
+    table = gaps.adjoint_ratios(latching)
+    assert len(table) == 6
+    for training, rate in enumerate(RATES):
+        rows = table[table["training"] == training]
+        expected = rate * (rows["horizon"] - 2) / math.log(10)
+        assert rows["rate"].to_numpy() == pytest.approx(rate, rel=1e-5)
+        assert rows["log10_ratio"].to_numpy() == pytest.approx(expected, rel=1e-5)
+    assert table[table["training"] == 2][["error", "rate"]].isna().all(axis=None)
+
+
+def test_adjoint_states_below_the_range_of_floats_are_normalised(latching):
+    frame = gaps.trajectories(latching, 8)
+    assert len(frame) == 2 * 8 and frame["time"].max() == 8
+    one = frame[frame["sequence"] == 0].set_index("time")["normalised"]
+    assert (one**2).sum() == pytest.approx(1)
+    assert one[7] / one[8] == pytest.approx(0.01)
+    # The adjoint states of the example grow a hundredfold a step.
+    assert gaps.others_above(frame, 7) == (1, 7) and gaps.others_above(frame, 2) == (6, 7)
+
+
+DECADES = np.round(np.arange(-2, 0, 0.1), 1)
+MIDDLES = 10 ** (DECADES + 0.05)
+
+
+def rows_of(shares):
+    """Return the histograms of networks that all have these shares of their time steps in `DECADES`."""
+    ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
+    shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
+    dims = ("run", "replicate", "stage", "scale", "decade")
+    held = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
+    return histograms(held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES))
+
+
+def test_a_power_law_of_time_steps_is_told_from_an_exponential():
+    rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
+    fits, ends = decays(rows), reach(rows).iloc[0]
+    assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
+    assert (fits["exponential"] < 0.9).all()
+    assert (ends["low"], ends["high"]) == pytest.approx((MIDDLES[0], MIDDLES[-1]))
+    # The decay is fitted on the longer side of the mode.
+    half = len(DECADES) // 2
+    for mode, classes in ((half - 1, half + 1), (half, half + 1)):
+        shares = np.exp(-np.abs(np.arange(len(DECADES)) - mode))
+        assert set(decays(rows_of(shares))["classes"]) == {classes}
+
+
+def test_a_histogram_draws_mean_shares_in_their_classes():
+    shares = np.where(np.arange(len(DECADES)) == 7, 0, MIDDLES)  # one class is empty
+    [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    for trained_or_not in ax.patches:
+        found = trained_or_not.get_data()
+        assert found.values == pytest.approx(shares / shares.sum())
+        assert np.log10(found.edges) == pytest.approx([*DECADES, 0], abs=1e-9)
+
+
+def test_seeds_of_a_setting_that_are_alike_sharpen_no_correlation():
+    one = sweep(np.random.default_rng(4), together=True)
+    parts = [one.assign_coords(replicate=[k]) for k in range(10)]
+    ten = xr.concat(parts, "replicate", data_vars="minimal")
+    found = [gaps.nearness(ds, 0)[0] for ds in (one, ten)]
+    assert [found[0].low, found[0].high] == pytest.approx([found[1].low, found[1].high])

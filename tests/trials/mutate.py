@@ -38,7 +38,7 @@ MOST, SECONDS = 4, 240
 CHOSEN = "not (notebook or browser or gpu or slow)"
 ENOUGH = 0.9
 """Share of the errors that tests notice; those that change nothing survive, too."""
-BY_NAME = ("test_cells", "test_transcriptions", "test_kernels", "test_initial_weights")
+BY_NAME = ("test_cells", "test_transcriptions", "test_kernels")
 """Tests of every cell or engine by its name, which no import tells."""
 
 _OTHER = {
