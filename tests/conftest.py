@@ -13,6 +13,8 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 import pytest
 import torch
 
+from lib.paths import DATA
+
 torch.set_num_threads(1)
 
 
@@ -41,6 +43,16 @@ def site(tmp_path_factory):
     from fabricated_report import build_site  # and with it the report, which few tests need
 
     return build_site(tmp_path_factory.mktemp("site"))
+
+
+BUILT = [DATA / "report"] if (DATA / "report" / "index.html").exists() else []
+"""The real report, where the pipeline has run."""
+
+
+@pytest.fixture(scope="session", params=["fabricated", *BUILT], ids=str)
+def each_site(request):
+    """The report of fabricated results and, where there is one, the real report."""
+    return request.getfixturevalue("site") if request.param == "fabricated" else request.param
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,8 @@ from operator import attrgetter
 
 import pytest
 
-from lib.paths import DATA
-
 pytestmark = pytest.mark.browser
 
-BUILT = DATA / "report"
-SITES = ["fabricated", *(["built"] if (BUILT / "index.html").exists() else [])]
-"""The report of fabricated results and, where the pipeline has run, the real one."""
 MOST = 12
 """Pages of a folder that are visited: the others are made of the same parts."""
 WIDTHS = (1400, 1200, 420)
@@ -62,18 +57,13 @@ def _visit(browser, path):
     return seen
 
 
-@pytest.fixture(scope="module", params=SITES)
-def folder(request):
-    return BUILT if request.param == "built" else request.getfixturevalue("site")
-
-
 @pytest.fixture(scope="module")
-def visits(folder, browser):
+def visits(each_site, browser):
     """Pages once, with what they asked for, what they drew and where they lead: of every folder the largest."""
-    pages = sorted(folder.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
+    pages = sorted(each_site.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
     folders = itertools.groupby(pages, attrgetter("parent"))
     chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
-    return {page.relative_to(folder).as_posix(): _visit(browser, page) for page in chosen}
+    return {page.relative_to(each_site).as_posix(): _visit(browser, page) for page in chosen}
 
 
 FAULTS = {

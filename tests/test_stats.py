@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn, sweep
+from drawn import RECORD, drawn, linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
@@ -211,17 +211,10 @@ def test_the_published_table_has_the_methods_of_ours():
 
 
 def test_rank_and_share_of_the_deciding_input():
-    dims = ("place", "orthogonality", "replicate")
-    emphasis = [[[0, 2, 0], [3, 4, 0], [1, -1, 2]], [[0, 3, 4], [0, 1, 1], [np.nan] * 3]]
-    ds = xr.Dataset(
-        {
-            "emphasis": ((*dims, "time"), np.array([emphasis], float)),
-            "accuracy": (dims, [[[1.0, 0.8, 0.3], [0.7, 0.8, np.nan]]]),
-            "departure": (dims, np.full((1, 2, 3), 0.5)),
-            "status": (dims, [[[COMPLETED] * 3, [COMPLETED, COMPLETED, DIVERGED]]]),
-        },
-        {"place": [2], "orthogonality": [0.0, 0.1], "replicate": [0, 1, 2], "time": [1, 2, 3]},
-    )
+    ds = linear(np.random.default_rng(0)).isel(replicate=range(3))  # the second of three times
+    ds["emphasis"][0, 0] = [[0, 2, 0], [3, 4, 0], [1, -1, 2]]
+    ds["emphasis"][0, 1] = [[0, 3, 4], [0, 1, 1], [np.nan] * 3]
+    ds["status"][0, 1, 2] = DIVERGED
     table = gaps.emphasis_table(ds)
     assert table["rank"].tolist() == [1, 1, 2, 2, 1]
     assert table["share"].tolist() == pytest.approx([1, 16 / 25, 1 / 6, 9 / 25, 1 / 2])
