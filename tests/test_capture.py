@@ -51,12 +51,6 @@ class HostReads(TorchDispatchMode):
         return result
 
 
-@pytest.fixture
-def no_launches(monkeypatch):
-    monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
-    monkeypatch.setattr(_cuda, "_processors", lambda: 132)
-
-
 PASSES = [
     *((name, engine) for name in cell_names() for engine in kernels.engine_names(name)[1:]),
     *((name, "reference") for name in sorted(set(cell_names()) - MAPPED)),
@@ -64,7 +58,9 @@ PASSES = [
 
 
 @pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
-def test_a_pass_asks_for_no_value(name, engine, no_launches):
+def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
+    monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
+    monkeypatch.setattr(_cuda, "_processors", lambda: 132)
     cell, u = make_cell(name, 2, 5).to("meta"), torch.randn(6, 3, 2, device="meta")
     weights, leaves = cell.weights(), list(cell.parameters())
     if name in MAPPED:

@@ -111,15 +111,11 @@ def test_holm_corrects_within_a_text():
     assert claims.holm(rows.assign(p=[0.001, 0.03, 0.04, 0.06])).tolist() == lost
 
 
-def _normal(rng):
-    return rng.standard_normal(30)
-
-
 @pytest.mark.parametrize(
     ("found", "region", "published"),
     [
-        (lambda rng: claims.mean(0.5 + _normal(rng)), "> 0", 0.5),
-        (lambda rng: claims.geometric_mean(np.exp(2 * _normal(rng))), "0.4 .. 2.5", 1.0),
+        (lambda rng: claims.mean(0.5 + rng.standard_normal(30)), "> 0", 0.5),
+        (lambda rng: claims.geometric_mean(np.exp(2 * rng.standard_normal(30))), "0.4 .. 2.5", 1.0),
         (lambda rng: claims.share(rng.binomial(20, 0.8), 20), "> 0.5", 0.8),
     ],
     ids=["difference", "ratio", "share"],

@@ -232,17 +232,6 @@ def test_every_stored_reference_is_analysed(runs):
     assert {run.parameters["results"] for run in looked_at()} == stored - elsewhere
 
 
-@pytest.fixture
-def small(tmp_path, monkeypatch):
-    """A tree with the real notebooks, modules and parameters, to change."""
-    fresh_reads(monkeypatch)
-    for name in ("lib", "notebooks"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__py*", ".*"))
-    for name in ("params.yaml", "dvc.yaml"):
-        shutil.copy(ROOT / name, tmp_path)
-    return tmp_path
-
-
 def _edit(path, before, after):
     text = path.read_text("utf-8")
     assert before in text, f"{path.name} no longer holds {before!r}"
@@ -251,8 +240,13 @@ def _edit(path, before, after):
         module._read.cache_clear()
 
 
-def test_files_are_written_only_when_what_they_tell_of_changes(stages, small):
-    code = small / "data" / "code"
+def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path, monkeypatch):
+    fresh_reads(monkeypatch)
+    for name in ("lib", "notebooks"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__py*", ".*"))
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(ROOT / name, tmp_path)
+    small, code = tmp_path, tmp_path / "data" / "code"
     assert set(write_code(code, small)) >= {"10_train", "report", "settings/data"}
     assert write_code(code, small) == []
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
