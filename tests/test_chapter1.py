@@ -368,19 +368,15 @@ def test_a_task_without_an_error_enters_no_pair_and_is_counted(estimates, errors
     np.testing.assert_equal(found["share"], share)
 
 
-def made_up(replicates):
-    levels = [("rnn", "gru"), ("d",), ("sequential", "permuted", "reversed"), ("none",)]
-    index = pd.MultiIndex.from_product([*levels, range(replicates)])
-    frame = index.to_frame(index=False, name=["architecture", *TASK, "replicate"])
-    values = np.random.default_rng(3).normal(size=len(frame))
-    return frame.assign(task_accuracy=values, left_out="")
-
-
 def test_variances_that_can_and_cannot_be_compared():
     def compared(frame):
         return comparisons.compare_variances(frame).set_index(["architecture", "test"])
 
-    made = made_up(4)
+    levels = [("rnn", "gru"), ("d",), ("sequential", "permuted", "reversed"), ("none",), range(4)]
+    names = ["architecture", *TASK, "replicate"]
+    made = pd.MultiIndex.from_product(levels, names=names).to_frame(index=False)
+    values = np.random.default_rng(3).normal(size=len(made))
+    made = made.assign(task_accuracy=values, left_out="")
     # Two attempts deviate equally from their median.
     few = made["architecture"].eq("rnn") & made["replicate"].gt(1)
     table = compared(made.assign(left_out=np.where(few, "diverged", "")))

@@ -1,16 +1,31 @@
-"""The GPU kernels without a GPU: run in Numba's simulator, and compiled to machine code for compute capability 9.0.
+"""What concerns a GPU, without one: its kernels run in Numba's simulator, and compiled to machine code for compute capability 9.0; and a pass that
+is captured in a CUDA graph must not ask the device for a value.
 
-The latter skips where NVIDIA's compiler is not installed, and fails there with ``LTD_COMPILER=1``, which `.ci/run` sets
+The kernels need a process of their own: the simulator is chosen when Numba is imported, and without a GPU this project does not import
+Numba's CUDA target. Compiling skips where NVIDIA's compiler is not installed, and fails there with ``LTD_COMPILER=1``, which `.ci/run` sets
 once it has installed it.
 
-Both need a process of their own: the simulator is chosen when Numba is imported, and without a GPU this project does not import
-Numba's CUDA target.
+For captures PyTorch's `meta` device stands for the GPU: its tensors have shapes and no values, so whoever asks for one is found out. The
+GPU kernels' engines run on it with their launches left out.
 """
 
 import os
 
 import pytest
+import torch
+from designs import one_job
 from processes import python
+from torch import nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from lib import kernels
+from lib.cells import cell_class, cell_names, make_cell
+from lib.kernels import _cuda
+from lib.training import job as job_module
+from lib.training import together
+from lib.training.model import Model
 
 
 def pytest_on(*names, **environment):
@@ -40,3 +55,133 @@ def test_kernels_compiled_for_a_gpu():
 def test_without_a_gpu_its_target_is_not_imported():
     code = "import sys, torch, lib.cells; sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
     assert python("-c", code).returncode == 0
+
+
+WAITS = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "unique_dim"}
+WAITS |= {"linalg_matrix_exp"}
+"""Operators that make the host wait for the device, or read its memory."""
+TELLING = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+"""What PyTorch says itself of operators whose results, or whose shapes, the host must wait for."""
+
+# Their weights are maps of free parameters (an exponential, an inverse) that PyTorch computes with a look at the values:
+# evaluate them before the capture.
+MAPPED = {"exponential", "inverse_rnn", "lu_rnn"}
+
+
+class HostReads(TorchDispatchMode):
+    """Collects the operators that wait for the device or move tensors between it and the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = None
+        try:
+            result = operator(*args, **(kwargs or {}))
+        finally:  # the `meta` device has no value to give
+            leaves = tree_leaves((args, kwargs, result))
+            devices = {part.device.type for part in leaves if isinstance(part, torch.Tensor)}
+            name = operator.overloadpacket.__name__
+            asks = name in WAITS or not TELLING.isdisjoint(operator.tags)
+            if (asks and devices != {"cpu"}) or len(devices) > 1:
+                self.found.append(name)
+        return result
+
+
+PASSES = [
+    *((name, engine) for name in cell_names() for engine in kernels.engine_names(name)[1:]),
+    *((name, "reference") for name in sorted(set(cell_names()) - MAPPED)),
+]
+
+
+@pytest.mark.parametrize(("name", "engine"), [one for one in PASSES if one[1] != "numba-cpu"])
+def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
+    monkeypatch.setattr(_cuda, "launch", lambda *_, **__: None)
+    monkeypatch.setattr(_cuda, "_processors", lambda: 132)
+    cell, u = make_cell(name, 2, 5).to("meta"), torch.randn(6, 3, 2, device="meta")
+    weights, leaves = cell.weights(), list(cell.parameters())
+    if name in MAPPED:
+        detached = lambda part: part.detach().requires_grad_()  # noqa: E731
+        weights = tree_map_only(torch.Tensor, detached, weights)
+        leaves = [part for part in tree_leaves(weights) if isinstance(part, torch.Tensor)]
+    with HostReads() as reads:
+        cell._check(u)
+        weights = weights if name in MAPPED else cell.weights()
+        if engine == "reference":
+            outputs, final = cell.run(u, cell.initial_state(3), engine="reference")
+        else:
+            run = kernels._ENGINES[name, engine].run
+            outputs, final = run(weights, cell.initial_state(3), u)
+        loss = outputs[-1].sum() + sum(part.sum() for part in final)
+        torch.autograd.grad(loss, leaves, allow_unused=True)
+    assert reads.found == []
+
+
+def test_cudnn_keeps_the_digits_of_float32():
+    assert torch.backends.cudnn.allow_tf32 is False
+
+
+def test_engines_away_from_the_cpu_have_names_of_their_own():
+    named = {on: kernels.choose("lstm", on) for on in ("cpu", "cuda", "meta")}
+    assert named == {"cpu": "library", "cuda": "library-cuda", "meta": "reference-meta"}
+    u = torch.zeros(3, 2, 2, device="meta")
+    assert kernels.select("lstm", "reference-meta", u) is None
+    with pytest.raises(ValueError, match="has no engine 'library-nowhere'"):
+        kernels.select("lstm", "library-nowhere", u)
+
+
+FACTORIAL = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
+
+
+@pytest.mark.parametrize("vocabulary", [0, 9])
+@pytest.mark.parametrize("name", FACTORIAL)
+def test_a_pass_of_many_networks_and_their_steps_ask_for_no_value(name, vocabulary, monkeypatch):
+    models = [Model(make_cell(name, 2, 5), 3, vocabulary_size=vocabulary) for _ in range(3)]
+    models = [model.to("meta") for model in models]
+    inputs = torch.zeros(4, 6, dtype=torch.int64) if vocabulary else torch.zeros(4, 6, 2)
+    batch = inputs.to("meta"), torch.zeros(4, dtype=torch.int64, device="meta")
+    captured = []
+
+    def capture(run, sample, *, allow_unused_input):
+        def watched(*tensors):
+            with HostReads() as reads:
+                losses = run(*sample)
+                leaves = [part for part in sample if part.requires_grad]
+                torch.autograd.grad(losses.sum(), leaves, allow_unused=allow_unused_input)
+            captured.append(reads.found)
+            return run(*tensors)
+
+        return watched
+
+    monkeypatch.setattr(together, "RECORDED", ("meta",))
+    monkeypatch.setattr(torch.cuda, "make_graphed_callables", capture)
+    passes = together.Together(models[0], lambda m, u, k: F.cross_entropy(m(u), k), pass_size=4)
+    with HostReads() as reads:
+        torch.autograd.backward(passes.losses(models, [batch] * 3))
+    assert captured == [[]], "within the graph"
+    # Outside of it a map of free parameters may look at values.
+    assert reads.found == [] or (name == "exponential" and set(reads.found) <= WAITS)
+    assert all(p.grad is not None for model in models for p in model.parameters())
+    with HostReads() as reads:
+        for model in models:
+            own = list(model.parameters())
+            nn.utils.clip_grad_norm_(own, 1.0)
+            # As PyTorch chooses on a GPU: kernels over all of a network's parameters.
+            optimiser = torch.optim.Adam(own, foreach=True)
+            optimiser.step()
+            optimiser.zero_grad()
+    assert reads.found == []
+
+
+@pytest.mark.parametrize("name", cell_names())
+def test_a_job_on_a_gpu_is_named_apart_and_knows_its_code(name, monkeypatch):
+    job, names = one_job("adding").at(cell=name), []
+    monkeypatch.setattr(job_module, "_code", lambda modules: modules)
+    for device in ("cpu", "cuda"):
+        monkeypatch.setattr(job_module, "pick_device", lambda _, on=device: torch.device(on))
+        names.append(job.name(None))
+    on_cpu, on_gpu = names
+    assert on_gpu["engines"][name].endswith("cuda") and on_gpu["device"] == "cuda"
+    assert on_cpu["engines"][name] != on_gpu["engines"][name]
+    assert cell_class(name).__module__ in on_gpu["code"]

@@ -143,8 +143,7 @@ def test_ways_of_training_are_rows_of_one_dataset(padded):
     assert dict(zip(methods["network"].values, at, strict=True))["constrained"] == "orthogonal"
     assert np.isnan(methods["kappa"].values[methods["network"].values == "adjoint"]).all()
 
-
-def test_a_sweep_without_weight_is_backpropagation(padded):
+    # A sweep without weight is backpropagation.
     def loss(label):
         found = padded.isel(run=(padded["label"] == label) & (padded["padding"] == 1))
         return found["test_loss"].isel(replicate=0).values
