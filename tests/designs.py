@@ -3,12 +3,14 @@
 import functools
 import itertools
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
+from lib.paths import ROOT
 from lib.run import fingerprint, params
 from lib.run.params import merged
 from lib.training import fit, grammar
@@ -22,13 +24,24 @@ sections = functools.cache(merged)
 """To read from alone."""
 
 
-def fresh_reads(monkeypatch):
-    """Have modules parsed again where their file was changed, and there alone; others' files that they name need `cache_clear`."""
+def copy_to_edit(folder, monkeypatch, *names):
+    """Copy folders of the repository; modules are parsed again where their file was changed, and there alone."""
+    for name in names:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__py*", ".*"))
     parse = fingerprint._read.__wrapped__
     kept = functools.cache(lambda file, root, _: parse(file, root))
     read = lambda file, root: kept(file, root, file.stat().st_mtime_ns)  # noqa: E731
     read.cache_clear = kept.cache_clear
     monkeypatch.setattr(fingerprint, "_read", read)
+
+
+def edit(path, before, after):
+    """Change the first of such places in a file."""
+    text = path.read_text("utf-8")
+    assert before in text, f"{path.name} no longer holds {before!r}"
+    path.write_text(text.replace(before, after, 1), "utf-8")
+    if path.suffix != ".py":  # a module names it
+        fingerprint._read.cache_clear()
 
 
 def profile_of(content, name="quick"):

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import PlainJob, factorial, fresh_reads, study
+from designs import PlainJob, copy_to_edit, edit, factorial, study
 from distributed.client import _get_global_client
 from processes import python
 
-from lib.paths import ROOT
 from lib.results import factorial as results
 from lib.results.schema import COMPLETED, DIVERGED
 from lib.run import fingerprint
@@ -103,7 +102,7 @@ EDITS = [
 
 
 def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatch):
-    fresh_reads(monkeypatch)
+    copy_to_edit(tmp_path, monkeypatch, "lib")
     names = ("lstm", "linear_rnn")
     jobs = [next(factorial(**SMALL | {"architecture": (name,)}).jobs()) for name in names]
     named, plain = [], job_module.fingerprint
@@ -113,8 +112,6 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
         lambda names: (named.append(names), plain(names, without=job_module.RUNNER))[1],
     )
     expected = [job.code for job in jobs]
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "lib", tmp_path / "lib", ignore=ignored)
 
     def codes():
         how = {"root": tmp_path, "without": job_module.RUNNER}
@@ -123,10 +120,7 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
     before = codes()
     assert before == expected
     for file, old, new, changed in EDITS:
-        path = tmp_path / "lib" / file
-        text = path.read_text("utf-8")
-        assert old in text, f"{file} no longer holds {old!r}"
-        path.write_text(text.replace(old, new, 1), "utf-8")
+        edit(tmp_path / "lib" / file, old, new)
         after = codes()
         others = {name for name, one, two in zip(names, before, after, strict=True) if one != two}
         assert others == changed, file

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from designs import fresh_reads, sections
+from designs import copy_to_edit, edit, sections
 
 from lib.paths import ROOT
 from lib.report.look import stored as looked_at
@@ -232,18 +232,8 @@ def test_every_stored_reference_is_analysed(runs):
     assert {run.parameters["results"] for run in looked_at()} == stored - elsewhere
 
 
-def _edit(path, before, after):
-    text = path.read_text("utf-8")
-    assert before in text, f"{path.name} no longer holds {before!r}"
-    path.write_text(text.replace(before, after, 1), "utf-8")
-    if path.suffix != ".py":
-        module._read.cache_clear()
-
-
 def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path, monkeypatch):
-    fresh_reads(monkeypatch)
-    for name in ("lib", "notebooks"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__py*", ".*"))
+    copy_to_edit(tmp_path, monkeypatch, "lib", "notebooks")
     for name in ("params.yaml", "dvc.yaml"):
         shutil.copy(ROOT / name, tmp_path)
     small, code = tmp_path, tmp_path / "data" / "code"
@@ -251,15 +241,15 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
     assert write_code(code, small) == []
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
     gru = small / "lib" / "cells" / "gru.py"
-    _edit(gru, '"""', '"""Said anew. ')
+    edit(gru, '"""', '"""Said anew. ')
     assert write_code(code, small) == []
-    _edit(gru, "return ", "return 0.999 * ")
+    edit(gru, "return ", "return 0.999 * ")
     changed = write_code(code, small)
     assert "10_train" in changed and "22_numerical_errors" not in changed
-    _edit(small / "lib" / "report" / "templates" / "index.md.jinja", "#", "# ")
+    edit(small / "lib" / "report" / "templates" / "index.md.jinja", "#", "# ")
     assert write_code(code, small) == ["report"]
     assert {"lib/report/conf.py", "lib/report/static"} <= _deps(stages["report"])
-    _edit(small / "params.yaml", "profile: quick", "profile: smoke")
+    edit(small / "params.yaml", "profile: quick", "profile: smoke")
     changed = write_code(code, small)
     assert "settings/factorial" in changed and "10_train" not in changed, "only the chosen profile"
     (small / "notebooks" / "22_numerical_errors.ipynb").unlink()

@@ -4,12 +4,12 @@ import contextlib
 import json
 import os
 import re
-import resource
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from resource import RLIMIT_FSIZE, setrlimit
 from unittest.mock import Mock
 
 import nbformat
@@ -222,16 +222,12 @@ def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_
     assert _names(tmp_path) == ["a.ipynb", "out.ipynb"]
 
 
-def _fill():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-
-
 @pytest.mark.notebook
 @pytest.mark.parametrize(
     ("code", "before", "said"),
     [
         ("import os; os.kill(os.getpid(), 9)", None, "the kernel of a.ipynb died"),
-        ("print('x' * 300_000)", _fill, "cannot write"),
+        ("print('x' * 300_000)", lambda: setrlimit(RLIMIT_FSIZE, (200_000,) * 2), "cannot write"),
     ],
 )
 def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path, code, before, said):
