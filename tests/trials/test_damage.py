@@ -20,10 +20,6 @@ FILES = dict.fromkeys(("a.txt", "b/c.txt", "./d.txt"), CONTENT)
 ZIPS = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA
 
 
-def _archive(path):
-    return dict(archives.members(path, ".*"))
-
-
 def _small(found):
     """Which archive it is, its hash says before it is opened: here no member may be larger than it may be."""
     return all(len(content) <= LARGEST for content in found.values())
@@ -54,7 +50,7 @@ NOTEBOOK = json.dumps(plain_notebook("count = 1\nrate = 0.1"), indent=1).encode(
 @pytest.mark.parametrize(
     ("wholes", "read", "error", "right"),
     [
-        (ARCHIVES, _archive, FormatError, _small),
+        (ARCHIVES, lambda path: dict(archives.members(path, ".*")), FormatError, _small),
         ([packed(CONTENT)], unpacked, ChecksumError, _packed),
         ([YAML], read_params, ParameterError, _plain),
         ([NOTEBOOK], read_parameters, NotebookError, _plain),

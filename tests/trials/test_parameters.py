@@ -2,6 +2,8 @@
 
 import copy
 import math
+from functools import reduce
+from operator import getitem
 
 import pytest
 from designs import profile_of
@@ -61,10 +63,8 @@ def _faults(content):
 
 def _with(content, path, wrong):
     """Return a copy of the content with another value at a path."""
-    base = place = copy.deepcopy(content)
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = wrong
+    base = copy.deepcopy(content)
+    reduce(getitem, path[:-1], base)[path[-1]] = wrong
     return base
 
 
