@@ -127,9 +127,8 @@ def test_models(order, fit, frame, of_r):
 @pytest.mark.parametrize(("name", "architecture"), [("intercept", ""), ("gru", "gru")])
 def test_pairwise_tests(name, architecture, frame, of_r):
     rows = fit_first_order(frame).coefficients
-    rows = rows[
-        rows["architecture"].eq(architecture) & rows["term"].isin(["intercept", "architecture"])
-    ]
+    main = rows["term"].isin(["intercept", "architecture"])
+    rows = rows[main & rows["architecture"].eq(architecture)]
     pairs = comparisons.compare_tasks(rows)
     theirs = of_r["pairwise"][name]
     # R and Python list the same pairs in the same order: that of the tasks in the design.
@@ -380,10 +379,8 @@ def test_variances_that_can_and_cannot_be_compared():
     # Two attempts deviate equally from their median.
     few = made["architecture"].eq("rnn") & made["replicate"].gt(1)
     table = compared(made.assign(left_out=np.where(few, "diverged", "")))
-    np.testing.assert_allclose(
-        table["p_bonferroni"],
-        (table["p_value"] * table.groupby("test")["p_value"].transform("count")).clip(upper=1),
-    )
+    tests = table.groupby("test")["p_value"].transform("count")
+    np.testing.assert_allclose(table["p_bonferroni"], (table["p_value"] * tests).clip(upper=1))
     assert table.loc[("rnn", "f_star"), "cause"] == ""
     assert table.loc[("rnn", "levene"), "cause"].startswith("0 of 3 tasks have 3 attempts")
     assert np.isnan(table.loc[("rnn", "levene"), "p_value"])

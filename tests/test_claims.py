@@ -326,9 +326,8 @@ def test_a_claim_of_no_effect_says_what_would_have_been_found(low, high, said):
     # An interval has 3.92 errors, and 1.96 + 0.84 of these would be found in four cases out of five.
     found = f"distance of {2.8016 / 3.9199 * (high - low):.2g} from 0 would"
     assert (found in row["note"]) == (said != claims.DIFFERS)
-    assert (
-        "four cases" not in claims.judged_row("diss-3.5-terminal-sign", between(0, 0.008))["note"]
-    )
+    sign = claims.judged_row("diss-3.5-terminal-sign", between(0, 0.008))
+    assert "four cases" not in sign["note"]
     assert not LISTED.loc["diss-3.5-terminal-mild", "no_effect"]
 
 

@@ -152,9 +152,8 @@ def test_every_head_on_every_task(kind, target, read):
     task = toy_task(kind, 6, 5, target)
     make = partial(build, task, Network(cell="lstm", width=4, read=read, embedding_width=2))
     if read == "all" and target == "steps":
-        with pytest.raises(
-            ValueError, match="toy asks at every step; a head that reads 'all' does not fit"
-        ):
+        told = "toy asks at every step; a head that reads 'all' does not fit"
+        with pytest.raises(ValueError, match=told):
             make()
         return
     model = make()

@@ -200,9 +200,8 @@ def test_who_comes_nearer_at_the_end_may_yet_be_level(late, reservation, of):
     gain = behind * xr.DataArray([3, 2, 1, 0], dims="record")
     kept = _recorded(ds, ds["test_metric"].isel(record=0) - gain)
     assert Networks(kept).ask("lead", "good", "fair").reservation == reservation
-    assert (
-        Networks(kept, steps=10).ask("lead", "good", "fair").reservation == ""
-    )  # as long as the text
+    as_long_as_the_text = Networks(kept, steps=10)
+    assert as_long_as_the_text.ask("lead", "good", "fair").reservation == ""
 
 
 @pytest.mark.parametrize(("late", "falls"), [(0.1, True), (0.02, False), (-0.05, False)])
@@ -249,9 +248,8 @@ def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
     assert np.sqrt((value**2).mean()) == pytest.approx(100 * spread, abs=1.2)
     assert ((low <= 100 * spread) & (100 * spread <= high)).mean() > 0.9
     chance = np.mean([one.chance(said, 100 * spread) for one in found])
-    assert chance == pytest.approx(
-        np.mean([said.holds(one.low, one.high) for one in found]), abs=0.05
-    )
+    agreed = np.mean([said.holds(one.low, one.high) for one in found])
+    assert chance == pytest.approx(agreed, abs=0.05)
 
 
 def test_networks_that_guess_agree_as_often_as_those_that_learn_say_they_would():
@@ -276,9 +274,8 @@ def test_pairs_of_errors_are_taken_where_the_score_bends(measure):
     answers = each[:, None].repeat(6, 1).astype("float32")
     ds = ds.assign(test_metric=(RECORD, errors), test_loss=(RECORD, errors**2))
     ds = ds.assign(sequence_score=(SCORE, answers))
-    found = Networks(ds, measure=measure if measure == "squared error" else "").ask(
-        "ratio", "LSTM", "LEM"
-    )
+    asked = measure if measure == "squared error" else ""
+    found = Networks(ds, measure=asked).ask("ratio", "LSTM", "LEM")
     drawn_again = each[:, rng.integers(500, size=(4000, 500))].mean(-1)
     logs = np.log(drawn_again[1] / drawn_again[0]) / (2 if measure == "error" else 1)
     assert math.log(found.high / found.value) == pytest.approx(1.96 * logs.std(), rel=0.06)
@@ -367,9 +364,8 @@ def test_steps_are_known_up_to_the_spacing_of_records():
 
 
 def test_who_never_solves_the_problem_had_a_choice_of_rates_and_the_text_s_steps():
-    ds = _solved({"never": None}).assign(
-        guess_metric=("run", [0.3]), steps=lambda of: 0 * of["steps"] + 900
-    )
+    ds = _solved({"never": None}).assign(guess_metric=("run", [0.3]))
+    ds["steps"][:] = 900
     again = ds.assign(learning_rate=10 * ds["learning_rate"]).assign_coords(run=["again"])
     both = xr.concat([ds, again], "run", data_vars="minimal")
     few = "2 trainings on a side where 5 are asked for"

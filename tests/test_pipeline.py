@@ -172,10 +172,8 @@ def _outs(stage):
 
 
 def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, runs):
-    run, known = (
-        {notebook for notebook, _ in runs.values()},
-        {f"notebooks/{p.name}" for p in notebooks()},
-    )
+    run = {notebook for notebook, _ in runs.values()}
+    known = {f"notebooks/{path.name}" for path in notebooks()}
     assert not known - run, "add a line for it to the list of its kind in dvc.yaml"
     assert not run - known, "there is no such notebook"
     assert all(stage.desc for stage in stages.values())

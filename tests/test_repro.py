@@ -96,10 +96,8 @@ def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_end
     begin, end = zip(*times, strict=True)
     # Of three that run one after the other, three begin before another one's end.
     assert sum(b < e for b in begin for e in end) - len(begin) > 3
-    text = _PIPELINE.replace(
-        "date +%s.%N >> ${item}", "echo ${item} >> ../runs; test ${item} != two"
-    )
-    (clone / "dvc.yaml").write_text(text)
+    fails = "echo ${item} >> ../runs; test ${item} != two"
+    (clone / "dvc.yaml").write_text(_PIPELINE.replace("date +%s.%N >> ${item}", fails))
     failing = pipeline()
     _, said = failing.communicate()
     assert failing.returncode != 0 and "failed to reproduce 'analyse@two'" in said

@@ -196,9 +196,8 @@ def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_traini
     network = {"inner_steps": 2, "rank": 2, "length": 6, "measures": ["eigenvalues"]}
     found = []
     for size in (0, FOLLOWED):  # of sixteen that are drawn
-        (row,) = rows_of(
-            _table("a value at the end", {"iRNN": network}, measure_size=size), tasks=TASKS
-        )
+        table = _table("a value at the end", {"iRNN": network}, measure_size=size)
+        (row,) = rows_of(table, tasks=TASKS)
         found.append(next(row.jobs()).compute(None, None))
     for name in ("eigenvalue_sign", "eigenvalue_share"):
         np.testing.assert_array_equal(*(one[name] for one in found))

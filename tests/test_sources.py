@@ -507,9 +507,8 @@ def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
 def test_splits_cover_all_windows_once():
     patient = np.repeat(np.arange(53), 150)
     for parts in (vitals.split_at_random(7950), vitals.split_by(patient)):
-        assert sorted(np.concatenate([np.arange(7950)[part] for part in parts.values()])) == [
-            *range(7950)
-        ]
+        covered = np.concatenate([np.arange(7950)[part] for part in parts.values()])
+        assert sorted(covered) == [*range(7950)]
         shares = [len(patient[part]) / 7950 for part in parts.values()]
         assert shares == pytest.approx([0.7, 0.15, 0.15], abs=0.01)
     assert sum(len(set(patient[part])) for part in parts.values()) == 53

@@ -62,9 +62,8 @@ def test_published_tables_agree_with_themselves_and_our_names(number, fitted):
     summary = load_published(MODELS[number].summary).set_index("model")
     assert summary["parameters"][number] == len(table) == table["term"].nunique()
     found = fitted.fit(number)
-    assert list(found.coefficients["term"]) == [
-        t for t in table["term"] if t not in found.design.dropped
-    ]
+    terms = [term for term in table["term"] if term not in found.design.dropped]
+    assert list(found.coefficients["term"]) == terms
 
 
 @pytest.mark.parametrize("kind", ["training", "terminal"])
@@ -78,10 +77,8 @@ def test_no_attempt_is_lost_between_design_and_rows(kind, odd):
     assert account["rows"]["entered"] == len(made) and np.isfinite(made.column("metric")).all()
     assert account["rows"]["the adjoint of the first step is exactly zero"] > 0
     row = {name: made.column(name)[len(made) // 3] for name in (*ATTEMPT, *made.measured)}
-    split, epoch = (
-        ("train", row["epoch"]) if kind == "training" else ("test", row["training_length"])
-    )
-    point = odd.sel({name: row[name] for name in ATTEMPT}).sel(split=split, epoch=epoch)
+    split, at = ("train", "epoch") if kind == "training" else ("test", "training_length")
+    point = odd.sel({name: row[name] for name in ATTEMPT}).sel(split=split, epoch=row[at])
     assert point["accuracy"] == row["accuracy"]
     assert point["adjoint_first"] - point["adjoint_last"] == pytest.approx(row["metric"])
 
@@ -235,9 +232,8 @@ def test_the_simulated_dataset_follows_the_schema_the_text_and_its_seed_and_says
     with pytest.raises(ResultsError, match="factorial/2"):
         FACTORIAL.validate(small)
     status = small["status"].isel(replicate=0)
-    assert (status.sel(architecture="antisymmetric") != DIVERGED).all(), (
-        "Table 1.7: it never failed"
-    )
+    never = status.sel(architecture="antisymmetric")
+    assert (never != DIVERGED).all(), "Table 1.7: it never failed"
     rates = load_published("diss-tab-1.7").set_index("architecture")["error_rate"]
     ended = {
         name: (small["status"].sel(architecture=name) == DIVERGED).sum() for name in ("rnn", "gru")
