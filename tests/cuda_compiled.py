@@ -28,15 +28,12 @@ def compiled(run, arguments, **sizes):
     )[0]
 
 
-def what_is_missing():
-    try:
-        compiled(_cuda.kernel(lambda x: None), (torch.zeros(1),))
-    except Exception as error:  # each missing library has its own
-        return type(error).__name__
-    return "" if find_nvidia_binary_utility("ptxas") else "ptxas"
-
-
-if missing := what_is_missing():
+missing = "" if find_nvidia_binary_utility("ptxas") else "ptxas"
+try:
+    compiled(_cuda.kernel(lambda x: None), (torch.zeros(1),))
+except Exception as error:  # each missing library has its own
+    missing = type(error).__name__
+if missing:
     pytest.skip(f"NVIDIA's compiler is not installed: {missing}", allow_module_level=True)
 
 

@@ -329,6 +329,9 @@ def test_who_has_learned():
     # An error must be a tenth below guessing.
     ds = _draw({"LEM": 0.85, "LSTM": 0.95}, spread=1e-3, measure="error", guess=1.0)
     assert Networks(ds).poor() == ["LSTM"]
+    # One training that blew up hides nothing of the others.
+    ds["test_metric"][ds["label"].values.tolist().index("LEM"), 0] = 1e17
+    assert Networks(ds).poor() == ["LSTM"]
 
 
 def test_a_training_that_diverged_at_once_scores_as_the_guess_does():

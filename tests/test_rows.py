@@ -107,6 +107,15 @@ def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     assert np.array_equal(*with_and_without)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("group", ["activity", "adding", "coadjoint_gaps", "padding"])
+def test_what_is_trained_and_measured_on_a_gpu_is_what_a_cpu_finds(group, prepared):
+    for row in {job.label: job for job in loaded("smoke").trainings(group)}.values():
+        cpu, gpu = (row.at(device=name).compute(prepared, None) for name in ("cpu", "cuda"))
+        assert gpu.keys() == cpu.keys()
+        np.testing.assert_allclose(gpu["test_loss"], cpu["test_loss"], rtol=1e-5)
+
+
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
     networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
     more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
