@@ -12,10 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from dvc.repo import Repo
-
 from lib.paths import REFERENCE, ROOT
-from lib.report.__main__ import main as report
 from lib.run import guard, warm
 from lib.run.execute import Run, execute_all, parse, planned
 
@@ -26,6 +23,8 @@ KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
 
 def stored() -> Iterator[Run]:
     """Yield the analyses of stored references."""
+    from dvc.repo import Repo  # late: while this is imported, the kernels' packages are as well
+
     with Repo(ROOT) as repo:
         commands = [stage.cmd for stage in repo.index.stages]
     for command in commands:
@@ -41,20 +40,23 @@ def stored() -> Iterator[Run]:
 def main() -> int:
     """Run the notebooks and build the report of them; return the exit status."""
     os.chdir(ROOT)
-    runs, counted = list(stored()), count(1)
-
-    def tell(run: Run) -> None:
-        print(f"{next(counted)} of {len(runs)} notebooks: {run.output.stem}", flush=True)
-
     coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
     coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
     guard.start([])
-    shutil.rmtree(LOOK / "made", ignore_errors=True)  # of notebooks that may be gone
     with warm.serving():
-        status = execute_all(
-            runs, at_once=os.cpu_count() or 1, quiet=True, after=tell
-        ) or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
-    return status or report(["--data", str(LOOK), "--out", str(LOOK / "report")])
+        warm.begin()
+        runs, counted = list(stored()), count(1)
+        shutil.rmtree(LOOK / "made", ignore_errors=True)  # of notebooks that may be gone
+
+        def tell(run: Run) -> None:
+            print(f"{next(counted)} of {len(runs)} notebooks: {run.output.stem}", flush=True)
+
+        return (
+            # One more than there are cores: each waits for its kernel now and then.
+            execute_all(runs, at_once=(os.cpu_count() or 1) + 1, quiet=True, after=tell)
+            or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
+            or warm.run(["lib.report", "--data", str(LOOK), "--out", str(LOOK / "report")])
+        )
 
 
 if __name__ == "__main__":

@@ -85,6 +85,12 @@ def serving() -> Iterator[subprocess.Popen]:
                 os.environ.pop(SOCKET, None)
 
 
+def begin() -> None:
+    """Let the process import its packages now, while the caller does something else."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.connect(os.environ[SOCKET])
+
+
 def use_kernels() -> None:
     """Let Jupyter start its kernels in forks too, where there is a process to fork from."""
     if SOCKET in os.environ:
