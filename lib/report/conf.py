@@ -54,7 +54,6 @@ def setup(app) -> None:
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
     app.connect("env-before-read-docs", _read_no_files)
     app.connect("html-page-context", _share_menu, priority=100)  # before the theme asks for it
-    app.connect("html-page-context", _mark_page, priority=900)
 
 
 _menus: dict[str, str] = {}
@@ -62,28 +61,19 @@ _menus: dict[str, str] = {}
 
 
 def _share_menu(app, page, _template, context, _doctree) -> None:
-    """Give the theme the menu of the page's folder: Sphinx would make it again for each page, half the time of a build."""
+    """Mark `page` in its folder's menu: Sphinx would make the menu again for each page, half the time of a build."""
     if not _menus:  # with the first page, before Sphinx writes others side by side
         for folder in {dirname(name) for name in app.env.found_docs}:
             entries = global_toctree_for_doc(
                 app.env, join(folder, "-"), app.builder, tags=app.tags, titles_only=True
             )
             _menus[folder] = app.builder.render_partial(entries)["fragment"]
-    context["toctree"] = lambda **_: _menus[dirname(page)]
-
-
-def _mark_page(app, page, _template, context, _doctree) -> None:
-    """Mark `page` in the theme's menu, which the theme would make again for each marked one."""
-    menu, folder = context["furo_navigation_tree"], dirname(page)
+    menu, folder = _menus[dirname(page)], dirname(page)
     for name, css in ((folder, ""), (page, "current ")):
         address = app.builder.get_relative_uri(join(folder, "-"), name)
-        entry = rf'(<li class="toctree-l\d)([^"]*"><a class=")(reference internal" href=)"{re.escape(address)}"'
+        entry = rf'(<li class="toctree-l\d)("><a class=")(reference internal" href=)"{re.escape(address)}"'
         menu = re.sub(entry, rf'\1 current\2{css}\3"{"#" if css else address}"', menu)
-    opened = r'(<li class="toctree-l\d current has-children.*?<input aria-label="[^"]*")'
-    menu = re.sub(opened, r'\1 checked=""', menu)
-    for last in [*re.finditer(r'<li class="toctree-l\d current[^"]*', menu)][-1:]:
-        menu = f"{menu[: last.end()]} current-page{menu[last.end() :]}"
-    context["furo_navigation_tree"] = menu
+    context["toctree"] = lambda **_: menu
 
 
 def _clean(app, doctree) -> None:

@@ -31,8 +31,7 @@ def stored() -> Iterator[Run]:
         if KEPT in command:
             options = parse(shlex.split(command)[3:])  # python -m lib.run
             options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
-            named = dict(options.parameters) | {"out": str(LOOK)}
-            options.parameters = list(named.items())
+            options.parameters = [*(dict(options.parameters) | {"out": str(LOOK)}).items()]
             options.output = LOOK / options.output.relative_to("data")
             yield from planned(options).values()
 

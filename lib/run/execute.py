@@ -107,19 +107,12 @@ def _execute(run: Run, *, quiet: bool) -> None:
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
-    from papermill.engines import NBClientEngine, papermill_engines
+    from papermill.engines import NotebookExecutionManager as Kept
 
     from lib.run.cleaning import clean
 
-    class Engine(NBClientEngine):
-        """Papermill's own, that saves twice a minute and at the end, where that would save twice for each cell."""
-
-        @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, **options):
-            nb_man.cell_start = nb_man.cell_complete = lambda *_, **__: nb_man.autosave_cell()
-            super().execute_managed_notebook(nb_man, kernel_name, **options)
-
-    papermill_engines.register("project", Engine)
+    # Papermill would write the whole notebook twice for each cell; it also does twice a minute, and at the end.
+    Kept.cell_start = Kept.cell_complete = lambda kept, *_, **__: kept.autosave_cell()
     name, failed = run.notebook.name, _failed(run.output)
     try:
         with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
@@ -135,7 +128,6 @@ def _execute(run: Run, *, quiet: bool) -> None:
             run.notebook,
             failed,
             parameters=run.parameters,
-            engine_name="project",
             kernel_name="python3",
             language="python",
             # Not asked to end but killed: all is written, and a fork with these packages takes half a second to end by itself.
