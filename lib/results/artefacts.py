@@ -138,7 +138,7 @@ class Artefacts:
             learned=self.learned,
             stand_in=self.stand_in,
             published_scale=self.published_scale,
-            file=_from_root(path),
+            file=(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).as_posix(),
             **said,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
@@ -178,8 +178,3 @@ def _write_csv(frame: pd.DataFrame, path: Path) -> None:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
     named = any(name is not None for name in frame.index.names)
     write_whole(path, lambda target: frame.to_csv(target, index=named, lineterminator="\n"))
-
-
-def _from_root(path: Path) -> str:
-    inside = path.is_relative_to(ROOT)
-    return (path.relative_to(ROOT) if inside else path).as_posix()

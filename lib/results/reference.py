@@ -65,9 +65,9 @@ def keep(name: str, root: Path = ROOT) -> Path:
     }
     if not any(made.values()):
         raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
-    record = provenance(
-        results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), _cost(root / CACHE, name)
-    )
+    cost = next((root / CACHE).glob(f"*/{name}.cost.json"), None)  # as `lib.training.jobs` wrote it
+    spent = json.loads(cost.read_text("utf-8")) if cost else {}
+    record = provenance(results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), spent)
     target = root / "data" / "reference" / results.attrs["profile"]
     for kind, paths in made.items():
         folder = target / kind / name
@@ -111,12 +111,6 @@ def _commit() -> str:
     asked = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
     found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     return found.stdout.strip()
-
-
-def _cost(cache: Path, name: str) -> dict:
-    """Return what the jobs of `name` cost, as `lib.training.jobs` wrote it down; empty where it did not."""
-    found = next(cache.glob(f"*/{name}.cost.json"), None)
-    return json.loads(found.read_text("utf-8")) if found else {}
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
