@@ -144,18 +144,18 @@ def _irnn(norm=0.6, **more):
 @pytest.mark.parametrize("form", [5, 8])
 def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(form):
     rank = 2
-    cell = make_cell("irnn", FEATURES, WIDTH, rank=rank, form=form, inner_steps=2).double()
-    cell.requires_grad_(False)
-    cell.b.fill_(5.0)  # all neurons active
+    cell = make_cell("irnn", FEATURES, WIDTH, rank=rank, form=form, inner_steps=2)
+    cell.double().requires_grad_(False).b.fill_(5.0)  # all neurons active
     found = stability(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
-    assert found.shape == (4, 3, WIDTH)
     assert ((found.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
+    U = torch.eye(WIDTH, dtype=torch.float64) + cell.V @ cell.H
+    left = torch.trace(U @ U if form == 8 else U) - WIDTH
+    torch.testing.assert_close(found.sum(-1).real, left.expand(4, 3))
     by_sign, by_size = signs(found)
     assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)
     assert by_sign.sum() == pytest.approx(1) == by_size.sum()
     assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
-    full = stability(_irnn(0.6), torch.randn(4, 3, FEATURES, dtype=torch.float64))
-    assert (full.real < 0).all(), "||U|| < alpha"
+    assert (stability(_irnn(0.6), _noise(4, 3, FEATURES)).real < 0).all(), "||U|| < alpha"
     assert (stability(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real > 0).any()
 
 
