@@ -22,6 +22,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ STAGES = "LTD_STAGES"
 """Environment variable with the names of all stages of the pipeline, where `lib.run.repro` runs it."""
 
 _LABEL = re.compile(r"[\w-]+")
+_START = 600
+"""Seconds in which a kernel must answer: on a busy machine its packages load for long, and one that died is noticed at once."""
 _POLL = 0.2
 """Seconds between two looks at notebooks that are being ended."""
 
@@ -108,6 +111,7 @@ def _execute(run: Run, *, quiet: bool) -> None:
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.engines import NotebookExecutionManager as Kept
+    from traitlets.config import Config
 
     from lib.run.cleaning import clean
 
@@ -124,20 +128,26 @@ def _execute(run: Run, *, quiet: bool) -> None:
         ) from None
     try:
         failed.parent.mkdir(parents=True, exist_ok=True)
-        papermill.execute_notebook(
-            run.notebook,
-            failed,
-            parameters=run.parameters,
-            kernel_name="python3",
-            language="python",
-            # Not asked to end but killed: all is written, and a fork with these packages takes half a second to end by itself.
-            shutdown_kernel="immediate",
-            progress_bar=False,
-            stdout_file=None if quiet else sys.stdout,
-            stderr_file=sys.stderr,
-            # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )
+        with tempfile.TemporaryDirectory() as folder:
+            # Files, not ports: these are chosen before the kernel binds them, and where another process takes that of iopub
+            # first the kernel stays alive and never answers.
+            files = {"transport": "ipc", "ip": str(Path(folder, "kernel"))}
+            papermill.execute_notebook(
+                run.notebook,
+                failed,
+                parameters=run.parameters,
+                kernel_name="python3",
+                language="python",
+                config=Config(KernelManager=files),
+                start_timeout=_START,
+                # Not asked to end but killed: all is written, and a fork with these packages takes half a second to end by itself.
+                shutdown_kernel="immediate",
+                progress_bar=False,
+                stdout_file=None if quiet else sys.stdout,
+                stderr_file=sys.stderr,
+                # Without its notices, in every run, on the unencrypted loopback and on being told to stop.
+                extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+            )
         text = nbformat.writes(clean(nbformat.read(failed, as_version=4))) + "\n"
         write_whole(run.output, lambda partial: partial.write_text(text, encoding="utf-8"))
         failed.unlink()
