@@ -11,7 +11,8 @@ from drawn import RECORD, drawn, evidence, factorial
 from lib.analysis.opened import close_results, open_results
 from lib.analysis.verbs import UNSETTLED, Networks, find
 from lib.results import networks
-from lib.results.claims import Region, claims, judged_row
+from lib.results.claims import Region, claims, judged_row, smallest
+from lib.results.claims import verdict as verdict_of
 from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
 from lib.results.networks import in_measure, trainings, tuned
 from lib.results.schema import DIVERGED, ResultsError
@@ -287,6 +288,10 @@ def test_few_test_sequences_widen_an_interval():
     assert wide.value == pytest.approx(narrow.value)
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
+    asked = [f"> {one.value - 0.5 * (one.value - one.low)}" for one in (wide, narrow)]
+    for found, region, told in zip((wide, narrow), asked, (True, False), strict=True):
+        _, _, what = verdict_of(smallest([found]), Region.parse(region))
+        assert ("the draw of the test sequences" in what) == told
 
 
 @pytest.mark.parametrize(("measure", "guess"), [("perplexity", 100.0), ("squared error", 100.0)])

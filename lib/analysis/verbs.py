@@ -266,7 +266,8 @@ def _wider(found: Finding, error: float) -> Finding:
     """Return the finding with an interval that also covers a further standard error."""
     sides = found.value - found.low, found.high - found.value
     below, above = (math.hypot(side, claims.Z * error) for side in sides)
-    return replace(found, low=found.value - below, high=found.value + above)
+    sampled = (2 * claims.Z * error / (below + above)) ** 2 if error else 0.0
+    return replace(found, low=found.value - below, high=found.value + above, sampled=sampled)
 
 
 def _over_guess(held: Networks, name: str, _: str) -> Finding:

@@ -123,6 +123,8 @@ class Finding:
     """The findings of which this is the smallest or the largest."""
     free: float = math.inf
     """Degrees of freedom behind the interval."""
+    sampled: float = 0.0
+    """Share of the interval's squared width that comes from the draw of the test sequences, which more trainings leave as it is."""
     chance: Callable[[Region, float], float] | None = None
     """Chance that one of this size agrees where a number is the truth; None: as of a share, or `normal_chance`."""
 
@@ -162,7 +164,10 @@ def _larger(finding: Finding, region: Region) -> str:
         return "the estimate lies on the border itself, where no experiment decides"
     times = detectable(1 / away) ** 2
     size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
-    return f"were this estimate the truth, an experiment {size} as large would decide it"
+    said = f"were this estimate the truth, an experiment {size} as large would decide it"
+    if finding.sampled > 0.5:
+        said += "; more than half of the uncertainty is that of the draw of the test sequences"
+    return said
 
 
 def _reservations(finding: Finding, region: Region, said: str) -> str:
@@ -466,6 +471,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
         note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
         ratio=all(one.ratio for one in found),
         parts=tuple(part for one in found for part in one.parts or (one,)),
+        sampled=max(found, key=lambda one: sign * one.value).sampled,
         chance=(lambda *at: math.prod(one(*at) for one in chances)) if all(chances) else None,
     )
 
