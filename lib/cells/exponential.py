@@ -66,7 +66,7 @@ class ExponentialRNN(Cell, name="exponential"):
 
     def _rotate(self, angles: Tensor) -> None:
         """Let B have a rotation by each of the (d // 2,) angles on its diagonal: the exponential of 2x2 blocks (section 4)."""
-        B = torch.eye(self.hidden_size, dtype=angles.dtype)
+        B = torch.eye(self.hidden_size, dtype=angles.dtype, device=angles.device)
         first = torch.arange(0, 2 * len(angles), 2)
         cos, sin = angles.double().cos().to(angles), angles.double().sin().to(angles)
         B[first, first] = B[first + 1, first + 1] = cos

@@ -11,7 +11,7 @@ equation 6 (report and ICML text), for layers l = 1..L with y^0_n = u_n:
 With residual stacking (report, D.5, equations 102 and 103) the layers l > S read, in place of
 :math:`V^l y^{l-1}_n`,
 
-.. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n \tag{103}
+.. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n
 
 Equation 6 prints the layer's input at n-1, the inverse (7) at n: the same step as (7) is used, without which (7)
 would not invert it. The logistic function is the sigma-hat of the text. The time step and alpha are those of Table 6 for
@@ -32,7 +32,7 @@ training mode draws them; a sequence run in two calls gets two.
 
 from collections import namedtuple
 from types import SimpleNamespace
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -44,7 +44,7 @@ Layer = namedtuple("Layer", "w V b c")
 
 
 class Weights(NamedTuple):
-    """Equations 6 and 103, with an entry per layer; None where a layer has no connection or no mask."""
+    """Of equations 6, 102 and 103, with an entry per layer; None where a layer has no connection or no mask."""
 
     layers: tuple[Layer, ...]
     dt: tuple[float, ...]
@@ -52,10 +52,6 @@ class Weights(NamedTuple):
     skip: int
     skips: tuple[Tensor | None, ...]
     masks: tuple[Tensor | None, ...]
-
-    def stacked(self) -> Self:
-        """Return the weights themselves."""
-        return self
 
 
 def oscillate(
@@ -136,7 +132,7 @@ class UnICORNN(Cell, name="unicornn"):
         for k, (layer, dt) in enumerate(zip(layers, dts, strict=True), start=1):
             x = handed[k - 1] @ layer.V.T
             if skips[k - 1] is not None:
-                x = handed[k - skip - 1] @ skips[k - 1].T + x  # (103)
+                x = handed[k - skip - 1] @ skips[k - 1].T + x  # defined below (103)
             y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
             states += [y, z]
             handed.append(y if masks[k - 1] is None else masks[k - 1] * y)

@@ -176,7 +176,7 @@ def run_layers(
     recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int = 0
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Run all layers, each as `recurrence` does on its device; arguments and results as for `unicornn`."""
-    layers, dts, alpha, skip, skips, masks = weights.stacked()
+    layers, dts, alpha, skip, skips, masks = weights
     handed, final = [u], []
     for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
         y0, z0 = state[2 * k - 2 : 2 * k]
@@ -195,7 +195,7 @@ def run_layers(
 
 
 def _drive(below, V, b, skipped, skip) -> Tensor:
-    """Return what a layer is driven by, (103) where there is a residual connection."""
+    """Return what a layer is driven by, as below (103) where there is a residual connection."""
     if V is None:
         return below
     g = drive(below, V, b)
@@ -205,7 +205,7 @@ def _drive(below, V, b, skipped, skip) -> Tensor:
 LAYER = recurrence_of(states, _back, arrays=True)
 
 
-@engine("unicornn", "stacked unicornn", options=("backward", "checkpoint"))
+@engine("unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
     """UnICORNN, (6) of Rusch and Mishra; shapes as in `lib.cells.Cell.forward`.
 

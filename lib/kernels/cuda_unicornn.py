@@ -105,7 +105,7 @@ def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
 _LAYER = recurrence_of(_there, _back, arrays=False)
 
 
-@engine("unicornn", "stacked unicornn", options=("backward",))
+@engine("unicornn", options=("backward",))
 def unicornn(weights, state, u, *, backward: str = "stored"):
     """UnICORNN, as `lib.kernels.cpu_unicornn.unicornn`."""
     return run_layers(_LAYER, weights, state, u, backward=backward)
