@@ -48,7 +48,8 @@ def profile_of(content, name="quick"):
     """Load a profile of what `params.yaml` would hold: to write and to read that takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(params, "read_params", lambda _: content)
-        params._check_outline("params.yaml", content)
+        params._check_plain("params.yaml", content)
+        params.checked(params._File, content, "")
         return load_profile(name)
 
 

@@ -213,6 +213,13 @@ def test_failed_and_unfinished_notebooks_are_no_results_and_the_same_twice_is_re
         load_notebooks(tmp_path)
 
 
+def test_what_is_no_report_is_never_replaced(data, tmp_path):
+    (tmp_path / "results.nc").touch()
+    with pytest.raises(ReportError, match="holds something that is no report"):
+        build(data, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["results.nc"]
+
+
 def test_refused_page_leaves_the_old_report(copied, site, tmp_path):
     out = shutil.copytree(site, tmp_path / "report")
     before = contents(out)

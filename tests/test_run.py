@@ -401,6 +401,7 @@ def test_what_had_not_begun_when_another_failed_is_not_waited_for(tmp_path, monk
     monkeypatch.setenv(guard.MARK, "mark")
     ends = Mock(side_effect=range(50))  # StopIteration: for ever
     monkeypatch.setattr(guard, "end_marked", ends)
+    monkeypatch.setattr(execute, "_check", Mock())
     monkeypatch.setattr(execute, "_execute", Mock(side_effect=execute.RunError("it failed", 1)))
     runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]
     assert execute.execute_all(runs, at_once=1) == 1

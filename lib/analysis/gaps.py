@@ -307,7 +307,7 @@ def latch_longer(ds: xr.Dataset) -> Finding:
     return _share(ds, longer.all("horizon").values, latched(ds))
 
 
-def _at_the_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> Finding:
+def _at_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> Finding:
     """Return in how many a condition is met at the longest horizon, on log10 of the median adjoint norm at the deciding input, at the end, and at most elsewhere."""
     settings = settings_of(ds)
     end, place = settings["longer"][-1], settings["place"]
@@ -315,14 +315,6 @@ def _at_the_longest(ds: xr.Dataset, fulfilled: Callable[..., xr.DataArray]) -> F
     here, others = median.sel(time=place), median.sel(time=median["time"] != place)
     met = fulfilled(here, median.sel(time=end), others.max("time"))
     return _share(ds, met.values, latched(ds, end))
-
-
-def _stays(here: xr.DataArray, last: xr.DataArray, _: xr.DataArray) -> xr.DataArray:
-    return abs(here - last) < STEADY
-
-
-def _stands_out(here: xr.DataArray, _: xr.DataArray, largest: xr.DataArray) -> xr.DataArray:
-    return here > largest + STANDS_OUT
 
 
 linear = Judges(
@@ -341,7 +333,7 @@ latching = Judges(
     {
         "diss-3.6-latch": lambda ds: _share(ds, latched(ds), np.ones(ds.sizes["training"], bool)),
         "diss-3.6-longer": latch_longer,
-        "diss-3.6-adjoints": lambda ds: _at_the_longest(ds, _stays),
-        "diss-3.6-place": lambda ds: _at_the_longest(ds, _stands_out),
+        "diss-3.6-adjoints": lambda ds: _at_longest(ds, lambda at, end, _: abs(at - end) < STEADY),
+        "diss-3.6-place": lambda ds: _at_longest(ds, lambda at, _, most: at > most + STANDS_OUT),
     }
 )

@@ -23,6 +23,10 @@ def build(data: Path, out: Path) -> Path:
     Equal inputs give equal bytes. The site is built beside `out` and moved there whole: when anything
     fails, the old site stays as it was. A ReportError says which input is missing or damaged, or which page Sphinx refused.
     """
+    if out.exists() and any(out.iterdir()) and not (out / "files/claims.csv").is_file():
+        raise ReportError(
+            f"{out} holds something that is no report; name a new folder, or a report"
+        )
     inputs = load_inputs(data)
     out.parent.mkdir(parents=True, exist_ok=True)
     work = out.with_name(f".{out.name}.partial")
@@ -55,7 +59,7 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
     # A process of its own: Sphinx and docutils keep global state, and the order of sets must not vary.
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--no-color"]
     command += ["--fail-on-warning", "--conf-dir", str(HERE), "--doctree-dir", str(doctrees)]
-    command += ["--jobs", "auto"]  # half the time goes into each page's menu of all others
+    command += ["--jobs", "auto"]
     done = subprocess.run(
         [*command, str(source), str(site)],
         env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0"},

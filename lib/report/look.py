@@ -52,7 +52,7 @@ def main() -> int:
 
         return (
             # One more than there are cores: each waits for its kernel now and then.
-            execute_all(runs, at_once=(os.cpu_count() or 1) + 1, quiet=True, after=tell)
+            execute_all(runs, at_once=len(os.sched_getaffinity(0)) + 1, quiet=True, after=tell)
             or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
             or warm.run(["lib.report", "--data", str(LOOK), "--out", str(LOOK / "report")])
         )

@@ -9,11 +9,13 @@ import nbformat
 
 from lib.report.inputs import Notebook
 from lib.report.safe import choose_outputs
-from lib.results.names import label
+from lib.results.names import LOOKS, label
 
 _IN_SIGHT = {"parameters", "injected-parameters"}
 """Cells that stay unfolded: what this page was made with."""
-_ARCHITECTURES = re.compile(r"(?<![a-z])(lu_rnn|unicornn|irnn|lem)(?![a-z])", re.IGNORECASE)
+_ARCHITECTURES = re.compile(
+    rf"(?<![a-z])({'|'.join(sorted(LOOKS, key=len, reverse=True))})(?![a-z])", re.I
+)
 """Words of file names."""
 _ANSWER = re.compile(r"^#+ .*\banswer.*$", re.IGNORECASE | re.MULTILINE)
 _LONGEST = 300

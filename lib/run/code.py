@@ -80,9 +80,10 @@ def prune(root: Path = ROOT) -> list[Path]:
     DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them.
     """
     known = [path.stem for path in notebooks(root)]
-    gone = [path for path in (root / "data" / "made").glob("[!.]*/") if path.name not in known]
+    made = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
+    gone = [path for path in made if path.name.partition(".")[0] not in known]
     for path in gone:
-        shutil.rmtree(path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     return [path.relative_to(root) for path in gone]
 
 
@@ -90,9 +91,9 @@ def main() -> int:
     """Write the files, remove outputs that no stage makes any more, and return the exit status."""
     try:
         write_code()
+        for path in prune():
+            print(f"lib.run code: removed {path}, which no stage makes any more", file=sys.stderr)
     except (FingerprintError, NotebookError, ParameterError, OSError) as error:
         print(f"lib.run code: {error}", file=sys.stderr)
         return 2
-    for path in prune():
-        print(f"lib.run code: removed {path}, which no stage makes any more", file=sys.stderr)
     return 0

@@ -42,8 +42,6 @@ STAGES = "LTD_STAGES"
 """Environment variable with the names of all stages of the pipeline, where `lib.run.repro` runs it."""
 
 _LABEL = re.compile(r"[\w-]+")
-_START = 600
-"""Seconds in which a kernel must answer: on a busy machine its packages load for long, and one that died is noticed at once."""
 _POLL = 0.2
 """Seconds between two looks at notebooks that are being ended."""
 
@@ -77,6 +75,11 @@ def execute_all(
     """
     warm.set_environment()
     warm.use_kernels()
+    try:  # before there are threads, which share what is asked of warnings
+        for notebook in dict.fromkeys(run.notebook for run in runs):
+            _check(notebook)
+    except RunError as error:
+        return tell(error, error.status)
 
     def execute(run: Run) -> None:
         _execute(run, quiet=quiet)
@@ -89,8 +92,8 @@ def execute_all(
             done, left = wait(left, return_when=FIRST_EXCEPTION)
             error = next(filter(None, (future.exception() for future in done)), None)
         except KeyboardInterrupt:  # it does not reach kernels, in sessions of their own
-            name, failed = runs[0].notebook.name, _failed(runs[0].output)
-            error = RunError(f"{name} was interrupted; executed so far: {failed}", 130)
+            begun = [str(path) for run in runs if (path := _failed(run.output)).exists()]
+            error = RunError(f"interrupted; executed so far: {', '.join(begun) or 'nothing'}", 130)
         pool.shutdown(wait=False, cancel_futures=True)
         while left := {one for one in left if not one.done()}:  # `wait` misses the cancelled
             guard.end_marked(os.environ[guard.MARK])
@@ -104,6 +107,19 @@ def execute_all(
     return tell(error, error.status)
 
 
+def _check(notebook: Path) -> None:
+    """Raise a RunError where `notebook` is none."""
+    import nbformat  # late: a wrong call is refused at once
+
+    try:
+        with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
+            nbformat.validate(json.loads(notebook.read_text(encoding="utf-8")))
+    except Exception as error:  # of what is no notebook at all it raises anything
+        wrong = f"{error}".partition("\n")[0] or type(error).__name__
+        said = f"{notebook} is no valid notebook ({wrong}); save it again from JupyterLab"
+        raise RunError(said, 2) from None
+
+
 def _execute(run: Run, *, quiet: bool) -> None:
     """Execute a notebook and write its clean copy; where a cell fails, what was executed of it stays beside that."""
     # Imported late: a wrong call is refused at once, and the guard stands before anything can be orphaned.
@@ -112,20 +128,13 @@ def _execute(run: Run, *, quiet: bool) -> None:
     from nbclient.exceptions import DeadKernelError
     from papermill.engines import NotebookExecutionManager as Kept
     from traitlets.config import Config
+    from zmq import ZMQError
 
     from lib.run.cleaning import clean
 
     # Papermill would write the whole notebook twice for each cell; it also does twice a minute, and at the end.
     Kept.cell_start = Kept.cell_complete = lambda kept, *_, **__: kept.autosave_cell()
     name, failed = run.notebook.name, _failed(run.output)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # cells without ids are valid still
-            nbformat.validate(json.loads(run.notebook.read_text(encoding="utf-8")))
-    except Exception as error:  # of what is no notebook at all it raises anything
-        wrong = f"{error}".partition("\n")[0] or type(error).__name__
-        raise RunError(
-            f"{run.notebook} is no valid notebook ({wrong}); save it again from JupyterLab", 2
-        ) from None
     try:
         failed.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +148,7 @@ def _execute(run: Run, *, quiet: bool) -> None:
                 kernel_name="python3",
                 language="python",
                 config=Config(KernelManager=files),
-                start_timeout=_START,
+                start_timeout=600,  # s: on a busy machine its packages load for long, and one that died is noticed at once
                 # Not asked to end but killed: all is written, and a fork with these packages takes half a second to end by itself.
                 shutdown_kernel="immediate",
                 progress_bar=False,
@@ -159,6 +168,9 @@ def _execute(run: Run, *, quiet: bool) -> None:
     except DeadKernelError:
         said = f"the kernel of {name} died, perhaps for want of memory; executed so far: {failed}"
         raise RunError(said) from None
+    except (RuntimeError, ZMQError) as error:
+        said = f"the kernel of {name} did not start ({error}); run again, with a shorter TMPDIR where a name is too long"
+        raise RunError(said) from None
     except OSError as error:
         failed.unlink(missing_ok=True)
         raise RunError(
@@ -175,13 +187,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lib.run", description=main.__doc__)
     parser.add_argument("notebook", type=Path, help="the notebook, from the repository root")
     parser.add_argument("output", type=Path, help="the executed copy, from the repository root")
-    for flag, name, metavar, what in (
-        ("-p", "parameters", ("NAME", "VALUE"), "a parameter of the notebook; may be repeated"),
-        ("-s", "sets", ("SET", "RESULTS"), f"run for these results, SET is {SET}; may be repeated"),
+    for name, metavar, what in (
+        ("parameters", ("NAME", "VALUE"), "a parameter of the notebook; may be repeated"),
+        ("sets", ("SET", "RESULTS"), f"run for these results, SET is {SET}; may be repeated"),
     ):
-        parser.add_argument(
-            flag, dest=name, nargs=2, action="append", default=[], metavar=metavar, help=what
-        )
+        pairs = {"nargs": 2, "action": "append", "default": [], "metavar": metavar}
+        parser.add_argument(f"-{name[0]}", dest=name, help=what, **pairs)
     return parser.parse_args(arguments)
 
 

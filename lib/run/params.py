@@ -148,7 +148,8 @@ def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
     except Exception as error:  # among them those of the parser, and what is no UTF-8
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ParameterError(f"{path.name} cannot be read: {first}") from None
-    _check_outline(path.name, content)
+    _check_plain(path.name, content)
+    checked(_File, content, "")
     return content
 
 
@@ -156,11 +157,6 @@ class _File(Section):
     profile: str
     base: dict[str, Any]
     profiles: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9_][\w-]*$")], dict[str, Any] | None]
-
-
-def _check_outline(name: str, content: object) -> None:
-    _check_plain(name, content)
-    checked(_File, content, "")
 
 
 def _check_plain(where: str, value: object, depth: int = 0) -> None:
