@@ -200,6 +200,11 @@ def test_an_extreme_has_the_widest_ends():
     assert claims.largest([known, Finding(2, 0.1, 4)]).high == 4
     # That one of two exceeds a bound could be said of either: its end is farther out than its own interval's.
     assert claims.largest([known, known]).low < 0.5 == claims.largest([known]).low
+    # Three trainings have two degrees of freedom, in an extreme as well.
+    few = claims.mean(np.array([0.9, 1.0, 1.1]))
+    p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
+    for found in (few, claims.smallest([few, Finding(2, 1.5, 2.5)])):
+        assert claims.p_value(found, Region.parse("> 0.5")) == pytest.approx(p)
 
 
 # the list

@@ -151,7 +151,9 @@ class Networks:
         for other in others:
             lead = self.ask("lead", one, other)
             said, *_ = claims.verdict(lead, Region.parse("> 0"))
-            sides[called.get(said, "undecided against")].append(other)
+            side = called.get(said, "undecided against")
+            against = side not in called.values() and (lead.low > 0 or lead.high < 0)
+            sides[side].append(f"{other} ({lead.reservation})" if against else other)
             if math.isfinite(lead.low):
                 known.append(f"{other} {lead.value:+.1f} [{lead.low:.1f}, {lead.high:.1f}]")
         told = "; ".join(f"{side} {', '.join(of)}" for side, of in sides.items() if of)
@@ -257,17 +259,19 @@ def _joined(*reservations: str) -> str:
 
 def _too_few(*sides: pd.DataFrame) -> str:
     seeds = min(map(len, sides))
-    return f"{seeds} trainings on a side where {claims.SEEDS} are asked for" * (
-        seeds < claims.SEEDS
-    )
+    too_few = seeds < claims.SEEDS
+    return f"{seeds} trainings on a side where {claims.SEEDS} are asked for" * too_few
 
 
 def _wider(found: Finding, error: float) -> Finding:
     """Return the finding with an interval that also covers a further standard error."""
     sides = found.value - found.low, found.high - found.value
     below, above = (math.hypot(side, claims.Z * error) for side in sides)
-    sampled = (2 * claims.Z * error / (below + above)) ** 2 if error else 0.0
-    return replace(found, low=found.value - below, high=found.value + above, sampled=sampled)
+    sampled = float((2 * claims.Z * error / (below + above)) ** 2) if error else 0.0
+    # Welch and Satterthwaite: the draw of the test sequences has no end of degrees of freedom.
+    free = found.free / max(1 - sampled, 1e-9) ** 2
+    low, high = found.value - below, found.value + above
+    return replace(found, low=low, high=high, sampled=sampled, free=free)
 
 
 def _over_guess(held: Networks, name: str, _: str) -> Finding:
@@ -476,11 +480,9 @@ def beside_learned(ds: xr.Dataset, published: pd.DataFrame) -> pd.DataFrame:
     """Return `beside_published` of the published networks alone, with ``learned``: better than guessing; None where not trained."""
     table = networks.beside_published(networks.outcomes(ds), published)
     table = table[table["published"].notna()].reset_index(drop=True)
-    every = Networks(ds)
-    found = []
-    for task, name in zip(table["task"], table["network"], strict=True):
-        here = every.at(task)
-        found.append(here.learned(name) if name in here.labels() else None)
+    every, pairs = Networks(ds), zip(table["task"], table["network"], strict=True)
+    at = {task: every.at(task) for task in table["task"]}
+    found = [at[task].learned(of) if of in at[task].labels() else None for task, of in pairs]
     return table.assign(learned=found)
 
 

@@ -164,10 +164,8 @@ def _larger(finding: Finding, region: Region) -> str:
         return "the estimate lies on the border itself, where no experiment decides"
     times = detectable(1 / away) ** 2
     size = f"about {times:.2g} times" if times < 100 else "more than a hundred times"
-    said = f"were this estimate the truth, an experiment {size} as large would decide it"
-    if finding.sampled > 0.5:
-        said += "; more than half of the uncertainty is that of the draw of the test sequences"
-    return said
+    luck = "; most of its uncertainty is the draw of the test sequences" * (finding.sampled > 0.5)
+    return f"were this estimate the truth, an experiment {size} as large would decide it{luck}"
 
 
 def _reservations(finding: Finding, region: Region, said: str) -> str:
@@ -222,11 +220,12 @@ def _on_its_scale(finding: Finding, region: Region, *more: float) -> tuple[np.nd
 def p_value(finding: Finding, region: Region) -> float:
     """Return the two-sided p of the quantity lying on the other side of the region's nearest border.
 
-    Of a normal estimate whose interval is this one: below .05 exactly where the interval holds no border.
+    Of an estimate whose interval is this one, of Student's distribution: below .05 exactly where the interval holds no border.
     """
     if math.isnan(finding.low):
         return math.nan
-    return float(2 * stats.norm.sf(_distance(finding, region)))
+    student = stats.t(finding.free)
+    return float(2 * student.sf(student.isf(_TAIL) * _distance(finding, region) / Z))
 
 
 def _distance(finding: Finding, region: Region) -> float:
@@ -464,14 +463,17 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)
     )
+    deciding = max(found, key=lambda one: sign * one.value)
+    data = dict.fromkeys(one.scale.data for one in found if one.scale.data)
     return Finding(
         value,
         *sorted((outer, inner)),
-        found[0].scale,
+        replace(deciding.scale, data=", ".join(data) or None),
         note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
         ratio=all(one.ratio for one in found),
         parts=tuple(part for one in found for part in one.parts or (one,)),
-        sampled=max(found, key=lambda one: sign * one.value).sampled,
+        free=deciding.free,
+        sampled=deciding.sampled,
         chance=(lambda *at: math.prod(one(*at) for one in chances)) if all(chances) else None,
     )
 
