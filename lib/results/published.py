@@ -27,7 +27,7 @@ def sources() -> pd.DataFrame:
 
 
 def questions() -> pd.DataFrame:
-    """Return what the front page answers: ``question``, the ids of ``claims``, the ``figure`` that shows it, and what the first claim's verdict says.
+    """Return what the front page answers: ``question``, the ids of ``claims``, the ``figure`` that shows it, and what the first claim's verdict says (after Holm's correction).
 
     That stands under ``agrees``, ``differs``, and for all other verdicts ``open``.
     """
