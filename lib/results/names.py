@@ -36,7 +36,6 @@ LABELS = {
     "beats_short": "Beats",
     "chrono_lstm": "chrono-LSTM",
     "cifar10": "CIFAR10",
-    "cifar10_exact": "CIFAR-10, exact part",
     "cornn": "coRNN",
     "digits": "Digits",
     "dsa19": "DSA-19",

@@ -40,8 +40,6 @@ def read_idx(path: Path) -> np.ndarray:
 BATCHES = ("data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5")
 TEST = "test_batch"
 PIXELS = 32 * 32
-FIRST_OF_ONE, FIRST_OF_OTHERS, A_FILE = 4000, 1017, 10_000
-"""Images whose exact pixels the mirror has: the first ones of the first file and of each other."""
 
 
 @reader
@@ -57,25 +55,6 @@ def cifar10() -> dict:
         "decoded from JPEG copies of the images (mean absolute error 5.8 of 255), sorted by class"
     )
     return {"train": train, "test": test, "substitute": substitute}
-
-
-@reader
-def cifar10_exact() -> dict:
-    """Return the 8,068 + 1,017 images whose exact pixels can be had without the publisher's archive, in the publisher's order."""
-    heads = (np.arange(FIRST_OF_OTHERS) + A_FILE * k for k in range(1, len(BATCHES)))
-    train, test = np.concatenate([np.arange(FIRST_OF_ONE), *heads]), slice(FIRST_OF_OTHERS)
-    if mirror() is None:
-        parts = _from_binary()
-        return parted(*parts["train"], train=train) | parted(*parts["test"], test=test)
-    first, others = (
-        read_arrays(fetch("cifar10", f"cifar10_{name}_exact.npz"))
-        for name in ("train_first4000", "heads")
-    )
-    images = np.concatenate([first["images"], others["train_images"]])
-    return {
-        "train": (images.reshape(-1, PIXELS, 3), others["train_labels_all"][train]),
-        "test": (others["test_images"].reshape(-1, PIXELS, 3), others["test_labels_all"][test]),
-    }
 
 
 def _from_binary() -> dict[str, Arrays]:
