@@ -86,6 +86,9 @@ def test_a_reservation_leaves_undecided_what_it_is_about():
         ([unsure_below, below], claims.DIFFERS),
     ):
         assert claims.verdict(claims.smallest(parts), Region.parse("> 0"))[0] == said
+    # Of the largest, one above the border suffices, whatever stands against those that are not.
+    open_ = Finding(0, -1, 1, reservation="three seeds")
+    assert claims.verdict(claims.largest([sure, open_]), Region.parse("> 0"))[0] == claims.AGREES
 
 
 @pytest.mark.parametrize(("region", "ratio"), [("> 0", False), ("0.5 .. 2", True)])

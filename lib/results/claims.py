@@ -169,12 +169,12 @@ def _larger(finding: Finding, region: Region) -> str:
 
 
 def _reservations(finding: Finding, region: Region, said: str) -> str:
-    """Return what stands against a verdict: "all do" needs every part, "one does not" any one of those that do not."""
-    parts = finding.parts or (finding,)
-    if said == AGREES:
-        return "; ".join(dict.fromkeys(part.reservation for part in parts if part.reservation))
-    against = [part.reservation for part in parts if region.misses(part.low, part.high)]
-    return "" if "" in against else "; ".join(dict.fromkeys(against))
+    """Return what stands against a verdict: "all do" needs every part, "one does" and "one does not" any one of those that do."""
+    parts, meets = finding.parts or (finding,), region.holds if said == AGREES else region.misses
+    against = [part.reservation for part in parts if meets(part.low, part.high)]
+    if (said == DIFFERS or len(against) < len(parts)) and "" in against:
+        return ""
+    return "; ".join(dict.fromkeys(filter(None, against)))
 
 
 def _power(finding: Finding, region: Region, published: float) -> float:
