@@ -86,9 +86,8 @@ def test_a_reservation_leaves_undecided_what_it_is_about():
         ([unsure_below, below], claims.DIFFERS),
     ):
         assert claims.verdict(claims.smallest(parts), Region.parse("> 0"))[0] == said
-    # Of the largest, one above the border suffices, whatever stands against those that are not.
-    open_ = Finding(0, -1, 1, reservation="three seeds")
-    assert claims.verdict(claims.largest([sure, open_]), Region.parse("> 0"))[0] == claims.AGREES
+    near = Finding(0, -1, 1, reservation="three seeds")  # of the largest, one above suffices
+    assert claims.verdict(claims.largest([sure, near]), Region.parse("> 0"))[0] == claims.AGREES
 
 
 @pytest.mark.parametrize(("region", "ratio"), [("> 0", False), ("0.5 .. 2", True)])
@@ -203,8 +202,7 @@ def test_an_extreme_has_the_widest_ends():
     assert claims.largest([known, Finding(2, 0.1, 4)]).high == 4
     # That one of two exceeds a bound could be said of either: its end is farther out than its own interval's.
     assert claims.largest([known, known]).low < 0.5 == claims.largest([known]).low
-    # Three trainings have two degrees of freedom, in an extreme as well.
-    few = claims.mean(np.array([0.9, 1.0, 1.1]))
+    few = claims.mean(np.array([0.9, 1.0, 1.1]))  # of two degrees of freedom, in an extreme too
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
     for found in (few, claims.smallest([few, Finding(2, 1.5, 2.5)])):
         assert claims.p_value(found, Region.parse("> 0.5")) == pytest.approx(p)

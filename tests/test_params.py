@@ -66,6 +66,8 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
         ({"LEM": {}}, {"test_draws": 0}, "adding draws its sequences; give test_draws"),
         ({"RNN": {}}, {"objective": "coadjoint"}, "the objective coadjoint needs its weight; give kappa"),
         ({"LEM": {}}, {"steps": 0, "epochs": 3}, "adding draws its sequences without end; give steps"),
+        ({"LEM": {}}, {"stop_below": 0.1, "validation_draws": 0}, "validation loss; give validation_d"),
+        ({"LEM": {}}, {"steps": 2, "records": 3}, "3 records do not fit 2 steps; ask for fewer"),
         ({"LEM": {}}, {"options": {"lr": 5}}, "options.lr.* is 'lr'; .*'eps', 'fused'"),
         ({"LEM": {}}, {"options": {"eps": True}}, "the option eps is True; expected a number"),
         ({"LEM": {}}, {"options": {"fused": 1}}, "the option fused is 1.0; expected true or false"),

@@ -269,15 +269,11 @@ def test_the_settings_are_checked_before_anything_trains(stages):
 
 
 def test_outputs_of_what_is_gone_are_removed_and_nothing_else(tmp_path):
-    (tmp_path / "notebooks").mkdir()
-    for name in ("22_numerical_errors", "30_tenet"):
-        (tmp_path / "notebooks" / f"{name}.ipynb").touch()
-    gone = {"data/made/29_gone", "data/executed/29_gone.failed.ipynb"}
-    kept = {"data/made/22_numerical_errors/rebuilt", "data/made/30_tenet/rebuilt"}
-    for folder in {"data/made/29_gone", "data/executed"} | kept:
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "data/made/.gitignore").touch()
-    for name in ("29_gone.failed", "22_numerical_errors"):
-        (tmp_path / f"data/executed/{name}.ipynb").touch()
-    assert {path.as_posix() for path in prune(tmp_path)} == gone
-    assert all((tmp_path / folder).exists() for folder in kept)
+    gone = {"data/made/29_gone/rebuilt/a.csv", "data/executed/29_gone.failed.ipynb"}
+    kept = {"notebooks/22_errors.ipynb", "data/made/22_errors/rebuilt/a.csv"}
+    kept |= {"notebooks/30_tenet.ipynb", "data/executed/30_tenet.ipynb", "data/made/.gitignore"}
+    for path in map(tmp_path.joinpath, gone | kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert len(prune(tmp_path)) == len(gone)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")} == kept

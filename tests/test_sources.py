@@ -222,9 +222,8 @@ def test_cifar10_of_its_publisher_is_whole(put, prepare):
     planes = _rng().integers(0, 256, (6, 4, 3, 32, 32), dtype=np.uint8)
     labels = _rng().integers(0, 10, (6, 4), dtype=np.uint8)
     records = np.concatenate([labels[..., None], planes.reshape(6, 4, -1)], axis=2)
-    names = (f"cifar-10-batches-bin/{name}.bin" for name in [*images.BATCHES, images.TEST])
-    archive = tarred({n: part.tobytes() for n, part in zip(names, records, strict=True)})
-    put("cifar10", archive, mirrored=False)
+    parts = zip([*images.BATCHES, images.TEST], map(bytes, records), strict=True)
+    put("cifar10", tarred({f"cifar-10-batches-bin/{n}.bin": of for n, of in parts}), mirrored=False)
     ds = prepare("cifar10")
     assert ds["inputs"].shape == (24, 1024, 3)
     assert ds["target"].values.tolist() == labels.ravel().tolist()
@@ -649,10 +648,8 @@ def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeyp
     smaller = {(worms, "CASES"): 20, (worms, "LENGTH"): 30, (speech, "CLIPS"): 5}
     for (module, name), value in (smaller | {(speech, "SPEAKERS"): 5}).items():
         monkeypatch.setattr(module, name, value)
-    for name, of, shape in (
-        ("eigenworms", "EigenWorms", (20, 30, 6)),
-        ("keywords12", "Speech Commands", (12 * 5 + 2, 126, 80)),
-    ):
+    shapes = {"EigenWorms": (20, 30, 6), "Speech Commands": (12 * 5 + 2, 126, 80)}
+    for name, (of, shape) in zip(("eigenworms", "keywords12"), shapes.items(), strict=True):
         ds = prepare(name)
         assert ds["inputs"].shape == shape
         assert f"stand-in for {of}" in ds.attrs["substitute"]
@@ -679,9 +676,8 @@ EXPECTED = {  # training, validation, test, shape of an input sequence, outputs,
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_real_data_are_what_their_publishers_say(name, prepare):
     ds = prepare(name)
-    train, validation, test, shape, outputs, rarest = EXPECTED[name]
-    split = ds["split"].values
-    assert [(split == part).sum() for part in (0, 2, 1)] == [train, validation, test]
+    *parts, shape, outputs, rarest = EXPECTED[name]
+    assert [(ds["split"].values == part).sum() for part in (0, 2, 1)] == parts
     assert (ds["inputs"].shape[1:], ds.attrs["outputs"]) == (shape, outputs)
     if rarest:
         assert np.bincount(ds["target"].values).min() == rarest

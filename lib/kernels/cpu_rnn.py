@@ -40,17 +40,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.kernels._cpu import (
-    ONE,
-    PHI,
-    TANH,
-    ZERO,
-    activate,
-    engine,
-    scalar,
-    times_slope,
-    variants,
-)
+from lib.kernels._cpu import ONE, PHI, TANH, ZERO, activate, engine, scalar, times_slope, variants
 from lib.kernels._recurrence import Recurrence, drive, per_chain, product
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)

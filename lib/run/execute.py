@@ -126,14 +126,21 @@ def _execute(run: Run, *, quiet: bool) -> None:
     import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
-    from papermill.engines import NotebookExecutionManager as Kept
+    from papermill.engines import NBClientEngine, papermill_engines
     from traitlets.config import Config
     from zmq import ZMQError
 
     from lib.run.cleaning import clean
 
-    # Papermill would write the whole notebook twice for each cell; it also does twice a minute, and at the end.
-    Kept.cell_start = Kept.cell_complete = lambda kept, *_, **__: kept.autosave_cell()
+    class Sparing(NBClientEngine):
+        """Papermill's own, which would write the whole notebook twice for each cell: it also does twice a minute, and at the end."""
+
+        @classmethod
+        def execute_managed_notebook(cls, kept, kernel_name, **more):
+            kept.cell_start = kept.cell_complete = lambda *_, **__: kept.autosave_cell()
+            super().execute_managed_notebook(kept, kernel_name, **more)
+
+    papermill_engines.register("sparing", Sparing)
     name, failed = run.notebook.name, _failed(run.output)
     try:
         failed.parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +152,7 @@ def _execute(run: Run, *, quiet: bool) -> None:
                 run.notebook,
                 failed,
                 parameters=run.parameters,
+                engine_name="sparing",
                 kernel_name="python3",
                 language="python",
                 config=Config(KernelManager=files),

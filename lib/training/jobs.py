@@ -173,11 +173,7 @@ def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
 
 
 def _train(
-    missing: Sequence[_Asked],
-    cache: Path,
-    where: Jobs,
-    prepared: Path | None,
-    progress: _Progress,
+    missing: Sequence[_Asked], cache: Path, where: Jobs, prepared: Path | None, progress: _Progress
 ) -> None:
     """Fill in the results of jobs that have none, and write their shards."""
     calls = _calls(missing)

@@ -82,6 +82,10 @@ class Row(Job, Network, Recipe):
             raise ValueError(f"{name} draws its sequences; give test_draws, how many to test on")
         if draws and self.epochs:
             raise ValueError(f"{name} draws its sequences without end; give steps")
+        if draws and self.stop_below and not self.validation_draws:
+            raise ValueError("stop_below looks at the validation loss; give validation_draws")
+        if self.steps and self.records > self.steps:
+            raise ValueError(f"{self.records} records do not fit {self.steps} steps; ask for fewer")
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
@@ -145,7 +149,7 @@ class Row(Job, Network, Recipe):
             else:
                 batches = Epochs(seen["train"], size, rng, device)
             total = self.recipe.total(batches.epoch)
-            weight = getattr(self, WEIGHTS[self.objective] or "kappa") or 0.0
+            weight = getattr(self, WEIGHTS[self.objective], 0.0)
             probe = Probe(self, task, model, parts["train"], test, device)
             before, _ = probe.ends()
             first = 0 if self.first_record else 1

@@ -144,11 +144,7 @@ def _struck(tmp_path, how, seconds, workers=1):
 
 @pytest.mark.parametrize(
     ("how", "paused", "workers"),
-    [
-        (signal.SIGKILL, 0, 2),
-        (signal.SIGTERM, 0, 1),
-        (signal.SIGKILL, 5, 1),
-    ],
+    [(signal.SIGKILL, 0, 2), (signal.SIGTERM, 0, 1), (signal.SIGKILL, 5, 1)],
 )
 def test_local_workers_come_back(trials, tmp_path, how, paused, workers):
     what = f"{how.name}, replaced after {paused} s"

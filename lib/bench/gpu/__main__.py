@@ -17,15 +17,7 @@ import torch
 
 from lib import kernels
 from lib.bench.gpu import slices
-from lib.bench.race import (
-    Ledger,
-    Workload,
-    engines_on,
-    on_device,
-    race,
-    read_rows,
-    training_pass,
-)
+from lib.bench.race import Ledger, Workload, engines_on, on_device, race, read_rows, training_pass
 from lib.cells import cell_names, make_cell
 from lib.kernels import _cuda
 
