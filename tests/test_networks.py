@@ -162,7 +162,8 @@ def test_a_standing_tells_leads_from_what_is_undecided():
     networks = Networks(_draw({**LEVELS, "alike": 70.0}))
     said, leads = networks.standing("fair", ["good", "alike", "poor"])
     # One at the guess at the only learning rate tried is no one to be ahead of.
-    assert said.startswith("behind good; undecided against alike, poor (poor is at the guess at")
+    why = "poor is at the guess at the only learning rate tried"
+    assert said == f"behind good; undecided against alike, poor ({why})"
     assert networks.standing("good", ["fair"])[0] == "ahead of fair"
     assert leads.startswith("good -") and "poor +" in leads
 
