@@ -153,11 +153,12 @@ def main() -> int:
         if key not in found and time.monotonic() > end:
             continue
         if key not in found:
-            numba.config.DISABLE_JIT = "/kernels/" in name  # what is inlined is not compiled anew
-            if name not in sound:
-                sound[name] = [one for one in tests_of(file) if tried([one]) == "survived"]
+            numba.config.DISABLE_JIT = plain = "/kernels/" in name  # what is inlined is not compiled anew
+            tests = tests_of(file)
+            sound |= {(one, plain): tried([one]) == "survived" for one in tests if (one, plain) not in sound}
+            tests = [one for one in tests if sound[one, plain]]
             file.write_bytes(source[:start] + f"({text})".encode() + source[stop:])
-            found[key] = tried(sound[name]) if sound[name] else "no test"
+            found[key] = tried(tests) if tests else "no test"
             file.write_bytes(source)
             FOUND.write_text(json.dumps(found, indent=1))
         print(f"{found[key]}: {key}", flush=True)
