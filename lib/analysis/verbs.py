@@ -248,7 +248,7 @@ class Networks:
         """Return whether the error of a network would be `LEARNED` of the guess's after as long again, at the pace of its last third."""
         rows = self.of(name)
         share = (rows["score"] / rows["guess"]).mean()
-        fell = (self.unit * (rows["then"] - rows["last"]) / rows["guess"]).mean()
+        fell = (self.unit * (rows["then"] - rows["test"]) / rows["guess"]).mean()
         soon = bool(share - 3 * fell < LEARNED < share)
         return f"the error of {name} still falls when trainings end" * soon
 

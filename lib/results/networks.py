@@ -59,38 +59,39 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every planned training: ``run``, ``replicate``, the columns of `about`, and what it came to.
 
     ``step``, ``test`` and ``validation`` are those of the record with the best validation metric (the last, where nothing is
-    validated), ``last`` is the test metric at the end, ``then`` after two thirds of the records, ``improving`` whether validation (the test metric,
-    where nothing is validated) was best at the end. A training that diverged
+    validated), ``then`` is ``test`` of the first two thirds of the records, ``last`` the test metric at the end, ``improving`` whether
+    validation (the test metric, where nothing is validated) was best at the end. A training that diverged
     before its first record has ``nan``; ``completed`` says which did not diverge.
     """
     records, status, metric = (ds.variables[name] for name in ("records", "status", "metric"))
     validation = ds.variables["validation_metric"]
-    seen = _there(ds) & np.isfinite(validation)
-    validated, last = seen.any("record"), (records - 1).clip(0)
+    validated = (_there(ds, records) & np.isfinite(validation)).any("record")
     score = xr.where(validated, validation, ds.variables["test_metric"])
     score = score.where(metric == "accuracy", -score)
-    best = score.where(xr.where(validated, seen, _there(ds)) & np.isfinite(score), -np.inf)
-    best = best.argmax("record")
-    chosen = best.where(validated, last)
 
-    def at(name: str, place: xr.Variable) -> xr.Variable:
+    def best(records: xr.Variable) -> xr.Variable:
+        return score.where(_there(ds, records) & np.isfinite(score), -np.inf).argmax("record")
+
+    def at(name: str, records: xr.Variable) -> xr.Variable:
+        place = best(records).where(validated, (records - 1).clip(0))
         return ds.variables[name].isel(record=place).where(records > 0)
 
+    last = (records - 1).clip(0)
     columns = {
-        "step": at("step", chosen),
-        "test": at("test_metric", chosen),
-        "validation": at("validation_metric", chosen),
-        "last": at("test_metric", last),
-        "then": at("test_metric", (-(-2 * records // 3) - 1).clip(0)),
-        "improving": (best == last) & (last > 0),
+        "step": at("step", records),
+        "test": at("test_metric", records),
+        "validation": at("validation_metric", records),
+        "last": ds.variables["test_metric"].isel(record=last).where(records > 0),
+        "then": at("test_metric", -(-2 * records // 3)),
+        "improving": (best(records) == last) & (last > 0),
         "completed": status == COMPLETED,
     }
     return by_training(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")
 
 
-def _there(ds: xr.Dataset) -> xr.Variable:
-    """Return which records a training has made."""
-    return ds.variables["records"] > xr.Variable("record", np.arange(ds.sizes["record"]))
+def _there(ds: xr.Dataset, records: xr.Variable) -> xr.Variable:
+    """Return which are the first `records` of a training."""
+    return records > xr.Variable("record", np.arange(ds.sizes["record"]))
 
 
 def by_training(
@@ -288,7 +289,7 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     none: it lies between the two) and ``trained``, all steps of the training.
     """
     step, loss = (ds.variables[name] for name in ("step", "test_loss"))
-    step = step.where(_there(ds))
+    step = step.where(_there(ds, ds.variables["records"]))
     steps = step.where(loss < threshold, np.inf).min("record")
     columns = {
         "steps": steps,

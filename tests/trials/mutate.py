@@ -153,10 +153,10 @@ def main() -> int:
         if key not in found and time.monotonic() > end:
             continue
         if key not in found:
-            numba.config.DISABLE_JIT = plain = "/kernels/" in name  # what is inlined is not compiled anew
-            tests = tests_of(file)
-            sound |= {(one, plain): tried([one]) == "survived" for one in tests if (one, plain) not in sound}
-            tests = [one for one in tests if sound[one, plain]]
+            numba.config.DISABLE_JIT = plain = "/kernels/" in name  # inlined: not compiled anew
+            fresh = [one for one in tests_of(file) if (one, plain) not in sound]
+            sound |= {(one, plain): tried([one]) == "survived" for one in fresh}
+            tests = [one for one in tests_of(file) if sound[one, plain]]
             file.write_bytes(source[:start] + f"({text})".encode() + source[stop:])
             found[key] = tried(tests) if tests else "no test"
             file.write_bytes(source)
