@@ -43,7 +43,7 @@ def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
     if not judged:
         nothing = dict.fromkeys(("counted", "corrected"), NOT_JUDGED)
         return listed.assign(judged_by=None, **unsaid, **nothing)
-    rows = pd.concat(judged, ignore_index=True)
+    rows = pd.concat(judged)
     size = rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1)
     evidence = rows["judged_by"].map(weight)
     order = {"measured": rows["low"].notna(), "weight": evidence, "size": size}
