@@ -83,7 +83,8 @@ def prune(root: Path = ROOT) -> list[Path]:
     made = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
     gone = [path for path in made if path.name.partition(".")[0] not in known]
     for path in gone:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        remove = shutil.rmtree if path.is_dir() else Path.unlink
+        remove(path)
     return [path.relative_to(root) for path in gone]
 
 
