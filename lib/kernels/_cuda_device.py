@@ -32,7 +32,7 @@ def sigmoid(x):
 
 def shared(scalar: CPUDispatcher) -> Callable:
     """Return a scalar function of a CPU kernel (`lib.kernels._cpu.scalar`) as GPU kernels call it, with this file's activations."""
-    function = scalar.py_func
+    function = getattr(scalar, "py_func", scalar)  # itself, where numba compiles nothing
     names = function.__globals__ | {"tanh": tanh, "sigmoid": sigmoid}
     return device(FunctionType(function.__code__, names, function.__name__))
 

@@ -35,7 +35,9 @@ ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", 
 EACH = 42
 MOST, SECONDS = 4, 240
 """Files of tests that are tried for an error, and seconds that they may take."""
-CHOSEN = "not (notebook or browser or gpu or slow)"
+CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
+PLAIN = ["-k", "not (activations or machine_code)"]
+"""Tests of kernels that are not compiled."""
 ENOUGH = 0.9
 """Share of the errors that tests notice; those that change nothing survive, too."""
 BY_NAME = ("test_cells", "test_transcriptions", "test_kernels")
@@ -116,7 +118,8 @@ def tried(tests: list[str]) -> str:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
         sys.path[:0] = [str(COPY), str(COPY / "tests")]
-        sys.exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", "-m", CHOSEN, *tests]))
+        chosen = CHOSEN + PLAIN * numba.config.DISABLE_JIT
+        sys.exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *chosen, *tests]))
 
     child = multiprocessing.get_context("fork").Process(target=run)
     child.start()
@@ -138,14 +141,13 @@ def main() -> int:
     shutil.rmtree(COPY, ignore_errors=True)
     subprocess.run(["git", "clone", "-q", "--depth=1", ROOT.as_uri(), str(COPY)], check=True)
     found = json.loads(FOUND.read_text()) if FOUND.exists() else {}
-    end, sound, drawn = time.monotonic() + 60 * options.minutes, {}, []
+    end, sound, drawn, counts = time.monotonic() + 60 * options.minutes, {}, [], Counter()
     for room in ROOMS:
         files = sorted(COPY.glob(f"lib/{room}.py" if "*" in room else f"lib/{room}/**/*.py"))
         files = [file for file in files if options.only in file.as_posix()]
         possible = [(file, *one) for file in files for one in errors(file.read_bytes())]
         drawn += random.Random(f"{options.seed} {room}").sample(possible, min(EACH, len(possible)))
     random.Random(options.seed).shuffle(drawn)
-    counts = Counter()
     for file, start, stop, text in drawn:
         source, name = file.read_bytes(), file.relative_to(COPY).as_posix()
         line, old = source.count(b"\n", 0, start) + 1, source[start:stop].decode()
