@@ -72,12 +72,12 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def peak(rows: pd.DataFrame, at: float) -> pd.Series:
-    """Return by replicate and stage the share of steps within a factor two of `at` over the larger of those in the two ranges beside it."""
+    """Return by replicate and stage the share of steps within a factor two of `at`, less the larger of those in the two ranges beside it."""
     width = 2 * np.log10(2)
     place = ((np.log10(rows["dt"]) - np.log10(at)) / width).round()
     shares = rows.groupby(["replicate", "stage", place])["share"].sum().unstack(fill_value=0)
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
-    return shares[0] / shares[[-1, 1]].max(axis=1).clip(lower=1e-9)
+    return shares[0] - shares[[-1, 1]].max(axis=1)
 
 
 def largest_step(run: xr.Dataset) -> float:
@@ -87,7 +87,7 @@ def largest_step(run: xr.Dataset) -> float:
 
 def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
     trained = peak(histograms(run), float(at)).xs("trained", level="stage")
-    return geometric_mean(trained.clip(lower=1e-9), scale)
+    return mean(trained, scale)
 
 
 def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:

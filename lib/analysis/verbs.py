@@ -10,7 +10,7 @@ trained. `task` names tasks, too, or is a condition on them, such as ``time_step
 trained counts. `measure` is one of `lib.results.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
 
 Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
-the draw of the test sequences: pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
+the draw of the test sequences (not of perplexities and bits): pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
 the guess is no evidence that another is better, and data that stand in for a text's are none on the text.
 """
 
@@ -369,19 +369,24 @@ def _solved(held: Networks, name: str) -> pd.DataFrame:
 
 
 def _gains(quantity: str, held: Networks, one: str, other: str) -> Finding:
-    """Return a norm's log10, mean over records, or by how much one network's is larger: of dh_T/dh_1, or how far from that of dh_T/dh_(T-1)."""
+    """Return log10 of the norm of dh_T/dh_1, mean over records; as `decay` its distance from that of dh_T/dh_(T-1), or how many times as far one network's is.
+
+    Distances are averaged as logarithms: those of some trainings are a hundred times those of the others.
+    """
     if "gain_first" not in held.ds:
         return unable("no gradients were recorded")
-    sides, scale = [], held.scale(one, other)
+    sides, scale, decay = [], held.scale(one, other), quantity == "decay"
     for name in filter(None, (one, other)):
         part = held.ds.sel(run=held.of(name)["run"].iloc[0])
-        gain = part["gain_first"] - (part["gain_last"] if quantity == "decay" else 0)
+        gain = part["gain_first"]
+        gain = np.abs(gain - part["gain_last"]) if decay else gain
         found = gain.mean("record").dropna("replicate").values
         # A Jacobian that is the identity differs from it by rounding.
-        sides.append(np.abs(found).round(9) if quantity == "decay" else found)
-    if not other:
-        return claims.mean(*sides, scale)
-    return replace(claims.difference(*sides, scale), reservation=_too_few(*sides))
+        sides.append(np.log(found.clip(1e-9)) if decay else found)
+    found = claims.mean(sides[0], scale)
+    if other:
+        found = replace(claims.difference(*sides, scale), reservation=_too_few(*sides))
+    return claims.exponential(found) if decay else found
 
 
 def _memoryless(held: Networks, name: str, _: str) -> Finding:

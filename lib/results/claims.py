@@ -240,7 +240,7 @@ def _distance(finding: Finding, region: Region) -> float:
 def claims() -> pd.DataFrame:
     """Return the claims of the texts, by id: one table for all, which nobody may change.
 
-    Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (the text's words where they are short), ``artefact``,
+    Columns ``id``, ``text``, ``chapter``, ``section``, ``page``, ``said`` (what the text says, in its words where they are short), ``artefact``,
     ``quantity``, ``region`` (where it must lie for the claim to be true), ``null`` (the quantity's value where there is nothing to
     find: a shuffled metric, networks that are equal or that guess; empty where that is not the question), ``published`` (the text's
     own value, empty where it has none), ``refuted_by``, those of `OPTIONAL` (see `lib.analysis.verbs`), and ``no_effect``: whether the
@@ -348,7 +348,7 @@ def sentences(judged: pd.DataFrame) -> list[str]:
         said = called(row.verdict, claim.no_effect, row.null_is)
         beside = f" Note: {row.note}." if row.note and not math.isnan(row.low) else ""
         out.append(
-            f"“{claim.said}” **{said}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
+            f"*{claim.said}*: **{said}** ({claim.quantity}: {found}; asked: {claim.region}).{beside}"
         )
     return out
 
