@@ -106,10 +106,10 @@ def adjoint_ratios(ds: xr.Dataset) -> pd.DataFrame:
     return whole.to_dataframe().reset_index().sort_values(keys, ignore_index=True)
 
 
-def others_above(frame: pd.DataFrame, place: int) -> tuple[int, int]:
-    """Return at how many other times the median normalised adjoint state exceeds that at `place`, and how many there are."""
-    median = frame.groupby("time")["normalised"].median()
-    return int((median > median[place]).sum()), len(median) - 1
+def others_above(frame: pd.DataFrame, place: int) -> tuple[float, int]:
+    """Return at how many other times the normalised adjoint state exceeds that at `place`, mean over sequences, and how many there are."""
+    each = frame.pivot(index="time", columns="sequence", values="normalised")
+    return float((each > each.loc[place]).sum().mean()), len(each) - 1
 
 
 # padded images (experiment 2.3)
