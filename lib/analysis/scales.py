@@ -71,23 +71,18 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
 
 
-def peak(rows: pd.DataFrame, at: float) -> pd.Series:
-    """Return by replicate and stage the share of steps within a factor two of `at`, less the larger of those in the two ranges beside it."""
-    width = 2 * np.log10(2)
-    place = ((np.log10(rows["dt"]) - np.log10(at)) / width).round()
-    shares = rows.groupby(["replicate", "stage", place])["share"].sum().unstack(fill_value=0)
-    shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
-    return shares[0] - shares[[-1, 1]].max(axis=1)
-
-
 def largest_step(run: xr.Dataset) -> float:
     """Return the largest time step that UnICORNN may take: dt, of which the logistic function leaves a share."""
     return float(np.max(json.loads(str(run["dt"].item()))))
 
 
 def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
-    trained = peak(histograms(run), float(at)).xs("trained", level="stage")
-    return mean(trained, scale)
+    """Return the share of steps within a factor two of `at`, less the larger of those in the two ranges beside it."""
+    rows = histograms(run).query("stage == 'trained'")
+    place = (np.log10(rows["dt"] / float(at)) / (2 * np.log10(2))).round()
+    shares = rows.groupby(["replicate", place])["share"].sum().unstack(fill_value=0)
+    shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
+    return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale)
 
 
 def _span(run: xr.Dataset, scale: Scale, _: str) -> Finding:

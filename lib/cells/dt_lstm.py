@@ -13,23 +13,18 @@ The text tunes Delta t and does not print it: the default is ours. Version 1 for
 import torch
 from torch import Tensor
 
-from lib.cells._cell import Cell, State
+from lib.cells._cell import State
 from lib.cells._keywords import Choice, Number
+from lib.cells.lstm import LSTM
 
 
-class DtLSTM(Cell, name="dt_lstm"):
+class DtLSTM(LSTM, name="dt_lstm"):
     """The LSTM with scaled input and forget gates; the versions differ in the forget gate."""
 
     title = "dt-LSTM"
     source = "Rusch et al. 2022, appendix D"
-    shapes = {
-        "W": "4d d",  # recurrent weights, gates in the order i f g o
-        "R": "4d p",  # input weights V, same order
-        "b": "4d",  # biases, same order
-    }
     hyper_parameters = {"dt": Number(0.1, "(0, 1)"), "version": Choice((2, 1))}
     Weights = "W R b input_scale forget_scale"
-    states = 2
 
     def prepare(self) -> None:
         self.input_scale = self.dt

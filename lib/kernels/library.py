@@ -18,7 +18,7 @@ def _register(layer: Callable, *cells: str) -> None:
     def run(weights, state, u):
         W, R, b = weights
         flat = [R, W, b, torch.zeros_like(b)]
-        before = [part[None] for part in state]
+        before = [part[None].contiguous() for part in state]
         before = before if len(before) > 1 else before[0]  # an LSTM's two states come as a list
         # has_biases, layers, dropout, train, bidirectional, batch_first; cuDNN needs train for a backward.
         outputs, *final = layer(u, before, flat, True, 1, 0.0, True, False, False)

@@ -67,7 +67,8 @@ class Probe:
 
     def penalty(self) -> dict[str, float]:
         all_tested = tensors(self._test, self._tested[0].device)
-        return {"penalty": penalised(self._model, *all_tested, 0.0).penalty.item()}
+        model = copy.deepcopy(self._model).eval()
+        return {"penalty": penalised(model, *all_tested, 0.0).penalty.item()}
 
     def time_steps(self) -> dict[str, np.ndarray]:
         u = driven(self._model, self._trained_on[0])
@@ -147,8 +148,7 @@ def measure(model: nn.Module, part: Part, *, batch_size: int, size: int = 0) -> 
     norms = {name: [] for name in MEASUREMENTS if name.startswith("adjoint")}
     for start in range(0, size, batch_size):
         inputs, labels = tensors(part.take(slice(start, min(start + batch_size, size))), device)
-        with torch.no_grad():
-            u = model.drive(inputs)
+        u = driven(model, inputs)
         summed = partial(summed_loss, output, labels)
         adjoints = adjoint_norms(model.cell, u, summed, times=(1, u.shape[0]), whole=whole)
         last = model.seen(adjoints.final_states)

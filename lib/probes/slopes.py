@@ -7,6 +7,8 @@ zero, and digits are gone long before: of tanh at 18 half of them. Here they fol
     \tanh'(a) = 4 e / (1 + e)^2, \quad e = \exp(-2 |a|), \qquad \sigma'(a) = \tanh'(a / 2) / 4, \qquad 1 - \sigma(a) = \sigma(-a)
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -29,16 +31,16 @@ class Slopes(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
         if name == "tanh":
-            return _Tanh.apply(*args)
+            return _Sloped.apply(*args, torch.tanh, tanh_slope)
         if name == "sigmoid":
-            gate = _Sigmoid.apply(*args)
+            gate = _Sloped.apply(*args, torch.sigmoid, sigmoid_slope)
             gate.argument = args[0]
             return gate
         if (argument := getattr(args[0], "argument", None)) is not None and _is_one(args[1:]):
             if name in ("__mul__", "mul", "__rmul__"):
                 return args[0]  # Delta t times a gate, Delta t = 1
             if name in ("__rsub__", "rsub"):
-                return _Sigmoid.apply(-argument)
+                return _Sloped.apply(-argument, torch.sigmoid, sigmoid_slope)
         return function(*args, **(kwargs or {}))
 
 
@@ -46,23 +48,15 @@ def _is_one(others: tuple) -> bool:
     return len(others) == 1 and isinstance(others[0], int | float) and others[0] == 1
 
 
-class _Tanh(torch.autograd.Function):
+class _Sloped(torch.autograd.Function):
+    """An elementwise function of `a` with its `slope` for a derivative."""
+
     @staticmethod
-    def forward(ctx, a: Tensor) -> Tensor:
+    def forward(ctx, a: Tensor, function: Callable, slope: Callable) -> Tensor:
         ctx.save_for_backward(a)
-        return a.tanh()
+        ctx.slope = slope
+        return function(a)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        return gradient * tanh_slope(*ctx.saved_tensors)
-
-
-class _Sigmoid(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a: Tensor) -> Tensor:
-        ctx.save_for_backward(a)
-        return a.sigmoid()
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        return gradient * sigmoid_slope(*ctx.saved_tensors)
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return gradient * ctx.slope(*ctx.saved_tensors), None, None

@@ -132,7 +132,9 @@ class Task:
     def standardised(self) -> "Task":
         """Return the task with the mean 0 and the deviation 1 of the training part for all inputs."""
         mean, deviation = self.train.inputs.mean(), self.train.inputs.std()
-        return replace(self.map_inputs(lambda inputs: (inputs - mean) / deviation), kind="series")
+        return replace(
+            self.map_inputs(lambda inputs: (inputs - mean) / (deviation or 1)), kind="series"
+        )
 
     def guess(self, part: Part) -> tuple[float, float]:
         """Return loss and metric on `part` of the best answer that ignores the inputs: `memoryless`, or learned from training.

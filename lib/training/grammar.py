@@ -77,7 +77,9 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
         keys = [key for key in re.findall(r"\{(\w+)\}", name) if key in said]
         for levels in itertools.product(*(_several(said[key]) for key in keys)):
             chosen = said | dict(zip(keys, levels, strict=True))
-            found[_filled(name, chosen, f"tasks.{name}")] = chosen
+            filled = _filled(name, chosen, f"tasks.{name}")
+            if found.setdefault(filled, chosen) is not chosen:
+                raise ParameterError(f"params.yaml: two tasks come to the name {shown(filled)}")
     return found
 
 
@@ -159,7 +161,8 @@ class _Table:
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
         settings = _settings(self.known_tasks[task]["task"])
-        starts = [cell_class(cell).starts.get(name) for name in _several(both.get("start", "text"))]
+        names = [name for name in _several(both.get("start", "text")) if isinstance(name, str)]
+        starts = [cell_class(cell).starts.get(name) for name in names]
         places = {
             **dict.fromkeys(settings, "task"),
             **{key: "start_settings" for start in starts if start for key in start.settings},

@@ -180,13 +180,13 @@ def _train(
     failed: list[str] = []
     lost = 0
     # Networks in one pass fill a GPU, and its memory is not there twice.
-    one = int(torch.cuda.is_available() and any(len(call) > 1 for call in calls))
+    one = int(torch.cuda.is_available() and any(call[0].job.places > 1 for call in calls))
     with connect(where.scheduler, where.workers or one) as client:
         workers = sum(client.nthreads().values())
         futures = {}
         for rank, call in enumerate(calls):
             jobs, names = [asked.job for asked in call], [asked.name for asked in call]
-            # Not pure: two jobs are never the same call, and results must not be looked up by value.
+            # Not pure: results must not be looked up by value. Again after an error: a worker's machine may have been short of memory.
             how = {"pure": False, "retries": 2, "priority": len(calls) - rank}
             futures[client.submit(work, jobs, names, prepared, cache, **how)] = call
         for future in as_completed(list(futures)):

@@ -128,8 +128,8 @@ class Row(Job, Network, Recipe):
     def compute(self, prepared: Path | None, resume: Resume | None) -> dict[str, np.ndarray]:
         """Train one network; return its variables of `lib.results.rows`.
 
-        Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient or
-        a measurement that is not finite ends the training as diverged; what was recorded is kept.
+        Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient of the
+        coadjoint objective or a measurement that is not finite ends the training as diverged; what was recorded is kept.
         """
         task, parts = row_task(self, prepared)
         test = parts["test"]
@@ -149,6 +149,8 @@ class Row(Job, Network, Recipe):
             else:
                 batches = Epochs(seen["train"], size, rng, device)
             total = self.recipe.total(batches.epoch)
+            if self.stop_below and "validation" not in seen:
+                raise ValueError(f"stop_below looks at the validation loss; {task.name} has none")
             weight = getattr(self, WEIGHTS[self.objective], 0.0)
             probe = Probe(self, task, model, parts["train"], test, device)
             before, _ = probe.ends()
@@ -302,4 +304,10 @@ def check_network(row: Row) -> None:
     shape = getattr(getattr(model.cell, "W", None), "shape", ())
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
-    grouped(model.output if "cell.*" in row.frozen else model, row.recipe)
+    frozen, asked = "cell.*" in row.frozen, {row.objective, *row.measures}
+    of_classes = sorted(asked & {"coadjoint", "penalty", "trajectories", "adjoint_norms"})
+    if of_classes and task.target != "class":
+        raise ValueError(f"{of_classes[0]} needs a task with one class a sequence, not {task.name}")
+    if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
+        raise ValueError(f"{no_use[0]} needs a cell that is trained; all of this one is frozen")
+    grouped(model.output if frozen else model, row.recipe)

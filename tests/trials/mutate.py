@@ -37,7 +37,6 @@ MOST, SECONDS = 4, 240
 """Files of tests that are tried for an error, and seconds that they may take."""
 CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
 PLAIN = ["-k", "not (activations or machine_code)"]
-"""Tests of kernels that are not compiled."""
 ENOUGH = 0.9
 """Share of the errors that tests notice; those that change nothing survive, too."""
 BY_NAME = ("test_cells", "test_transcriptions", "test_kernels")
