@@ -59,7 +59,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every planned training: ``run``, ``replicate``, the columns of `about`, and what it came to.
 
     ``step``, ``test`` and ``validation`` are those of the record with the best validation metric (the last, where nothing is
-    validated), ``then`` is ``test`` of the first two thirds of the records, ``improving`` whether
+    validated), ``then`` is ``test`` of the first two thirds of the records, ``last`` the test metric at the end, ``improving`` whether
     validation (the test metric, where nothing is validated) was best at the end. A training that diverged
     before its first record has ``nan``; ``completed`` says which did not diverge.
     """
@@ -80,6 +80,7 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
         "step": at("step", records),
         "test": at("test_metric", records),
         "validation": at("validation_metric", records),
+        "last": ds.variables["test_metric"].isel(record=(records - 1).clip(0)).where(records > 0),
         "then": at("test_metric", -(-2 * records // 3)),
         "improving": (best(records) == records - 1) & (records > 1),
         "completed": status == COMPLETED,

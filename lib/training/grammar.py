@@ -161,8 +161,7 @@ class _Table:
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
         settings = _settings(self.known_tasks[task]["task"])
-        names = [name for name in _several(both.get("start", "text")) if isinstance(name, str)]
-        starts = [cell_class(cell).starts.get(name) for name in names]
+        starts = map(cell_class(cell).starts.get, map(str, _several(both.get("start", "text"))))
         places = {
             **dict.fromkeys(settings, "task"),
             **{key: "start_settings" for start in starts if start for key in start.settings},
