@@ -168,7 +168,6 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
     total, at = recipe.total(batches.epoch), set(record.steps)
     moving = _optimisers(model, recipe, total, batches.epoch)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    loss_sum = torch.zeros((), device=parameters[0].device)
     if resume is not None:
         resume.begin(model, moving, batches, done)
     if 0 in at and not done.rows:
@@ -178,8 +177,8 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
         model.zero_grad()
         loss = yield batch
         if finite != "nothing":
-            if loss_sum.is_cuda:
-                loss_sum += loss.detach()
+            if loss.is_cuda:
+                done.losses = done.losses + loss.detach()
             else:
                 _check(loss, "the loss of a batch")
         yield None
@@ -193,7 +192,7 @@ def _steps(run: Training, done: Fit, finite: str) -> Iterator[Batch | None]:
             part.step()
         done.steps += 1
         if done.steps in at:
-            _check(loss_sum, "the sum of the losses")
+            _check(torch.as_tensor(done.losses), "the sum of the losses")
             _measure(model, record, done)
             if record.stop is not None and record.stop(done.rows[-1]):
                 return

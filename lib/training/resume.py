@@ -28,13 +28,14 @@ Moving = list[torch.optim.Optimizer | torch.optim.lr_scheduler.LRScheduler]
 class Fit:
     """What came of a training: `lib.results.schema.COMPLETED` or `DIVERGED` after so many steps, and what was recorded until then, with ``step``.
 
-    `kept` are the row of the model that is kept, and its weights; none where nothing asks for it.
+    `kept` are the row of the model that is kept, and its weights; none where nothing asks for it. `losses` is the sum of all on a GPU.
     """
 
     status: int
     steps: int
     rows: list[dict[str, float]]
     kept: tuple[dict[str, float], dict[str, Tensor]] | None = None
+    losses: Tensor | float = 0.0
 
     def column(self, name: str, length: int) -> list[float]:
         """Return one measurement of all rows, filled up with ``nan`` to `length`."""
