@@ -33,12 +33,11 @@ ROOT = Path(__file__).resolve().parents[2]
 COPY, FOUND = (ROOT / "data" / "cache" / "mutants" / name for name in ("copy", "found.json"))
 ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", "run", "report")
 EACH = 42
-MOST, SECONDS = 4, 240
-"""Files of tests that are tried for an error, and seconds that they may take."""
+SECONDS = 900
+"""How long the tests of an error may take; those that are nearest to it come first."""
 CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
 PLAIN = ["-k", "not (activations or machine_code)"]
-ENOUGH = 0.9
-"""Share of the errors that tests notice; those that change nothing survive, too."""
+ENOUGH = 0.9  # share of the errors that tests notice; those that change nothing survive, too
 BY_NAME = ("test_cells", "test_transcriptions", "test_kernels")
 """Tests of every cell or engine by its name, which no import tells."""
 
@@ -105,7 +104,7 @@ def tests_of(file: Path) -> list[str]:
 
     ranked = {test: rank(test) for test in sorted((COPY / "tests").glob("test_*.py"))}
     near = sorted((test for test in ranked if any(ranked[test])), key=ranked.get, reverse=True)
-    return [f"tests/{test.name}" for test in near[: 2 * MOST if room == "kernels" else MOST]]
+    return [f"tests/{test.name}" for test in near]
 
 
 def tried(tests: list[str]) -> str:
