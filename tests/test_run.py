@@ -119,7 +119,6 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
         ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
         ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
-        ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
         ("a", "link/out.ipynb", "", "is not a source"),
         ("a", "out.txt", "", "expected an .ipynb file"),
     ],

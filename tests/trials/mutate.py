@@ -33,8 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COPY, FOUND = (ROOT / "data" / "cache" / "mutants" / name for name in ("copy", "found.json"))
 ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", "run", "report")
 EACH = 42
-SECONDS = 900
-"""How long the tests of an error may take; those that are nearest to it come first."""
+SECONDS = 900  # that the tests of an error may take; those that are nearest to it come first
 CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
 PLAIN = ["-k", "not (activations or machine_code)"]
 ENOUGH = 0.9  # share of the errors that tests notice; those that change nothing survive, too
