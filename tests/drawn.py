@@ -27,7 +27,7 @@ MEASURES = {
     "bits": (lambda x: (x * math.log(2), np.zeros_like(x)), 2.0, 4.3, 0.05, 0.01),
 }
 """Loss and metric as they are recorded, where networks are, what guessing gets, a unit of differences, and the spread of trainings."""
-RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span")
+RATIOS = ("ratio", "longer", "share_of_guess", "memoryless", "deviation", "steps", "span", "decay")
 RECORD = ("run", "replicate", "record")
 
 
@@ -176,7 +176,7 @@ def _quantity(region: Region, verb: str, rng, true: bool) -> float:
         return border * math.exp(sign * (0.7 if true else rng.uniform(0, 0.5)))
     if verb == "apart" and sign < 0:
         return 0.02 * border if true else border - rng.uniform(0, 0.5 * border)
-    size = {"over_guess": 5.0, "gain": 1.0, "decay": 0.25, "decades": 1.0}.get(verb, 8.0)
+    size = {"over_guess": 5.0, "gain": 1.0, "decades": 1.0}.get(verb, 8.0)
     return border + sign * size * (1 if true else rng.uniform(0, 1))
 
 
@@ -215,11 +215,11 @@ def _solving(ds, special, verb, value, rng) -> xr.Dataset:
 
 def _gains(ds, special, one, others, verb, value, rng) -> xr.Dataset:
     beside = 0.5 if others != [""] else 0.0
-    of = dict.fromkeys(others, beside) | dict.fromkeys(one, beside + value)
+    above = beside * value if beside and verb == "decay" else beside + value
+    of = dict.fromkeys(others, beside) | dict.fromkeys(one, above)
     first = np.array([of.get(label, 0.0) for label in ds["label"].values])[:, None, None]
     noise = rng.normal(0, 0.02, (2, *ds["test_loss"].shape))
-    last = 0 * first + noise[1]
-    return ds.assign(gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, last))
+    return ds.assign(gain_first=(RECORD, first + noise[0]), gain_last=(RECORD, noise[1]))
 
 
 def _stepping(ds, verb, value, true, rng) -> xr.Dataset:

@@ -100,7 +100,7 @@ class Model(nn.Module):
         if self.embedding is not None:
             kept = self.embedding.weight.new_ones(self.embedding.num_embeddings, 1)
             kept = F.dropout(kept, dropout.embedding_dropout, self.training)
-            inputs = self.embedding(inputs) * kept[inputs]
+            inputs = self.embedding(inputs) * F.embedding(inputs, kept)
         inputs = F.dropout(inputs, dropout.input_dropout, self.training)
         return inputs.transpose(0, 1).contiguous()
 
