@@ -21,7 +21,7 @@ from lib.tasks import Part, Task
 from lib.training.batches import Epochs
 from lib.training.fit import Recipe, Record, Training, every_epoch, fit, objective
 from lib.training.job import seeds, torch_seed
-from lib.training.model import ARRAYS, Dropout, Model, Network, build, check_memory
+from lib.training.model import ARRAYS, Dropout, Model, Network, _same_mask, build, check_memory
 from lib.training.resume import Resume
 from lib.training.rows import last_states
 
@@ -190,7 +190,7 @@ def test_guessing_costs_what_it_costs(target, part, asked, loss, metric):
     assert task.guess(asked or part) == pytest.approx((loss, metric))
 
 
-def test_dropout_is_for_training_alone_and_takes_whole_words_from_an_embedding():
+def test_dropout_is_for_training_alone_and_is_of_whole_words_or_of_whole_sequences():
     torch.manual_seed(0)
     task = toy_task("tokens", 6, 5, "steps")
     shares = {"embedding_dropout": 0.5, "output_dropout": 0.5}
@@ -199,6 +199,7 @@ def test_dropout_is_for_training_alone_and_takes_whole_words_from_an_embedding()
     dropped = model.drive(inputs).transpose(0, 1) == 0
     assert 0.3 < dropped.double().mean() < 0.7
     assert all(len(dropped[inputs == word].unique()) == 1 for word in inputs.unique())
+    assert _same_mask(torch.ones(6, 5, 9), 0.5, True).unique(dim=1).shape == (6, 1, 9)
     assert not torch.equal(model(inputs), model(inputs))
     model.eval()
     assert torch.equal(model(inputs), model(inputs))

@@ -269,13 +269,11 @@ def test_the_settings_are_checked_before_anything_trains(stages):
 
 
 def test_outputs_of_what_is_gone_are_removed_and_nothing_else(tmp_path):
-    gone = {"data/made/29_gone", "data/executed/29_gone.failed.ipynb"}
+    gone = {"data/made/29_gone/rebuilt/a.csv", "data/executed/29_gone.failed.ipynb"}
     kept = {"notebooks/22_errors.ipynb", "data/made/22_errors/rebuilt/a.csv"}
     kept |= {"notebooks/30_tenet.ipynb", "data/executed/30_tenet.ipynb", "data/made/.gitignore"}
-    for path in map(
-        tmp_path.joinpath, kept | gone - {"data/made/29_gone"} | {"data/made/29_gone/a"}
-    ):
+    for path in map(tmp_path.joinpath, gone | kept):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    assert {path.as_posix() for path in prune(tmp_path)} == gone
+    assert {path.name for path in prune(tmp_path)} == {"29_gone", "29_gone.failed.ipynb"}
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")} == kept

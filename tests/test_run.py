@@ -119,6 +119,9 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
         ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
         ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
+        ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
+        ("a", "x/../a.ipynb", "", "is not a source"),
+        ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
         ("a", "link/out.ipynb", "", "is not a source"),
         ("a", "out.txt", "", "expected an .ipynb file"),
     ],
@@ -133,6 +136,7 @@ def test_a_wrong_call_is_refused(
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
     _notebook(tmp_path / "untagged.ipynb", tags=())
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
     (tmp_path / "link").symlink_to(NOTEBOOKS)
     whole = (tmp_path / "a.ipynb").read_text()
     (tmp_path / "outputs.ipynb").write_text(whole.replace('"outputs": []', '"outputs": 3'))

@@ -378,8 +378,7 @@ def _gains(quantity: str, held: Networks, one: str, other: str) -> Finding:
     sides, scale, decay = [], held.scale(one, other), quantity == "decay"
     for name in filter(None, (one, other)):
         part = held.ds.sel(run=held.of(name)["run"].iloc[0])
-        gain = part["gain_first"]
-        gain = np.abs(gain - part["gain_last"]) if decay else gain
+        gain = np.abs(part["gain_first"] - part["gain_last"]) if decay else part["gain_first"]
         found = gain.mean("record").dropna("replicate").values
         # A Jacobian that is the identity differs from it by rounding.
         sides.append(np.log(found.clip(1e-9)) if decay else found)

@@ -69,20 +69,21 @@ def trainings(ds: xr.Dataset) -> pd.DataFrame:
     score = xr.where(validated, validation, ds.variables["test_metric"])
     score = score.where(metric == "accuracy", -score)
 
-    def best(records: xr.Variable) -> xr.Variable:
-        return score.where(_there(ds, records) & np.isfinite(score), -np.inf).argmax("record")
+    def best(among: xr.Variable) -> xr.Variable:
+        return score.where(_there(ds, among) & np.isfinite(score), -np.inf).argmax("record")
 
-    def at(name: str, records: xr.Variable) -> xr.Variable:
-        place = best(records).where(validated, (records - 1).clip(0))
+    def at(name: str, place: xr.Variable) -> xr.Variable:
         return ds.variables[name].isel(record=place).where(records > 0)
 
+    of_all, last, early = best(records), (records - 1).clip(0), -(-2 * records // 3)
+    chosen = of_all.where(validated, last)
     columns = {
-        "step": at("step", records),
-        "test": at("test_metric", records),
-        "validation": at("validation_metric", records),
-        "last": ds.variables["test_metric"].isel(record=(records - 1).clip(0)).where(records > 0),
-        "then": at("test_metric", -(-2 * records // 3)),
-        "improving": (best(records) == records - 1) & (records > 1),
+        "step": at("step", chosen),
+        "test": at("test_metric", chosen),
+        "validation": at("validation_metric", chosen),
+        "last": at("test_metric", last),
+        "then": at("test_metric", best(early).where(validated, (early - 1).clip(0))),
+        "improving": (of_all == last) & (last > 0),
         "completed": status == COMPLETED,
     }
     return by_training(ds, columns, status != NOT_PLANNED).join(about(ds), on="run")

@@ -186,7 +186,7 @@ def _train(
         futures = {}
         for rank, call in enumerate(calls):
             jobs, names = [asked.job for asked in call], [asked.name for asked in call]
-            # Not pure: results must not be looked up by value. Again after an error: a worker's machine may have been short of memory.
+            # Not pure: two jobs are never the same call, and results must not be looked up by value.
             how = {"pure": False, "retries": 2, "priority": len(calls) - rank}
             futures[client.submit(work, jobs, names, prepared, cache, **how)] = call
         for future in as_completed(list(futures)):

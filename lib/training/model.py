@@ -29,8 +29,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Dropout(Section):
-    """Shares of what is set to zero in training: of the inputs, of an embedding's vocabulary (whole words, the same in all of a
-    batch, as the authors' programs have it), of what the head sees.
+    """Shares of what is set to zero in training: of the inputs, of an embedding's words (each in all of a batch), of what the head sees.
 
     One mask serves all time steps of a sequence (variational dropout), but for the inputs. Dropout between the layers of
     a stack is the cell's own hyper-parameter.
@@ -98,9 +97,10 @@ class Model(nn.Module):
         """Return what the cell reads, (time, batch, input), of inputs (batch, time, feature), or (batch, time) of int64 tokens."""
         dropout = self.dropout
         if self.embedding is not None:
-            kept = self.embedding.weight.new_ones(self.embedding.num_embeddings, 1)
-            kept = F.dropout(kept, dropout.embedding_dropout, self.training)
-            inputs = self.embedding(inputs) * F.embedding(inputs, kept)
+            tokens, inputs = inputs, self.embedding(inputs)
+            if self.training and dropout.embedding_dropout:
+                kept = inputs.new_ones(self.embedding.num_embeddings, 1)
+                inputs = inputs * F.embedding(tokens, F.dropout(kept, dropout.embedding_dropout))
         inputs = F.dropout(inputs, dropout.input_dropout, self.training)
         return inputs.transpose(0, 1).contiguous()
 
