@@ -69,6 +69,10 @@ def between(low, high):
         (claims.share(3, 3), "> 0.5", math.nan, claims.UNTESTABLE),  # at best 0.29 .. 1
         (claims.share(4, 6), "> 0.5", math.nan, claims.UNDECIDED),
         (claims.share(6, 6), "> 0.5", math.nan, claims.AGREES),
+        # Nor were the best case of all of them.
+        (claims.largest([claims.share(0, 15)] * 2), "< 0.05", math.nan, claims.UNTESTABLE),
+        (claims.smallest([claims.share(0, 6), claims.share(2, 9)]), "> 0", 0.02, claims.UNTESTABLE),
+        (claims.smallest([claims.share(0, 90), claims.share(2, 9)]), "> 0", 0.02, claims.UNDECIDED),
     ],
 )
 def test_the_interval_decides(finding, region, published, expected):
@@ -318,11 +322,7 @@ def test_claims_that_hold_on_a_shuffled_metric_are_marked_as_claims_of_no_effect
 
 @pytest.mark.parametrize(
     ("low", "high", "said"),
-    [
-        (-0.001, 0.008, claims.NO_EFFECT),
-        (0.002, 0.008, claims.WITHIN),
-        (0.03, 0.05, claims.DIFFERS),
-    ],
+    [(-0.001, 0.008, claims.NO_EFFECT), (0.002, 0.01, claims.WITHIN), (0.03, 0.05, claims.DIFFERS)],
 )
 def test_a_claim_of_no_effect_says_what_would_have_been_found(low, high, said):
     row = claims.judged_row("diss-3.5-training-alone", between(low, high))

@@ -127,9 +127,7 @@ def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
 
 
-def test_results_say_how_their_trainings_ended_and_those_of_something_else_are_refused(
-    ds, tmp_path, capsys
-):
+def test_results_say_how_trainings_ended_and_other_datasets_are_refused(ds, tmp_path, capsys):
     ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
     ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
     published_scale = {"time_steps": 10}

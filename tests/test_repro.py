@@ -79,9 +79,7 @@ def pipeline(tmp_path):
     )
 
 
-def test_of_two_at_once_one_runs_all_side_by_side_and_an_analysis_that_fails_ends_a_run(
-    pipeline, tmp_path
-):
+def test_of_two_at_once_one_runs_side_by_side_and_a_failure_ends_a_run(pipeline, tmp_path):
     both = [pipeline() for _ in range(2)]
     told, said = zip(*(process.communicate() for process in both), strict=True)
     assert [process.returncode for process in both] == [0, 0]

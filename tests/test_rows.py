@@ -107,6 +107,13 @@ def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     assert np.array_equal(*with_and_without)
 
 
+def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
+    network = {"linear": {"width": 1, "measures": ["gains"]}}
+    ds = _train(prepared, "a value at the end", network).squeeze()
+    assert (ds["gain_last"].values != 0).all()
+    np.testing.assert_allclose(ds["gain_first"], 5 * ds["gain_last"])  # of six
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("group", ["activity", "adding", "coadjoint_gaps", "padding"])
 def test_what_is_trained_and_measured_on_a_gpu_is_what_a_cpu_finds(group, prepared):
@@ -224,16 +231,12 @@ def test_a_loss_that_is_not_finite_ends_the_training_and_keeps_what_was_recorded
     assert found["records"] == len(found["test_loss"]) == 2
 
 
-def test_what_stands_in_for_one_task_s_data_is_written_whole_beside_tasks_that_have_their_own(
-    tmp_path,
-):
+def test_a_stand_in_for_one_task_s_data_is_named_in_full_beside_tasks_with_their_own(tmp_path):
     (row, *_) = rows_of(_table("a value at the end", {"LEM": {}}), tasks=TASKS)
     rows = [row, row.at(run="longer", task=row.task | {"time_steps": 8})]
     results = [next(one.jobs()).compute(None, None) for one in rows]
     said = ["", "words, made up, which stand in for the publisher's"]
-    results = [
-        one | {"substitute": np.array(text)} for one, text in zip(results, said, strict=True)
-    ]
+    results = [r | {"substitute": np.array(text)} for r, text in zip(results, said, strict=True)]
     schema().save(type(row).joined("smoke", rows, results), tmp_path / "group.nc")
     assert load(tmp_path / "group.nc")["substitute"].values.tolist() == said
 

@@ -110,7 +110,7 @@ class Finding:
     high: float
     scale: Scale = field(default_factory=Scale)
     trials: int | None = None
-    """Where the quantity is a share: of how many."""
+    """Where the quantity is a share, or the smallest or largest of some: of how many."""
     note: str = ""
     """What a reader must know beside it; the reason where nothing can be said."""
     ratio: bool = False
@@ -472,6 +472,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
         note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
         ratio=all(one.ratio for one in found),
         parts=tuple(part for one in found for part in one.parts or (one,)),
+        trials=deciding.trials,
         free=deciding.free,
         sampled=deciding.sampled,
         chance=(lambda *at: math.prod(one(*at) for one in chances)) if all(chances) else None,

@@ -149,8 +149,7 @@ def main(arguments: list[str] | None = None) -> int:
         except ResultsError as error:
             print(f"lib.results.reference: {error}", file=sys.stderr)
             return 1
-        size = path.stat().st_size / 1e6
-        print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
+        print(f"kept {path.relative_to(ROOT)}, {path.stat().st_size / 1e6:.1f} MB; add it to Git")
     return 0
 
 
