@@ -271,9 +271,7 @@ def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, going_on,
     [("one", lambda s: s[:-9]), ("one", lambda s: s[:50] + b"?" + s[51:]), ("two", lambda s: s)],
     ids=["cut", "altered", "another's"],
 )
-def test_after_a_state_that_is_cut_altered_or_another_s_the_training_begins_anew(
-    tmp_path, going_on, name, damage, capsys
-):
+def test_a_cut_altered_or_foreign_state_begins_anew(tmp_path, going_on, name, damage, capsys):
     run, whole = going_on
     path, written = tmp_path / "one.state", tmp_path / f"{name}.state"
     with pytest.raises(KeyboardInterrupt):

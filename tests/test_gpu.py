@@ -165,9 +165,7 @@ def not_on_a_box():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_without_a_gpu_the_benchmark_ends_with_a_sentence(
-    tmp_path, not_on_a_box, monkeypatch, capsys
-):
+def test_no_gpu_ends_the_benchmark_in_a_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
     out = tmp_path / "bench_gpu.csv"
     said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
     done = run_without(not_on_a_box, "lib.bench.gpu", "--out", str(out))

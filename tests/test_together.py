@@ -326,9 +326,7 @@ def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
     assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
 
 
-def test_cut_off_apart_they_end_with_the_same_bytes(
-    where, prepared, whole, tmp_path, monkeypatch, capsys
-):
+def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypatch, capsys):
     jobs, saved = list(design(replicates=3).jobs())[:3], []
 
     def dying(self, total):

@@ -14,6 +14,8 @@ from scipy import stats
 from lib.results.claims import Finding, Scale, geometric_mean, mean, smallest, unable
 from lib.results.networks import CLASS
 
+_KEYS = ["label", "task", "replicate", "stage"]
+
 
 def histograms(ds: xr.Dataset) -> pd.DataFrame:
     """Return every class that holds time steps, of some networks (or of one run).
@@ -22,12 +24,10 @@ def histograms(ds: xr.Dataset) -> pd.DataFrame:
     ``share`` of the kind's steps.
     """
     ds = ds if "run" in ds.dims else ds.expand_dims("run")
-    names = ["time_step_share", "label", "task"]
-    frame = ds[names].reset_coords(drop=True).to_dataframe().reset_index()
-    frame = frame.rename(columns={"time_step_share": "share"})
+    frame = ds[["time_step_share", "label", "task"]].reset_coords(drop=True).to_dataframe()
+    frame = frame.reset_index().rename(columns={"time_step_share": "share"})
     frame = frame[frame["share"] > 0].assign(dt=lambda rows: 10 ** (rows["decade"] + CLASS / 2))
-    columns = ["label", "task", "replicate", "stage", "scale", "dt", "share"]
-    return frame[columns].reset_index(drop=True)
+    return frame[[*_KEYS, "scale", "dt", "share"]].reset_index(drop=True)
 
 
 def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
@@ -35,7 +35,6 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
 
     `outside` is the share of the steps left out at either end. ``low`` and ``high`` are the middles of classes.
     """
-    keys = ["label", "task", "replicate", "stage"]
 
     def ends(group: pd.DataFrame) -> pd.Series:
         by_class = group.groupby("dt")["share"].sum().sort_index()
@@ -44,7 +43,7 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
         inside = by_class.index[(below > outside) & (above < 1 - outside)]
         return pd.Series({"low": inside.min(), "high": inside.max()})
 
-    return rows.groupby(keys, sort=False)[["dt", "share"]].apply(ends).reset_index()
+    return rows.groupby(_KEYS, sort=False)[["dt", "share"]].apply(ends).reset_index()
 
 
 def decays(rows: pd.DataFrame) -> pd.DataFrame:
@@ -54,7 +53,6 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
     occupied ones on the longer side of the mode. A row for each network, replicate, stage and kind: ``exponent`` of the power law,
     ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted; ``nan`` where there are fewer than five.
     """
-    keys = ["label", "task", "replicate", "stage", "scale"]
 
     def fit(group: pd.DataFrame) -> pd.Series:
         group = group.sort_values("dt")
@@ -68,7 +66,7 @@ def decays(rows: pd.DataFrame) -> pd.DataFrame:
             found = [power.slope, power.rvalue**2, exponential.rvalue**2]
         return pd.Series([*found, len(size)], ["exponent", "power", "exponential", "classes"])
 
-    return rows.groupby(keys, sort=False)[["dt", "share"]].apply(fit).reset_index()
+    return rows.groupby([*_KEYS, "scale"], sort=False)[["dt", "share"]].apply(fit).reset_index()
 
 
 def largest_step(run: xr.Dataset) -> float:
@@ -103,12 +101,14 @@ def _decades(run: xr.Dataset, scale: Scale, _: str) -> Finding:
 
 
 def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
-    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less."""
+    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less; nothing of a flat density, which has no law to tell."""
     fits = decays(histograms(run)).query("stage == 'trained'").dropna(subset="power")
     if fits.empty:
         return unable("too few sizes of time steps to fit", scale)
-    better = fits["power"] - fits["exponential"]
-    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
+    kinds = fits.assign(better=fits["power"] - fits["exponential"]).groupby("scale")
+    if any(at.low < 0 < at.high for at in (mean(kind, scale) for _, kind in kinds["exponent"])):
+        return unable("the density of time steps is flat within its error: no law to tell", scale)
+    return smallest(mean(kind, scale) for _, kind in kinds["better"])
 
 
 ESTIMATES = {"peak": _peak, "span": _span, "decades": _decades, "power_law": _power_law}
