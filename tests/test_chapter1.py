@@ -19,9 +19,10 @@ from refusals import refused
 from scipy.stats import kruskal
 from synthetic_results import LEVELS, empty, make_results
 
-from lib.analysis import accuracy, comparisons, task_models
+from lib.analysis import accuracy, claims_factorial, comparisons, task_models
 from lib.analysis.accuracy import at_best, best_configurations, entered, grade
 from lib.analysis.attempts import TASK, attempts
+from lib.results.claims import Region
 from lib.results.factorial import FACTORIAL, MEASUREMENTS
 from lib.results.published import load_published
 from lib.results.schema import COMPLETED
@@ -392,6 +393,10 @@ def test_variances_that_can_and_cannot_be_compared():
     assert gone.loc[("rnn", "f_star"), "cause"].startswith("0 of 3 tasks have 2 attempts")
     flat = compared(made.assign(task_accuracy=0.5))
     assert set(flat["cause"]) == {"no variation within the tasks"}
+    for attempts_each, enough in ((5, False), (20, True)):  # that seven tests of four tasks reject
+        seven = pd.DataFrame({"tasks": [4] * 7, "attempts": [4 * attempts_each] * 7})
+        chance = claims_factorial._chance_of_tests(seven, Region.parse("> 0.5"), 1.0)
+        assert (chance > 0.5) == enough
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from statsmodels.stats.proportion import proportion_confint
 from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import attempts, claims_factorial, gaps, regimes
-from lib.analysis.scales import ESTIMATES, decays, histograms, reach
+from lib.analysis.scales import decays, histograms, reach
 from lib.results import quartiles
 from lib.results.latching import LATCHING
 from lib.results.networks import plot_histograms
@@ -281,17 +281,17 @@ DECADES = np.round(np.arange(-2, 0, 0.1), 1)
 MIDDLES = 10 ** (DECADES + 0.05)
 
 
-def stepping(shares):
-    """Return networks that all have these shares of their time steps in `DECADES`, or of which each has its own."""
+def rows_of(shares):
+    """Return the histograms of networks that all have these shares of their time steps in `DECADES`."""
     ds = drawn({"LEM": 80.0}, spread=1)(np.random.default_rng(0))
     shape = (ds.sizes["run"], ds.sizes["replicate"], 2, 1, len(DECADES))
     dims = ("run", "replicate", "stage", "scale", "decade")
     held = ds.assign(time_step_share=(dims, np.broadcast_to(shares / shares.sum(), shape)))
-    return held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES)
+    return histograms(held.assign_coords(stage=["untrained", "trained"], scale=[0], decade=DECADES))
 
 
 def test_a_power_law_of_time_steps_is_told_from_an_exponential():
-    rows = histograms(stepping(MIDDLES * MIDDLES**-2.0))  # a density, times the width of a class
+    rows = rows_of(MIDDLES * MIDDLES**-2.0)  # of the density, times the width of a class
     fits, ends = decays(rows), reach(rows).iloc[0]
     assert fits["exponent"].to_numpy() == pytest.approx(-2) and (fits["power"] > 0.999).all()
     assert (fits["exponential"] < 0.9).all()
@@ -300,20 +300,12 @@ def test_a_power_law_of_time_steps_is_told_from_an_exponential():
     half = len(DECADES) // 2
     for mode, classes in ((half - 1, half + 1), (half, half + 1)):
         shares = np.exp(-np.abs(np.arange(len(DECADES)) - mode))
-        assert set(decays(histograms(stepping(shares)))["classes"]) == {classes}
-
-
-def test_a_flat_density_has_no_law():
-    ds, rng = stepping(MIDDLES), np.random.default_rng(1)
-    noise = MIDDLES * rng.lognormal(0, 0.3, (ds.sizes["replicate"], 1, 1, len(MIDDLES)))
-    judge = ESTIMATES["power_law"]
-    flat, steep = (judge(stepping(noise * law).isel(run=0), None, "") for law in (1, 1 / MIDDLES))
-    assert "density of time steps is flat" in flat.note and steep.low > 0
+        assert set(decays(rows_of(shares))["classes"]) == {classes}
 
 
 def test_a_histogram_draws_mean_shares_in_their_classes():
     shares = np.where(np.arange(len(DECADES)) == 7, 0, MIDDLES)  # one class is empty
-    [ax] = plot_histograms(histograms(stepping(shares)), ["one"], "lem", log=True).axes
+    [ax] = plot_histograms(rows_of(shares), ["one"], "lem", log=True).axes
     assert ax.get_xscale() == ax.get_yscale() == "log"
     for trained_or_not in ax.patches:
         found = trained_or_not.get_data()

@@ -342,13 +342,25 @@ def _share_of_tests(table: pd.DataFrame) -> Finding:
     made = table[table["p_value"].notna()]
     if made.empty:
         return unable(table["cause"].iloc[0])
-    # A test that does not reject refutes nothing.
-    return replace(claims.share(int((made["p_bonferroni"] < LEVEL).sum()), len(made)), high=1.0)
+    rejected = claims.share(int((made["p_bonferroni"] < LEVEL).sum()), len(made))
+    # A test that does not reject refutes nothing, and how often it would is not known in general.
+    return replace(rejected, high=1.0, chance=lambda *_: np.nan)
 
 
 def _variances(e: Evidence) -> Finding:
     table = comparisons.compare_variances(e.best)
-    return _share_of_tests(table[table["test"] == "levene"])
+    table = table[table["test"] == "levene"]
+    made = table.dropna(subset="p_value")
+    return replace(_share_of_tests(table), chance=partial(_chance_of_tests, made))
+
+
+def _chance_of_tests(made: pd.DataFrame, region: claims.Region, _: float) -> float:
+    """Return the chance that enough tests of variances reject where these differ as much as they can: normal accuracies in some tasks, always the same in the others."""
+    tasks, size = made["tasks"].max(), (made["attempts"] // made["tasks"]).max()
+    drawn = np.random.default_rng(0).standard_normal((tasks, 1000, size))
+    varied = [drawn * (np.arange(tasks) < some)[:, None, None] for some in range(1, tasks)]
+    found = [np.mean(len(made) * stats.levene(*one, axis=1).pvalue < LEVEL) for one in varied]
+    return claims.counted_chance(len(made), region, max(found))
 
 
 def _times(e: Evidence) -> Finding:

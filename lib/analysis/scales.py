@@ -101,14 +101,12 @@ def _decades(run: xr.Dataset, scale: Scale, _: str) -> Finding:
 
 
 def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
-    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less; nothing of a flat density, which has no law to tell."""
+    """Return by how much R² of a power law is larger than that of an exponential, of the kind where it is less."""
     fits = decays(histograms(run)).query("stage == 'trained'").dropna(subset="power")
     if fits.empty:
         return unable("too few sizes of time steps to fit", scale)
-    kinds = fits.assign(better=fits["power"] - fits["exponential"]).groupby("scale")
-    if any(at.low < 0 < at.high for at in (mean(kind, scale) for _, kind in kinds["exponent"])):
-        return unable("the density of time steps is flat within its error: no law to tell", scale)
-    return smallest(mean(kind, scale) for _, kind in kinds["better"])
+    better = fits["power"] - fits["exponential"]
+    return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
 
 
 ESTIMATES = {"peak": _peak, "span": _span, "decades": _decades, "power_law": _power_law}

@@ -2,11 +2,7 @@
 
 `data/published/claims.csv` lists every claim: its words, where they stand, the quantity that decides it, and the region in
 which that quantity must lie for the claim to be true. Most are one verb on the networks of a group and are judged by
-`lib.analysis.verbs`. An estimator of its own is a judge, a function that finds the quantity with its 95 % interval::
-
-    judges = Judges({"diss-2.5-orthogonality": orthogonality_costs})
-
-    judged = judges(ds)  # a row per claim: estimate, interval, power, scale, verdict
+`lib.analysis.verbs`. An estimator of its own is a judge, a function that finds the quantity with its 95 % interval; `Judges` make a row per claim of it.
 
 `tests/test_claims.py` draws data in which the claim of each judge is false and demands that hardly any verdict is "agrees". What
 holds whatever the data is no claim and is not listed.
@@ -95,10 +91,8 @@ class Scale:
     width: int | None = None
     replicates: int | None = None
     test_size: int | None = None
-    time_steps: int | None = None
-    """Of the longest sequences."""
-    data: str | None = None
-    """What was read, in words."""
+    time_steps: int | None = None  # of the longest sequences
+    data: str | None = None  # what was read, in words
 
 
 @dataclass(frozen=True)
@@ -110,19 +104,16 @@ class Finding:
     high: float
     scale: Scale = field(default_factory=Scale)
     trials: int | None = None
-    """Where the quantity is a share, or the smallest or largest of some: of how many."""
+    """Where the quantity is a share: of how many; of several shares, of how many at least."""
     note: str = ""
     """What a reader must know beside it; the reason where nothing can be said."""
-    ratio: bool = False
-    """Whether it is a ratio, whose interval is that of its logarithm."""
+    ratio: bool = False  # a ratio, whose interval is that of its logarithm
     of_variance: bool = False
     """Whether it is a share of variance, the square of a correlation: its root, not itself, varies alike whatever its size."""
-    reservation: str = ""
-    """Why no verdict may rest on it, whatever its interval."""
+    reservation: str = ""  # why no verdict may rest on it, whatever its interval
     parts: tuple["Finding", ...] = ()
     """The findings of which this is the smallest or the largest."""
-    free: float = math.inf
-    """Degrees of freedom behind the interval."""
+    free: float = math.inf  # degrees of freedom behind the interval
     sampled: float = 0.0
     """Share of the interval's squared width that comes from the draw of the test sequences, which more trainings leave as it is."""
     chance: Callable[[Region, float], float] | None = None
@@ -185,11 +176,16 @@ def _power(finding: Finding, region: Region, published: float) -> float:
     if finding.chance:
         return finding.chance(region, published)
     if finding.trials is not None:
-        successes = np.arange(finding.trials + 1)
-        low, high = proportion_confint(successes, finding.trials, 1 - CONFIDENCE, "beta")
-        agree = (region.low < low) & (high < region.high)
-        return float(stats.binom.pmf(successes[agree], finding.trials, published).sum())
+        return counted_chance(finding.trials, region, published)
     return normal_chance(finding, region, published)
+
+
+def counted_chance(trials: int, region: Region, truth: float) -> float:
+    """Return the chance that a share of so many trials agrees where `truth` is the truth."""
+    successes = np.arange(trials + 1)
+    low, high = proportion_confint(successes, trials, 1 - CONFIDENCE, "beta")
+    agree = (region.low < low) & (high < region.high)
+    return float(stats.binom.pmf(successes[agree], trials, truth).sum())
 
 
 def normal_chance(finding: Finding, region: Region, truth: float) -> float:
@@ -459,7 +455,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     for one in found:
         wider = stats.t.isf(_TAIL / len(found), one.free) / stats.t.isf(_TAIL, one.free)
         inner.append(one.value - wider * (one.value - (one.low if sign > 0 else one.high)))
-    chances = [one.chance for one in found]
+    chances, trials = [one.chance for one in found], [one.trials for one in found]
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)
     )
@@ -472,7 +468,7 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
         note="; ".join(dict.fromkeys(one.note for one in found if one.note)),
         ratio=all(one.ratio for one in found),
         parts=tuple(part for one in found for part in one.parts or (one,)),
-        trials=deciding.trials,
+        trials=None if None in trials else min(trials),
         free=deciding.free,
         sampled=deciding.sampled,
         chance=(lambda *at: math.prod(one(*at) for one in chances)) if all(chances) else None,
