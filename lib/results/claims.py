@@ -111,8 +111,7 @@ class Finding:
     of_variance: bool = False
     """Whether it is a share of variance, the square of a correlation: its root, not itself, varies alike whatever its size."""
     reservation: str = ""  # why no verdict may rest on it, whatever its interval
-    parts: tuple["Finding", ...] = ()
-    """The findings of which this is the smallest or the largest."""
+    parts: tuple["Finding", ...] = ()  # the findings of which this is the smallest or the largest
     free: float = math.inf  # degrees of freedom behind the interval
     sampled: float = 0.0
     """Share of the interval's squared width that comes from the draw of the test sequences, which more trainings leave as it is."""

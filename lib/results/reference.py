@@ -149,7 +149,8 @@ def main(arguments: list[str] | None = None) -> int:
         except ResultsError as error:
             print(f"lib.results.reference: {error}", file=sys.stderr)
             return 1
-        print(f"kept {path.relative_to(ROOT)}, {path.stat().st_size / 1e6:.1f} MB; add it to Git")
+        size = path.stat().st_size / 1e6
+        print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
     return 0
 
 
