@@ -397,6 +397,6 @@ def test_no_verdict_on_copying_rests_on_trainings_shorter_than_the_text_s():
 
 
 def test_a_tuned_network_is_the_one_that_validates_best():
-    ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90}, spread=1, dt=[1.0, 0.1])
+    ds = _draw({"LEM, dt=1": 50, "LEM, dt=0.1": 90, "LEM, L=2": 99}, spread=1, dt=[1.0, 0.1, 1.0])
     assert Networks(tuned(ds, LEM="dt")).scores("LEM").mean() == pytest.approx(90, abs=2)
     assert Networks(ds).scores("LEM, best dt").mean() == pytest.approx(90, abs=2)

@@ -195,6 +195,7 @@ def test_the_kept_network_is_followed_and_the_penalty_makes_adjoints_uniform():
         assert found["state_norm"].shape == found["adjoint_norm"].shape == (5, 6)
     spread = [found["adjoint_norm"].std(axis=1).mean() for found in (plain, bound)]
     assert spread[1] < 0.8 * spread[0] and len(bound["penalty"]) == 7
+    assert "rnn/adjoints" in one_job("coadjoint_gaps", kappa=0.0).cells  # the penalty is measured
 
 
 def test_records_begin_before_training_and_both_ends_are_measured():

@@ -24,7 +24,7 @@ WITH_RECORDS = ("gains", "penalty")
 AT_ENDS = ("time_steps", "adjoint_norms", "adjoint_curve", "singular_values", "eigenvalues")
 FOLLOWED = 8
 """Sequences along which eigenvalues are taken."""
-_COUNTING = ("lu_rnn", "inverse_rnn")
+_COUNTING = ("lu_rnn", "inverse_rnn", "irnn")
 """Cells whose second state counts steps and is no memory."""
 
 
@@ -52,7 +52,7 @@ class Probe:
         """Return what is measured before and after training, and whether all of it is a number."""
         try:
             found = self.asked(*AT_ENDS)
-        except ArithmeticError:  # such as a matrix that has become singular
+        except (ArithmeticError, torch.linalg.LinAlgError):  # such as of a singular matrix
             return {}, False
         unused = "time_step_share"  # of layers that a cell has not
         return found, not any(np.isnan(v).any() for name, v in found.items() if name != unused)
@@ -106,7 +106,7 @@ class Probe:
 
     def trajectories(self) -> dict[str, np.ndarray]:
         inputs, labels = self._tested
-        model = copy.deepcopy(self._model).double().requires_grad_(False)
+        model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
         u = model.drive(inputs.double())
         states, _ = model.cell(u)
         adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())

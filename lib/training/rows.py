@@ -112,8 +112,8 @@ class Row(Job, Network, Recipe):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        adjoints = (f"{self.cell}/adjoints",) if self.objective == "coadjoint" else ()
-        return (self.cell, *adjoints)
+        with_adjoints = self.objective == "coadjoint" or "penalty" in self.measures
+        return (self.cell, f"{self.cell}/adjoints") if with_adjoints else (self.cell,)
 
     @property
     def recipe(self) -> Recipe:
@@ -201,7 +201,7 @@ class Row(Job, Network, Recipe):
     def dimensions(cls, designs: Sequence["Row"], results: Results) -> dict[str, list]:
         def longest(name: str, axis: int = 0) -> list[int]:
             sizes = [one[name].shape[axis] for one in results if name in one]
-            return list(range(max(sizes, default=1)))
+            return list(range(max([1, *sizes])))
 
         return {
             **LEVELS,
@@ -256,7 +256,7 @@ def _frozen_states(
 def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
     """Return the last states that a network reaches, (n, hidden), in place of the inputs: what a reservoir's head learns from."""
     batches = torch.from_numpy(part.inputs).to(model.output.weight.device).split(batch_size)
-    states = [model.seen(model.cell(model.drive(batch))[1]) for batch in batches]
+    states = [model.seen(model.cell(model.eval().drive(batch))[1]) for batch in batches]
     return Part(torch.cat(states).cpu().numpy(), part.targets)
 
 
