@@ -106,9 +106,7 @@ LOST["second", "digits permuted"] = "gru"
 """Whose terms have a cause in place of numbers; of the GRU's parabola R drops one, and keeps two that lost their meaning."""
 
 
-@pytest.mark.parametrize(
-    ("order", "fit"), [("first", fit_first_order), ("second", fit_second_order)]
-)
+@pytest.mark.parametrize("order, fit", [("first", fit_first_order), ("second", fit_second_order)])
 def test_models(order, fit, frame, of_r):
     fits = fit(frame)
     summaries, coefficients = by_task(fits.summary), by_task(fits.coefficients)

@@ -173,10 +173,8 @@ def test_draws_of_a_model_vary_as_its_robust_error_says(fitted):
 
 
 def test_replicates_that_are_alike_sharpen_no_interval(reference):
-    again = reference.assign_coords(replicate=reference["replicate"] + 1)
-    twice = xr.concat(
-        [reference, again], "replicate", data_vars="minimal", combine_attrs="override"
-    )
+    more = reference.assign_coords(replicate=reference["replicate"] + 1)
+    twice = xr.concat([reference, more], "replicate", data_vars="minimal", combine_attrs="override")
     for number in (4, 10):
         once, both = (interval(Evidence(ds).r2(number)) for ds in (reference, twice))
         assert both == pytest.approx(once, rel=1e-6)

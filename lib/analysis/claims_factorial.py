@@ -157,8 +157,7 @@ def choose_treatment(
         "its architecture offers none: any treatment": np.full(len(table), True),
     }
     if table.empty:
-        why = "no treatment has two replicates of finite metric and different accuracy"
-        return frame.iloc[:0], why
+        return frame.iloc[:0], "no treatment has two of finite metric and different accuracy"
     scope, inside = next((scope, inside) for scope, inside in scopes.items() if inside.any())
     best = table[inside].sort_values(["mixed", "spread"], ascending=False).iloc[0]
     rows = frame[(frame[list(TREATMENT)] == best[list(TREATMENT)].tolist()).all(axis=1)]
@@ -325,10 +324,8 @@ def _between(estimate: np.ndarray, error: np.ndarray) -> np.ndarray:
         top = np.var(estimate) + error.max() ** 2
         while q(top) > target:
             top *= 4
-        ends.append(
-            np.sqrt(brentq(lambda v, t=target: q(v) - t, 0.0, top)) if q(0.0) > target else 0.0
-        )
-    return np.array(ends)
+        ends.append(brentq(lambda v, t=target: q(v) - t, 0.0, top) if q(0.0) > target else 0.0)
+    return np.sqrt(ends)
 
 
 def _second_order(e: Evidence, effect: str) -> Finding:
@@ -406,9 +403,7 @@ QUANTITIES: dict[int, dict[str, int | tuple[int, int] | Callable[[Evidence], np.
     3: {
         "diss-3.5-reverse-training-alone": 7,
         "diss-3.5-reverse-training-beside": (8, 9),
-        "diss-3.5-reverse-training-size": lambda e: np.maximum(
-            np.abs(e.slope(7)), np.abs(e.slope(8))
-        ),
+        "diss-3.5-reverse-training-size": lambda e: np.abs([e.slope(7), e.slope(8)]).max(0),
     },
     4: {
         "diss-3.5-reverse-terminal-stronger": lambda e: e.r2(10) - e.r2(7),

@@ -258,9 +258,7 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
                 free = own.sum() - np.trace(covariance @ weighted[group][:-1, :-1])
                 variance[group] = residuals[own] @ residuals[own] / max(free, 1e-9)
                 if free < 1 or variance[group] < _EXACT_GROUP * response.var():
-                    raise ConvergenceError(
-                        f"{names[group]} has no attempt left to measure its variance"
-                    )
+                    raise ConvergenceError(f"{names[group]} has no attempt to measure its variance")
     else:
         raise ConvergenceError(f"the variances of the groups do not settle in {ROUNDS} rounds")
     beta[made.names.index(INTERCEPT)] += made.response.mean()

@@ -110,9 +110,7 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
     # Columns of unit length: the square of a learning rate and an indicator differ by orders of magnitude.
     scale = np.sqrt(np.diag(data.total(0.0)))
     if not (scale > 0).all():
-        raise ConvergenceError(
-            "a column is zero in every row, so that its coefficient is undefined"
-        )
+        raise ConvergenceError("a column is zero in every row, so its coefficient is undefined")
     outer = np.outer(scale, scale)
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
     ratio = _search(scaled)

@@ -90,9 +90,7 @@ def fit_tasks(
     levels = [reference, *(name for name in known if name != reference)]
     rows = entered(every.assign(architecture=pd.Categorical(every["architecture"], levels)))
     if rows.empty:
-        raise NothingToFit(
-            "no attempt entered, so there is no accuracy to model; train more attempts"
-        )
+        raise NothingToFit("no attempt entered, so there is no accuracy to model; train more")
     # What no task can tell is no term of the model: the intercept then stands for the only level there is.
     absent = absences(terms, rows)
     by_task = dict(iter(rows.groupby(list(TASK), observed=True, sort=False)))

@@ -24,9 +24,7 @@ def build(data: Path, out: Path) -> Path:
     fails, the old site stays as it was. A ReportError says which input is missing or damaged, or which page Sphinx refused.
     """
     if out.exists() and any(out.iterdir()) and not (out / "files/claims.csv").is_file():
-        raise ReportError(
-            f"{out} holds something that is no report; name a new folder, or a report"
-        )
+        raise ReportError(f"{out} holds something that is no report; name a new folder or a report")
     inputs = load_inputs(data)
     out.parent.mkdir(parents=True, exist_ok=True)
     work = out.with_name(f".{out.name}.partial")

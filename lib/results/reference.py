@@ -26,7 +26,7 @@ from lib.results.artefacts import CLAIMS
 from lib.results.schema import ResultsError, count_ends, load
 from lib.run.files import write_whole
 from lib.run.machine import processor
-from lib.run.notebooks import read_parameters
+from lib.run.notebooks import NotebookError, read_parameters
 
 RESULTS = "data/results"
 CACHE = "data/cache"
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names or names():
         try:
             path = keep(name)
-        except ResultsError as error:
+        except (ResultsError, NotebookError) as error:
             print(f"lib.results.reference: {error}", file=sys.stderr)
             return 1
         size = path.stat().st_size / 1e6

@@ -90,19 +90,9 @@ class _Table:
         self.where, self.known_networks, self.known_tasks = where, networks, tasks
         self.used: set[str] = set()
         self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
-        self.tasks = self._chosen("tasks", content.get("tasks", {}), tasks)
-        self.networks = self._chosen("networks", content.get("networks", {}), networks)
-
-    def _chosen(self, kind: str, entries: object, known: Mapping) -> dict[str, Any]:
-        """Return what is said of networks or tasks, all of them known, without those that a profile removes; a list names them alone."""
-        if isinstance(entries, list):
-            entries = {str(name): {} for name in entries}
-        for name in mapping(entries, f"{self.where}.{kind}"):
-            if name not in known:
-                raise ParameterError(
-                    f"params.yaml: {self.where}.{kind} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
-                )
-        return {name: said for name, said in entries.items() if said is not None}
+        self.tasks = _chosen("tasks", content.get("tasks", {}), tasks, f"{where}.tasks")
+        said = content.get("networks", {})
+        self.networks = _chosen("networks", said, networks, f"{where}.networks")
 
     def rows(self) -> Iterator[Row]:
         """Yield the rows; no two of them are one training."""
@@ -111,7 +101,7 @@ class _Table:
             where = f"{self.where}.networks.{name}"
             for reading in readings if isinstance(readings, list) else [readings]:
                 chosen = _several(mapping(reading, where).get("tasks", list(self.tasks)))
-                for task in self._chosen("tasks", chosen, self.tasks):
+                for task in _chosen("tasks", chosen, self.tasks, f"{self.where}.tasks"):
                     for row in self._expanded(name, reading, task, where):
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
                         if same is not row:
@@ -140,7 +130,8 @@ class _Table:
             for key, level in zip(levels, chosen, strict=True):
                 if level.value is not None:
                     (row[places[key]] if places[key] else row)[key] = level.value
-            for key in {"kappa", "orthogonality"} - {WEIGHTS.get(row.get("objective", "plain"))}:
+            weight = WEIGHTS.get(str(row.get("objective", "plain")))
+            for key in {"kappa", "orthogonality"} - {weight}:
                 row.pop(key, None)
             if row.get("kappa") == 0:
                 row["objective"] = "plain"  # backpropagation
@@ -173,7 +164,8 @@ class _Table:
             for key, value in layer.items():
                 if key in _OF_ENTRY:
                     continue
-                if isinstance(value, Mapping) and value and value.keys() <= self.known_tasks.keys():
+                if isinstance(value, Mapping) and value.keys() & self.known_tasks.keys():
+                    _chosen("tasks", value, self.known_tasks, f"{at}.{key}")
                     if task not in value:
                         continue
                     value = value[task]
@@ -188,6 +180,18 @@ class _Table:
                 levels.pop(key, None)
                 levels[key] = _levels_in(key, value, f"{at}.{key}", of_network)
         return levels, places
+
+
+def _chosen(kind: str, entries: object, known: Mapping, where: str) -> dict[str, Any]:
+    """Return what is said of networks or tasks, all of them known, without those that a profile removes; a list names them alone."""
+    if isinstance(entries, list):
+        entries = {str(name): {} for name in entries}
+    for name in mapping(entries, where):
+        if name not in known:
+            raise ParameterError(
+                f"params.yaml: {where} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
+            )
+    return {name: said for name, said in entries.items() if said is not None}
 
 
 def _levels_in(key: str, value: object, where: str, of_network: bool) -> list[Level]:

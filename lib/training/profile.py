@@ -105,7 +105,7 @@ def load_profile(name: str) -> Profile:
     for row in {row.model_dump_json(include=fields): row for row in rows}.values():
         try:
             check_network(row)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:  # torch: no memory for it
             raise ParameterError(
                 f"params.yaml: {row.network} of width {row.width} on {row.task_label} cannot be trained: {error}"
             ) from None

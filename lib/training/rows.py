@@ -118,7 +118,8 @@ class Row(Job, Network, Recipe):
     @property
     def recipe(self) -> Recipe:
         """How it is trained, with the step factors of its cell's start."""
-        factors_of = cell_class(self.cell).starts[self.start].step_factors
+        trained = "cell.*" not in self.frozen
+        factors_of = cell_class(self.cell).starts[self.start].step_factors if trained else {}
         groups = (
             Group(names=f"cell.{name}", factor=factor, optimiser=self.optimiser)
             for name, factor in factors_of.items()
@@ -132,6 +133,7 @@ class Row(Job, Network, Recipe):
         coadjoint objective or a measurement that is not finite ends the training as diverged; what was recorded is kept.
         """
         task, parts = row_task(self, prepared)
+        _check_target(self, task)
         test = parts["test"]
         spec = {"task": self.task, "replicate": self.replicate}
         (order,) = seeds(spec, 1)
@@ -287,16 +289,22 @@ def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -
     return found
 
 
-def check_network(row: Row) -> None:
-    """Build a row's network, for inputs as its task draws them, or else as many as the state has numbers.
+def _check_target(row: Row, task: Task) -> None:
+    of_classes = {"coadjoint", "penalty", "trajectories", "adjoint_norms"}
+    if task.target != "class" and (no_use := sorted(of_classes & {row.objective, *row.measures})):
+        raise ValueError(f"{no_use[0]} needs a task with one class a sequence, not {task.name}")
 
-    The `ValueError` says what cannot be built, or what of it cannot be trained.
+
+def check_network(row: Row) -> None:
+    """Build a row's network, for inputs as its task draws them, or else one more than the state has numbers.
+
+    The `ValueError` says what cannot be built, or what of it cannot be trained. What a prepared data set asks for only `Row.compute` can see.
     """
     if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
     else:
         tokens = row.embedding_width > 0
-        inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width), np.float32)
+        inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width + 1), np.float32)
         kind, part = "tokens" if tokens else "series", Part(inputs, np.zeros(1, int))
         task = Task(name="a", kind=kind, target="class", outputs=2, vocabulary_size=1, train=part)
     with torch_seed(np.random.SeedSequence(0)):
@@ -305,9 +313,7 @@ def check_network(row: Row) -> None:
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
     frozen, asked = "cell.*" in row.frozen, {row.objective, *row.measures}
-    of_classes = sorted(asked & {"coadjoint", "penalty", "trajectories", "adjoint_norms"})
-    if of_classes and task.target != "class":
-        raise ValueError(f"{of_classes[0]} needs a task with one class a sequence, not {task.name}")
+    _check_target(row, task)
     if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
         raise ValueError(f"{no_use[0]} needs a cell that is trained; all of this one is frozen")
     grouped(model.output if frozen else model, row.recipe)
