@@ -32,7 +32,7 @@ from lib.results.claims import ClaimError, Finding, Region, Scale, unable
 from lib.results.learned import LEAST, above_chance, data_of, stand_in
 
 SOLVED = 0.01
-"""Mean squared error below which LEM's authors' log calls the adding problem solved; iRNN's text says no border."""
+"""Mean squared error below which the adding problem counts as solved; a border of ours, as no text says one."""
 LEARNED = 0.1
 """Share of the guess's error below which a network has learned."""
 UNSETTLED = "some of these networks still improved when their training ended"
