@@ -32,7 +32,7 @@ class IndRNN(Cell, name="indrnn"):
         "w": "each: d",  # recurrent weights, one per neuron (u there)
         "b": "each: d",  # bias
     }
-    hyper_parameters = {"layers": Number(1, "[1, inf)", whole=True), "phi": phi("relu")}
+    hyper_parameters = {"layers": Number(1, "[1, 100]", whole=True), "phi": phi("relu")}
     Weights = "layers phi"
 
     def prepare(self) -> None:

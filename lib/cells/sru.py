@@ -36,7 +36,7 @@ class SRU(Cell, name="sru"):
 
     title = "SRU"
     source = "Lei et al. 2018, section 3"
-    hyper_parameters = {"layers": Number(1, "[1, inf)", whole=True)}
+    hyper_parameters = {"layers": Number(1, "[1, 100]", whole=True)}
     Weights = "layers alpha"
 
     def prepare(self) -> None:

@@ -71,7 +71,7 @@ class UnICORNN(Cell, name="unicornn"):
     title = "UnICORNN"
     source = "Rusch and Mishra 2021, (6)"
     hyper_parameters = {
-        "layers": Number(2, "[1, inf)", whole=True),
+        "layers": Number(2, "[1, 100]", whole=True),
         "dt": Number(0.482, "(0, 1)", each=True),  # time step, of every layer or of each
         "alpha": Number(12.53, "[0, inf)"),  # frequency
         "skip": Number(0, "[0, inf)", whole=True),  # S, layers that a residual connection skips

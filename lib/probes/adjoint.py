@@ -122,15 +122,10 @@ def _last_adjoint(
     loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
 ) -> State:
     """Return the derivative of the loss by each tensor of the last state."""
-    if whole:
-        x = torch.cat(state, dim=1).detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(loss(x), x)
-        return tuple(part.contiguous() for part in gradient.chunk(len(state), dim=1))
-    x = state[readout].detach().requires_grad_()
-    (gradient,) = torch.autograd.grad(loss(x), x)
-    return tuple(
-        gradient if i == readout else torch.zeros_like(part) for i, part in enumerate(state)
-    )
+    seen = range(len(state)) if whole else [readout]
+    x = [state[i].detach().requires_grad_() for i in seen]
+    found = dict(zip(seen, torch.autograd.grad(loss(torch.cat(x, dim=1)), x), strict=True))
+    return tuple(found.get(i, torch.zeros_like(part)) for i, part in enumerate(state))
 
 
 def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lib.cells import Cell
 from lib.cells.irnn import argument, multiply
+from lib.probes import Diverged
 from lib.results.rows import REAL_PARTS
 
 ZERO = 1e-9
@@ -26,6 +27,8 @@ ZERO = 1e-9
 def signs(eigenvalues: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Return the share of eigenvalues whose real part is negative, zero and positive, and the shares by classes of `REAL_PARTS`."""
     real = eigenvalues.real.numpy().ravel()
+    if not np.isfinite(real).all():
+        raise Diverged("an eigenvalue is not finite")
     by_sign = np.array([(real < -ZERO).mean(), (abs(real) <= ZERO).mean(), (real > ZERO).mean()])
     inside = np.where(abs(real) <= ZERO, 0.0, real).clip(REAL_PARTS[0], REAL_PARTS[-1])
     return by_sign, np.histogram(inside, REAL_PARTS)[0] / real.size

@@ -12,8 +12,6 @@ COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")
 """How far an artefact is evidence, each state including those before it: it exists; its networks learned, or it needs
 none; and nothing stands in for the text's data; and it has the size that the text prints."""
-PUBLISHED_SCALE = "paper"
-"""The profile with the texts' own sizes."""
 
 
 def weight(item: Artefact) -> int:
@@ -24,7 +22,7 @@ def weight(item: Artefact) -> int:
         return 0
     if item.stand_in:
         return 1
-    at_scale = item.published_scale or item.profile == PUBLISHED_SCALE
+    at_scale = item.published_scale or item.profile == "paper"
     return 3 if at_scale and not item.toy else 2
 
 

@@ -121,6 +121,8 @@ def load_artefacts(data: Path) -> tuple[Artefact, ...]:
     for path in data.glob("made/*/*/*/*.json"):
         # A manifest is written last, so files without one are half-written and are not shown.
         notebook, result_set = path.parts[-4:-2]
+        if (path.parents[1] / f"{notebook}.failed.ipynb").exists():
+            continue  # written before its notebook failed, maybe in its checks
         place = {"result_set": result_set, "notebook": notebook, "manifest": path}
         found.append(_validated(Artefact, path, **place))
         for file in map(found[-1].path, SUFFIXES[found[-1].kind]):

@@ -59,4 +59,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(f"lib.report.look takes no words, got {sys.argv[1:]}" if sys.argv[1:] else main())

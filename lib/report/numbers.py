@@ -29,7 +29,7 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
     smallest, largest = finite[finite > 0].min(), finite.max()
     if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
-        return lambda value: _special(value) or f"{value:.10f}".rstrip("0").rstrip(".")
+        return lambda value: _special(value) or f"{value:.15f}".rstrip("0").rstrip(".")
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
     needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)

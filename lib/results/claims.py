@@ -415,6 +415,8 @@ def difference(
 def correlation(one: Iterable[float], two: Iterable[float], scale: Scale | None = None) -> Finding:
     """Return Spearman's rank correlation with Fisher's interval, widened for ranks (Bonett and Wright 2000)."""
     one, two = (np.asarray(list(values), float) for values in (one, two))
+    if np.isnan([one, two]).any():
+        return unable("some of the points have no number", scale)
     if len(one) < 5 or np.ptp(one) == 0 or np.ptp(two) == 0:
         return unable(f"{len(one)} points that hardly vary give no correlation", scale)
     rho = float(stats.spearmanr(one, two).statistic)
@@ -453,7 +455,11 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     inner = []
     for one in found:
         wider = stats.t.isf(_TAIL / len(found), one.free) / stats.t.isf(_TAIL, one.free)
-        inner.append(one.value - wider * (one.value - (one.low if sign > 0 else one.high)))
+        end = one.low if sign > 0 else one.high
+        if one.ratio and one.value > 0:  # an interval of logarithms
+            inner.append(one.value * (end / one.value) ** wider)
+        else:
+            inner.append(one.value - wider * (one.value - end))
     chances, trials = [one.chance for one in found], [one.trials for one in found]
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)

@@ -76,7 +76,7 @@ def keep(name: str, root: Path = ROOT) -> Path:
         for path in paths:
             shutil.copyfile(path, folder / path.name)
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    (target / f"{name}.json").write_text(text, encoding="utf-8")
+    write_whole(target / f"{name}.json", lambda partial: partial.write_text(text, "utf-8"))
     # The results last: where they are new, all else is. What was kept before is in Git.
     write_whole(target / f"{name}.nc", lambda partial: shutil.copyfile(source, partial))
     return target / f"{name}.nc"
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.names or names():
         try:
             path = keep(name)
-        except (ResultsError, NotebookError) as error:
+        except (ResultsError, NotebookError, OSError) as error:
             print(f"lib.results.reference: {error}", file=sys.stderr)
             return 1
         size = path.stat().st_size / 1e6

@@ -17,12 +17,7 @@ from lib.run.files import write_whole
 COMPLETED, DIVERGED, MISSING, NOT_PLANNED = 0, 1, 2, 3
 """Values of a status. A missing attempt was planned and never ran; what no grid of a design has is not planned."""
 
-_MEANINGS = {
-    COMPLETED: "completed",
-    DIVERGED: "diverged",
-    MISSING: "missing",
-    NOT_PLANNED: "not_planned",
-}
+_MEANINGS = dict(enumerate(("completed", "diverged", "missing", "not_planned")))
 
 
 class ResultsError(ValueError):

@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     """Run `dvc repro` with these arguments, one at a time in a clone, and return its exit status."""
     with _alone() as lock, warm.serving():
         try:
-            return _follow(lock, *arguments) if arguments else _everything(lock)
+            return code.main() or (_follow(lock, *arguments) if arguments else _everything(lock))
         except KeyboardInterrupt:  # DVC has it too, from the terminal
             print("interrupted; every finished stage and training is kept", file=sys.stderr)
             return 130
@@ -70,8 +70,6 @@ def main(arguments: list[str]) -> int:
 
 def _everything(lock: int) -> int:
     """Bring all stages up to date, analyses several at once; return the exit status."""
-    if status := code.main():
-        return status
     stages, stale = _looked_at()
     if not stale:
         print(f"nothing to do: {len(stages)} stages looked at, all up to date")

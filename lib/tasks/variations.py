@@ -47,6 +47,8 @@ def vary(
     With `sigmoid` two classes have one output, the log odds of class 1, as the author's program has it for IMDB; other data sets stay as
     they are.
     """
+    if data.kind == "series" and noise != "none":
+        raise ValueError(f"{data.name}: noise would not look like a series of values; ask for none")
     if data.kind == "pixels":
         data = pooled(data, pool)
     elif words:

@@ -119,7 +119,7 @@ def fit(
 ) -> list[Fit]:
     """Train models in place, those of their parameters that require a gradient: one, or networks of one shape side by side.
 
-    An `ArithmeticError`, from the objective or a measurement, ends a training as diverged: divergence is a result. So it is if what
+    An `ArithmeticError` or `LinAlgError`, from the objective or a measurement, ends a training as diverged: divergence is a result. So it is if what
     must be `finite` is not: the ``loss``, the ``gradients`` (and the loss), or ``nothing``. On a GPU the loss is looked at with every
     recorded row, not at every step: reading it would stop the device.
 
@@ -139,7 +139,7 @@ def fit(
         """Let a training go on to where it waits next; one that ends is left out from now on."""
         try:
             return runs[i].send(loss)
-        except ArithmeticError:
+        except (ArithmeticError, torch.linalg.LinAlgError):
             found[i].status = DIVERGED
         except StopIteration:
             pass
@@ -153,7 +153,7 @@ def fit(
                 proceed(i, loss)
             if sound := [loss for i, loss in zip(batches, came, strict=True) if i in runs]:
                 torch.autograd.backward(sound)
-        except ArithmeticError:
+        except (ArithmeticError, torch.linalg.LinAlgError):
             if len(trainings) > 1:
                 raise  # whose it is cannot be told
             found[0].status = DIVERGED

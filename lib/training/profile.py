@@ -99,7 +99,7 @@ def load_profile(name: str) -> Profile:
                 f"params.yaml: there is no data set {shown(dataset)}; known: {nearest(dataset, source_names())}"
             )
     # A network that cannot be built is told here and not by a worker: of those that differ in width alone the smallest stays.
-    fields = {*Network.model_fields, "objective", "groups", "task"} - {"width"}
+    fields = {*Network.model_fields, "objective", "measures", "groups", "task"} - {"width"}
     rows = [row for several in designs.values() for row in several if isinstance(row, Row)]
     rows.sort(key=lambda row: row.width, reverse=True)
     for row in {row.model_dump_json(include=fields): row for row in rows}.values():

@@ -18,7 +18,6 @@ from lib.cells import make_cell
 from lib.training.together import Together
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem")
-HYPER_PARAMETERS = {"unicornn": {"layers": 2}}
 CLASSES = 10
 
 
@@ -27,7 +26,7 @@ class Network(nn.Module):
 
     def __init__(self, name: str, inputs: int, hidden: int) -> None:
         super().__init__()
-        self.cell = make_cell(name, inputs, hidden, **HYPER_PARAMETERS.get(name, {}))
+        self.cell = make_cell(name, inputs, hidden)
         self.output = nn.Linear(hidden, CLASSES)
 
     def forward(self, u: Tensor, *, engine: str = "auto") -> Tensor:
