@@ -185,20 +185,18 @@ def test_intervals_of_correlations_cover(rho):
     assert inside / 400 > 0.92
 
 
-@pytest.mark.parametrize(
-    ("found", "why"),
-    [
-        (lambda: claims.mean([0.3]), "fewer than two"),
-        (lambda: claims.difference([1.0], [2.0, 3.0]), "fewer than two"),
-        (lambda: claims.share(0, 0), "no trial"),
-        (lambda: claims.mean([0.3, -math.inf]), "gave no finite value"),
-        (lambda: claims.geometric_mean([0.0, 1.0]), "gave no finite value"),
-        (lambda: claims.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
-        (lambda: claims.correlation(range(6), [1] * 6), "hardly vary"),
-        (lambda: claims.smallest([Finding(1, 0.5, 1.5), claims.unable("not run")]), "not run"),
-        (lambda: claims.largest([]), "nothing was measured"),
-    ],
-)
+@pytest.mark.parametrize("found, why", [
+    (lambda: claims.mean([0.3]), "fewer than two"),
+    (lambda: claims.difference([1.0], [2.0, 3.0]), "fewer than two"),
+    (lambda: claims.share(0, 0), "no trial"),
+    (lambda: claims.mean([0.3, -math.inf]), "gave no finite value"),
+    (lambda: claims.geometric_mean([0.0, 1.0]), "gave no finite value"),
+    (lambda: claims.difference([1.0, math.nan], [2.0] * 2), "gave no finite value"),
+    (lambda: claims.correlation(range(6), [1] * 6), "hardly vary"),
+    (lambda: claims.smallest([Finding(1, 0.5, 1.5), claims.unable("not run")]), "not run"),
+    (lambda: claims.largest([]), "nothing was measured"),
+    (lambda: claims.correlation([*range(5), math.nan], range(6)), "have no number"),
+])  # fmt: skip
 def test_where_nothing_can_be_said_the_reason_is(found, why):
     assert math.isnan(found().low) and why in found().note
 
@@ -213,6 +211,9 @@ def test_an_extreme_has_the_widest_ends():
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
     for found in (few, claims.smallest([few, Finding(2, 1.5, 2.5)])):
         assert claims.p_value(found, Region.parse("> 0.5")) == pytest.approx(p)
+    logs = [few, claims.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
+    of_ratios = claims.largest([*map(claims.exponential, logs)])
+    assert math.log(of_ratios.low) == pytest.approx(claims.largest(logs).low)
 
 
 # the list

@@ -194,13 +194,15 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     assert (counts["agrees"], counts[kind], counts.sum()) == (1, 1, len(table))
 
 
-def test_simulated_results_are_no_evidence(copied):
+def test_simulated_results_and_those_of_a_failed_notebook_are_no_evidence(copied):
     for folder in copied.glob("made/22_*"):
         shutil.rmtree(folder / "rebuilt")
         (folder / "reference").rename(folder / "simulated")
     found = load_artefacts(copied)
     assert (judge_claims(found)["verdict"] == "not judged yet").all()
     assert summarise(count_coverage(found, artefacts()), artefacts())["drawn"].sum() == 0
+    (copied / "made/22_errors/simulated/22_errors.failed.ipynb").touch()
+    assert {item.notebook for item in load_artefacts(copied)} == {"55_new"}
 
 
 def test_failed_and_unfinished_notebooks_are_no_results_and_the_same_twice_is_refused(tmp_path):

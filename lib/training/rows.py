@@ -88,7 +88,9 @@ class Row(Job, Network, Recipe):
             raise ValueError(f"{self.records} records do not fit {self.steps} steps; ask for fewer")
         unknown = self.output_dropout or self.hyper_parameters.get("dropout") or self.read
         if self.objective == "coadjoint" and unknown:
-            raise ValueError("coadjoint knows no dropout of output or layers, and no read")
+            raise ValueError(
+                "coadjoint knows neither dropout of output or layers nor read; drop them"
+            )
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
