@@ -125,7 +125,7 @@ def _last_adjoint(
     seen = range(len(state)) if whole else [readout]
     x = [state[i].detach().requires_grad_() for i in seen]
     found = dict(zip(seen, torch.autograd.grad(loss(torch.cat(x, dim=1)), x), strict=True))
-    return tuple(found.get(i, torch.zeros_like(part)) for i, part in enumerate(state))
+    return tuple(found.get(i, torch.zeros_like(part)).contiguous() for i, part in enumerate(state))
 
 
 def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
