@@ -246,7 +246,7 @@ test_what_cannot_be_fitted_is_refused_with_its_cause = refused(
     ("not independent", without_intercept(constant=CONSTANT[:, [0, 1, 1]])),
     ("column is zero", without_intercept(constant=CONSTANT * [1, 0])),
     (
-        "rnn has no attempt",
+        "rnn has no attempt to measure its variance",
         lambda: with_own_variances(fit(simple([1.0, 2.0, 2.5, 3.1], ALONE)), np.array(ALONE)),
     ),
     ("1 of 3 values of the response are not fin", lambda: simple([1.0, np.nan, 2.0])),
