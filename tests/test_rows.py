@@ -87,8 +87,9 @@ def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(pre
     values = _train(prepared, "a value at the end", {"GRU": {}}).squeeze()
     last = float(values["test_loss"][-1])
     assert float(values["sequence_score"].mean()) == pytest.approx(last, rel=1e-2)
-    with pytest.raises(ValueError, match="penalty needs a task with one class a sequence, not f"):
-        _train(prepared, "a value at every step", {"GRU": {"measures": ["penalty"]}})
+    for measure, one in (("penalty", "class"), ("gains", "target")):
+        with pytest.raises(ValueError, match=f"{measure} needs .* one {one} a sequence, not f"):
+            _train(prepared, "a value at every step", {"GRU": {"measures": [measure]}})
 
 
 def test_networks_of_one_task_see_the_same(prepared):

@@ -115,14 +115,9 @@ def launch(
     if tensors[0].device.index:
         advice = "choose a GPU with CUDA_VISIBLE_DEVICES"
         raise ValueError(f"expected tensors on cuda:0, got {tensors[0].device}; {advice}")
-    if SIMULATED:
-        values = [
-            part.reshape(-1).numpy() if isinstance(part, Tensor) else part for part in arguments
-        ]
-        stream = 0
-    else:
-        values = [part.data_ptr() if isinstance(part, Tensor) else part for part in arguments]
-        stream = _stream(torch.cuda.current_stream(0).cuda_stream)
+    take = (lambda part: part.reshape(-1).numpy()) if SIMULATED else Tensor.data_ptr
+    values = [take(part) if isinstance(part, Tensor) else part for part in arguments]
+    stream = 0 if SIMULATED else _stream(torch.cuda.current_stream(0).cuda_stream)
     run.compiled(arguments, **sizes)[blocks, threads, stream, shared](*values)
 
 

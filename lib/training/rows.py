@@ -12,9 +12,10 @@ from pydantic import model_validator
 from torch import nn
 
 from lib.cells import cell_class
+from lib.probes.equilibria import stability
 from lib.probes.measures import WITH_RECORDS, Probe
 from lib.probes.scores import evaluate, sequence_scores, tensors
-from lib.probes.time_steps import DECADES, SCALES
+from lib.probes.time_steps import DECADES, SCALES, counted
 from lib.results.joined import coordinates
 from lib.results.rows import LEVELS, MEASURED, factors, schema
 from lib.results.schema import COMPLETED, DIVERGED, Schema
@@ -28,6 +29,8 @@ from lib.training.resume import Resume
 
 _NAMES = ("run", "network", "label", "task_label")
 """What people call a row: no part of what comes of it."""
+_OF_LAST = {"coadjoint", "gains", "penalty", "adjoint_curve", "trajectories"}
+"""What follows the loss back from the last state alone."""
 _MADE = ("task", "hyper_parameters", "start_settings")
 """Fields that hold the settings of a task, a cell and its start, which a table gives by their own names."""
 WHOLE = ("drops", "groups", "frozen", "measures", "options")
@@ -86,11 +89,11 @@ class Row(Job, Network, Recipe):
             raise ValueError("stop_below looks at the validation loss; give validation_draws")
         if self.steps and self.records > self.steps:
             raise ValueError(f"{self.records} records do not fit {self.steps} steps; ask for fewer")
-        unknown = self.output_dropout or self.hyper_parameters.get("dropout") or self.read
-        if self.objective == "coadjoint" and unknown:
-            raise ValueError(
-                "coadjoint knows neither dropout of output or layers nor read; drop them"
-            )
+        dropout = self.output_dropout or self.hyper_parameters.get("dropout")
+        if self.objective == "coadjoint" and dropout:
+            raise ValueError("coadjoint knows no dropout of output or layers; drop it")
+        if self.read and (no_use := sorted(_OF_LAST & {self.objective, *self.measures})):
+            raise ValueError(f"{no_use[0]} asks what the last state alone tells; drop read")
         weight = WEIGHTS[self.objective]
         if weight and getattr(self, weight) is None:
             raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
@@ -287,17 +290,16 @@ def _merit(row: Row, task: Task, seen: Mapping[str, Part]) -> Callable[[Mapping]
 
 def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> dict:
     """Return what was measured before and after training, one above the other; ``nan`` where a training did not come to its end."""
-    found = {}
-    for name, one in (before | after).items():
-        nothing = np.full_like(one, np.nan, dtype=np.float64)
-        found[name] = np.stack([stage.get(name, nothing) for stage in (before, after)])
-    return found
+    nothing = {k: np.full_like(v, np.nan, dtype=float) for k, v in (before | after).items()}
+    return {k: np.stack([(nothing | stage)[k] for stage in (before, after)]) for k in nothing}
 
 
 def _check_target(row: Row, task: Task) -> None:
     of_classes = {"coadjoint", "penalty", "trajectories", "adjoint_norms"}
-    if task.target != "class" and (no_use := sorted(of_classes & {row.objective, *row.measures})):
-        raise ValueError(f"{no_use[0]} needs a task with one class a sequence, not {task.name}")
+    unable = of_classes | (_OF_LAST if task.target == "steps" else set())
+    if task.target != "class" and (no_use := sorted(unable & {row.objective, *row.measures})):
+        kind = "class" if no_use[0] in of_classes else "target"
+        raise ValueError(f"{no_use[0]} needs a task with one {kind} a sequence, not {task.name}")
 
 
 def check_network(row: Row) -> None:
@@ -319,6 +321,9 @@ def check_network(row: Row) -> None:
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
     frozen, asked = "cell.*" in row.frozen, {row.objective, *row.measures}
     _check_target(row, task)
+    for measure, of in (("time_steps", counted), ("eigenvalues", stability)):
+        if measure in asked:
+            of(model.cell, torch.zeros(1, 1, model.cell.input_size))
     if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
         raise ValueError(f"{no_use[0]} needs a cell that is trained; all of this one is frozen")
     grouped(model.output if frozen else model, row.recipe)
