@@ -28,7 +28,7 @@ from lib.results import claims
 from lib.results.claims import Finding, Judges, Scale, unable
 from lib.results.learned import STAND_INS, above_chance, longest
 from lib.results.quartiles import QUARTILES, TOP, quartiles
-from lib.results.schema import settings_of
+from lib.results.schema import MISSING, settings_of
 
 
 class Evidence(Fits):
@@ -47,7 +47,7 @@ class Evidence(Fits):
             sequences=settings.get("train_size"),
             epochs=int(self.ds["training_length"].max()),
             width=int(self.ds["width"].max()),
-            replicates=self.ds.sizes["replicate"],
+            replicates=int((self.ds["status"] != MISSING).sum("replicate").min()),  # the fewest
             test_size=settings.get("test_size"),
             time_steps=longest(self.ds),
         )
