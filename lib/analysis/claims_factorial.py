@@ -22,13 +22,14 @@ from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates
 from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
 from lib.analysis.linear import CONFIDENCE
 from lib.analysis.regimes import VANISHED, published_border, regimes
+from lib.analysis.reml import ConvergenceError
 from lib.analysis.resample import interval, resample
 from lib.analysis.tenet import MODELS, SINGLE, TRAINING, Fits
 from lib.results import claims
 from lib.results.claims import Finding, Judges, Scale, unable
 from lib.results.learned import STAND_INS, above_chance, longest
 from lib.results.quartiles import QUARTILES, TOP, quartiles
-from lib.results.schema import MISSING, settings_of
+from lib.results.schema import COMPLETED, MISSING, settings_of
 
 
 class Evidence(Fits):
@@ -92,9 +93,11 @@ def judge_of(quantity: Callable[[Evidence], Finding]) -> Callable[[xr.Dataset | 
         instead = ", ".join(sorted({*STAND_INS} & {*e.ds["dataset"].values.tolist()}))
         if instead:
             return unable(f"the data set {instead} stands in for the text's", e.scale)
+        if not (e.ds["status"] == COMPLETED).any():
+            return unable("no attempt completed", e.scale)
         try:
             return replace(quantity(e), scale=e.scale)
-        except NothingToFit as refusal:
+        except (NothingToFit, ConvergenceError) as refusal:
             return unable(str(refusal), e.scale)
 
     return judge
@@ -166,6 +169,8 @@ def choose_treatment(
 
 
 def _rates(ds: xr.Dataset, names: Iterable[str], by: Iterable[str] = ()) -> list[Finding]:
+    if missing := ", ".join({*names} - {*ds["architecture"].values.tolist()}):
+        return [unable(f"not trained: {missing}")]
     table = error_rates(attempts(ds), by=["architecture", *by])
     table = table[table["architecture"].isin(names)]
     return [claims.share(row.diverged, row.entered) for row in table.itertuples()]
@@ -248,6 +253,8 @@ def nearer_is_worse(ds: xr.Dataset) -> Finding:
     found = []
     for architecture, task in FIGURE_35.items():
         chosen, _ = choose_treatment(terminal(ds), architecture, task, published_border())
+        if set(chosen["architecture"]) - {architecture}:
+            return unable(f"no treatment of {architecture} has an order to compare")
         found.append(claims.correlation(chosen["accuracy"], -chosen["metric"].abs()))
     if any(np.isnan(one.low) for one in found):
         return unable("a treatment has too few replicates for a correlation")
@@ -289,7 +296,7 @@ def spread_over_tasks(e: Evidence, fits: task_models.TaskFits, effect: str) -> F
     """Return by how much coefficients differ between tasks beyond their errors, mean over coefficients.
 
     It is the standard deviation of the true coefficients (Paule and Mandel) with the interval of the Q profile (Viechtbauer 2007), from the largest of the three
-    standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), in units of task accuracy: a slope is taken over half the range of its covariate.
+    standard errors (the model's, the robust one, and the one that knows the binomial error of accuracies), its upper end from the smallest, in units of task accuracy: a slope is taken over half the range of its covariate.
     """
     of_effect = task_models.effect_of(fits.coefficients) == effect
     # The intercept is a level, not what an architecture changes.
@@ -299,12 +306,13 @@ def spread_over_tasks(e: Evidence, fits: task_models.TaskFits, effect: str) -> F
     units |= {name: np.ptp(e.ds[name].values) / 2 for name in ("width", "training_length")}
     found = []
     for (term, _), rows in table.groupby(comparisons.TERM, sort=False):
-        error = rows[["se", "robust_se", "weighted_se"]].max(axis=1)
-        known = (error > 0) & rows["robust_se"].notna()
+        errors = rows[["se", "robust_se", "weighted_se"]].agg(["max", "min"], axis=1)
+        known = (errors["min"] > 0) & rows["robust_se"].notna()
         unit = next((units[n] for n in units if term.endswith(COVARIATES[n].label)), 1.0)
         if known.sum() > 2:
-            estimates, errors = rows["estimate"][known].to_numpy(), error[known].to_numpy()
-            found.append(unit * _between(estimates, errors))
+            estimates, both = rows["estimate"][known].to_numpy(), errors[known].to_numpy().T
+            most, least = (_between(estimates, error) for error in both)
+            found.append(unit * np.array([*most[:2], max(most[2], least[2])]))
     if not found:
         return unable("no coefficient is known at three tasks")
     low, value, high = np.mean(found, axis=0)

@@ -45,7 +45,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy import stats
-from statsmodels.stats.oneway import anova_generic
+from statsmodels.stats.oneway import anova_oneway
 
 from lib.analysis.accuracy import CELL, LEVEL, cells, entered
 from lib.analysis.attempts import TASK, error_rates
@@ -137,12 +137,10 @@ def convergence_times(ds: xr.Dataset, frame: pd.DataFrame) -> pd.DataFrame:
     Columns: the task, ``architecture``, ``replicate`` and ``epochs``, from 1 to `window`: the first epoch with the largest test
     accuracy. Task accuracy (1.5) has its maximum in the same epoch.
     """
-    epochs = ds["epoch"].values[ds["epoch"].values <= window(ds)]
-    accuracy = ds["accuracy"].sel(split="test", epoch=epochs).transpose(*ATTEMPT, "epoch")
+    accuracy = ds["accuracy"].sel(split="test", epoch=slice(window(ds))).fillna(-np.inf)
+    first = accuracy.idxmax("epoch", skipna=False).transpose(*ATTEMPT).values.ravel()
     inside = entered(frame)
-    measured = accuracy.values.reshape(len(frame), -1)[inside.index]
-    table = inside[[*CELL, "replicate"]].reset_index(drop=True)
-    return table.assign(epochs=epochs[np.argmax(measured, axis=1)])
+    return inside[[*CELL, "replicate"]].assign(epochs=first[inside.index]).reset_index(drop=True)
 
 
 def summarise_times(frame: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
@@ -173,11 +171,8 @@ def levene(groups: list[np.ndarray]) -> Numbers:
 
 def f_star(groups: list[np.ndarray]) -> Numbers:
     """Return the F* test of equal means; its p value has the original numerator k - 1, as in the text, where statsmodels' own has Mehrotra's."""
-    means, variances, counts = (
-        np.array([of(group) for group in groups]) for of in (np.mean, lambda g: g.var(ddof=1), len)
-    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = anova_generic(means, variances, counts, use_var="bf")
+        found = anova_oneway(groups, use_var="bf")
     return float(found.statistic), found.df_num2, float(found.df_denom), float(found.pvalue2)
 
 

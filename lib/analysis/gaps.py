@@ -226,7 +226,7 @@ def orthogonality_costs(ds: xr.Dataset) -> Finding:
     accuracy = ds["accuracy"].where(ds["status"] == COMPLETED)
     weights = ds["orthogonality"]
     change = accuracy.sel(orthogonality=weights.max()) - accuracy.sel(orthogonality=weights.min())
-    starts = change.mean("place").values
+    starts = change.mean("place", skipna=False).values
     starts = starts[np.isfinite(starts)]
     return mean(starts, _scale(ds, len(starts)))
 

@@ -113,10 +113,8 @@ def _least_squares(made: Design) -> Fit:
     errors = robust = np.full(len(made.names), np.nan)
     if not unmeasured:
         errors = np.asarray(result.bse)
-        of_row = made.treatment[made.attempt]
-        ends = np.cumsum(np.bincount(of_row))[:-1]
-        parts = np.split(np.argsort(of_row, kind="stable"), ends)
-        robust = _jackknife(matrix, inverse, residuals, parts)
+        of_row = pd.Series(made.treatment[made.attempt])
+        robust = _jackknife(matrix, inverse, residuals, of_row.groupby(of_row).indices.values())
     explained = {
         "r2": float(result.rsquared),
         "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
@@ -179,7 +177,7 @@ def _mixed(made: Design) -> Fit:
     varying = [np.bincount(of_row, weights=one * residuals) for one in made.varying.T]
     scores = np.column_stack([*constant, *varying])[:, made.order] / residual_variance
     rows, groups, p = len(residuals), len(scores), len(beta)
-    factor = groups / (groups - 1) * (rows - 1) / (rows - p)
+    factor = (groups / (groups - 1) if groups > 1 else np.nan) * (rows - 1) / (rows - p)
     robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
     return Fit(
         design=made,

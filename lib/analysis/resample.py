@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from lib.analysis.design import INTERCEPT
+from lib.analysis.design import INTERCEPT, NothingToFit
 from lib.analysis.linear import CONFIDENCE, Fit
 from lib.analysis.reml import grouped
 
@@ -51,6 +51,8 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     intercept = made.order[made.names.index(INTERCEPT)]
     rng = np.random.default_rng(0)
     treatments = made.treatment.max() + 1
+    if treatments < 2:
+        raise NothingToFit("one treatment does not tell how much treatments vary")
     drawn = rng.exponential(size=(draws, treatments))[:, made.treatment]
     weights = np.vstack([np.ones(len(n)), drawn])
     r2, coefficients = np.empty(draws + 1), np.empty((draws + 1, k - 1))
@@ -68,7 +70,7 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
         mean = total[intercept, :-1] @ beta / rows
         explained = beta @ total[:-1, :-1] @ beta / rows - mean**2
         whole = explained + (1 + ratio) * residual
-        if not ratio:
+        if fit.intercepts is None:
             whole = total[-1, -1] / rows - (total[intercept, -1] / rows) ** 2
         r2[place], coefficients[place] = explained / whole, beta[made.order]
     coefficients[:, made.names.index(INTERCEPT)] += made.response.mean()
@@ -86,9 +88,11 @@ def stretch(treatments: int, coefficients: int) -> float:
 def interval(numbers: np.ndarray) -> tuple[float, float, float]:
     """Return the estimate, the first of `numbers`, and the ends of its 95% interval.
 
-    They lie on the other side of the estimate than the draws do (the basic bootstrap), because an explained variance is biased upwards and its draws are twice.
+    The lower end lies on the other side of the estimate than the draws do (the basic bootstrap) where that is lower, because an explained variance is biased upwards and its draws are
+    twice; the upper end where that is higher, because draws of what cannot be negative pile up at zero, and their mirror image ends too soon.
     """
     estimate, *draws = numbers
     tail = (1 - CONFIDENCE) / 2
-    low, high = 2 * estimate - np.quantile(draws, [1 - tail, tail])
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    low, high = min(low, 2 * estimate - high), max(high, 2 * estimate - low)
     return float(estimate), float(low), float(high)

@@ -79,6 +79,7 @@ def _peak(run: xr.Dataset, scale: Scale, at: str) -> Finding:
     rows = histograms(run).query("stage == 'trained'")
     place = (np.log10(rows["dt"] / float(at)) / (2 * np.log10(2))).round()
     shares = rows.groupby(["replicate", place])["share"].sum().unstack(fill_value=0)
+    shares = shares / rows["scale"].nunique()  # each kind of step has shares of its own
     shares = shares.reindex(columns=[-1, 0, 1], fill_value=0.0)
     return mean(shares[0] - shares[[-1, 1]].max(axis=1), scale)
 

@@ -295,7 +295,7 @@ class Fits:
         """Return the same, or None and why there is none."""
         try:
             return self.fit(number, view), ""
-        except NothingToFit as refusal:
+        except (NothingToFit, ConvergenceError) as refusal:
             return None, str(refusal)
 
     def _estimate(self, number: int, view: str) -> Fit:
@@ -310,10 +310,10 @@ class Fits:
 
     def _refit(self, number: int) -> tuple[Unequal | None, str]:
         """Return a model with variances of its own for each architecture, or None and why there is none."""
-        groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
         try:
+            groups = self.rows(MODELS[number].rows).attempts["architecture"].astype(str).to_numpy()
             return with_own_variances(self.fit(number), groups), ""
-        except ConvergenceError as error:
+        except (NothingToFit, ConvergenceError) as error:
             return None, f"{MODELS[number].name}: {error}"
 
     def coefficients(self, numbers: Iterable[int], views: Iterable[str]) -> pd.DataFrame:

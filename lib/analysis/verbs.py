@@ -1,7 +1,7 @@
 """Judge claims that are one verb on the networks of a group, as `data/published/claims.csv` writes them.
 
     group,   task,     verb,  one,    others,    region
-    reviews, IMDB,     leads, UnICORNN, LSTM;GRU, > -1
+    reviews, IMDB,     lead,  UnICORNN, LSTM;GRU, > -1
 
 `one` and `others` are names separated by ``;``, each met by each, or side by side where there are as many of both. A name is a
 label of the dataset; ``LEM, best dt`` the level of a factor that validates best; ``LEM @ N=200`` a network of another task than
@@ -173,7 +173,7 @@ class Networks:
         behind = int(np.argmin([(-1 if logs else 1) * side.mean() for side in sides]))
         late = any(side["improving"].mean() > 0.5 for side in rows)
         reservations = [
-            "" if paired else _too_few(*rows),
+            "" if paired and min(map(len, rows)) > 1 else _too_few(*rows),
             self.at_the_guess(names[behind]),
             self._catches_up(names[behind], names[1 - behind]),
         ]
@@ -183,7 +183,7 @@ class Networks:
     def sampling_error(self, *names: str, logs: bool = False) -> tuple[float, bool]:
         """Return how far a score, or a difference of two, depends on which test sequences there are (a standard error), and whether it is known sequence by sequence."""
         each = [self._by_sequence(name, logs=logs) for name in names]
-        if all(one is not None for one in each):
+        if all(one is not None for one in each) and len({*map(len, each)}) == 1:
             apart = np.subtract.reduce(each)
             return apart.std(ddof=1) / math.sqrt(len(apart)), True
         size = self.scale(*names).test_size
@@ -205,9 +205,10 @@ class Networks:
 
     def _answers(self, name: str) -> np.ndarray | None:
         """Return each training's score of each test sequence, (n, sequences); None where that was not stored."""
-        if "sequence_score" not in self.ds or self.measure in ("perplexity", "bits"):
-            return None
         rows = self.of(name)
+        one_run = rows["run"].nunique() == 1
+        if not one_run or "sequence_score" not in self.ds or self.measure in ("perplexity", "bits"):
+            return None
         of_run = self.ds["sequence_score"].sel(run=rows["run"].iloc[0])
         each = of_run.sel(replicate=rows["replicate"].tolist()).values.astype(float)
         each = each[:, np.isfinite(each).any(axis=0)]
@@ -330,8 +331,9 @@ def _steps(held: Networks, name: str, _: str) -> Finding:
     half = float((rows["late"] - rows["early"]).mean()) / 2
     found = claims.mean((rows["late"] + rows["early"]) / 2, held.scale(name))
     against = (_too_few(rows), held.at_the_guess(name), held.cut_short(name))
-    reservation = _joined(*against) if np.isinf(rows["steps"]).any() else ""
-    return replace(found, low=found.low - half, high=found.high + half, reservation=reservation)
+    high = math.inf if np.isinf(rows["steps"]).any() else found.high + half
+    against = _joined(*against) * math.isinf(high)
+    return replace(found, low=found.low - half, high=high, reservation=against)
 
 
 def _longer(held: Networks, one: str, other: str) -> Finding:

@@ -54,9 +54,5 @@ def legend_below(figure: Figure, *, ncols: int = 4) -> None:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             entries.setdefault(name, handle)
     if entries:
-        figure.legend(
-            list(entries.values()),
-            list(entries),
-            loc="outside lower center",
-            ncols=min(ncols, len(entries)),
-        )
+        columns = min(ncols, len(entries))
+        figure.legend([*entries.values()], [*entries], loc="outside lower center", ncols=columns)

@@ -112,7 +112,7 @@ def _double_backward(
 ) -> tuple[Tensor, Tensor]:
     """Return the losses and the adjoints of any cell, by its reference unrolling."""
     if differentiable:
-        _refuse_kinks(cell)
+        refuse_kinks(cell)
     cell._check(u)
     weights, state = cell.weights(), cell.initial_state(u.shape[1])
     x = []
@@ -138,7 +138,7 @@ def _checked(F: Tensor, u: Tensor) -> Tensor:
     return F
 
 
-def _refuse_kinks(cell: Cell) -> None:
+def refuse_kinks(cell: Cell) -> None:
     """Raise `ValueError` if the first derivative of the cell's step jumps somewhere."""
     with torch.no_grad():  # how the weights came about is not differentiated twice by the state
         weights, state = cell.weights(), cell.initial_state(1)

@@ -81,7 +81,6 @@ def largest_exponent(cell: Cell, u: Tensor, *, start: int = 0) -> Tensor:
     ``-inf`` says that it was mapped to zero.
     """
     vector = total = None
-    steps = 0
     for jacobian in step_jacobians(cell, u, start=start):
         if vector is None:
             batch, n, _ = jacobian.shape
@@ -91,8 +90,7 @@ def largest_exponent(cell: Cell, u: Tensor, *, start: int = 0) -> Tensor:
         length = torch.linalg.vector_norm(vector, dim=1)
         total = total + length.log()
         vector = vector / torch.where(length > 0, length, 1.0)[:, None]
-        steps += 1
-    return total / steps
+    return total / (len(u) - start)
 
 
 def singular_values(

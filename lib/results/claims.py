@@ -196,8 +196,7 @@ def normal_chance(finding: Finding, region: Region, truth: float) -> float:
     if not error:
         return 1.0
     margins = np.array([below, -above])
-    inside = stats.norm.cdf(ends + margins - truth, scale=error)
-    return float(max(inside[1] - inside[0], 0.0))
+    return float(np.diff(stats.norm.cdf(ends + margins - truth, scale=error)).clip(0)[0])
 
 
 def _on_its_scale(finding: Finding, region: Region, *more: float) -> tuple[np.ndarray, np.ndarray]:
@@ -249,9 +248,7 @@ def claims() -> pd.DataFrame:
         table[name] = pd.to_numeric(table[name])
     for name in set(OPTIONAL) - {"steps"}:  # the last columns of a line may be missing
         table[name] = table[name].fillna("").astype(str)
-    table["no_effect"] = [
-        region.holds(null, null) for region, null in zip(regions, table["null"], strict=True)
-    ]
+    table["no_effect"] = [r.holds(n, n) for r, n in zip(regions, table["null"], strict=True)]
     return table.set_index("id", drop=False)
 
 
@@ -456,10 +453,8 @@ def _extreme(found: list[Finding], sign: int) -> Finding:
     for one in found:
         wider = stats.t.isf(_TAIL / len(found), one.free) / stats.t.isf(_TAIL, one.free)
         end = one.low if sign > 0 else one.high
-        if one.ratio and one.value > 0:  # an interval of logarithms
-            inner.append(one.value * (end / one.value) ** wider)
-        else:
-            inner.append(one.value - wider * (one.value - end))
+        value, logs = one.value, one.ratio and one.value > 0  # an interval of logarithms
+        inner.append(value * (end / value) ** wider if logs else value - wider * (value - end))
     chances, trials = [one.chance for one in found], [one.trials for one in found]
     value, outer, inner = (
         sign * max(sign * x for x in ends) for ends in ([one.value for one in found], outer, inner)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from lib.results.names import colour, marker
-from lib.results.schema import COMPLETED, NOT_PLANNED
+from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 
 READINGS = {
     "others": "other networks",
@@ -283,7 +283,7 @@ def plot_histograms(
 
 
 def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
-    """Return after how many steps each training's test loss first lay below a threshold; ``inf`` where it never did.
+    """Return after how many steps each training's test loss first lay below a threshold; ``inf`` where it never did, as of one that diverged before.
 
     Columns ``run``, ``label``, ``task``, ``architecture``, ``replicate``, ``steps``, ``before`` (the last record before it, 0 where there is
     none: it lies between the two) and ``trained``, all steps of the training.
@@ -294,9 +294,9 @@ def steps_to(ds: xr.Dataset, threshold: float) -> pd.DataFrame:
     columns = {
         "steps": steps,
         "before": step.where(step < steps, 0).max("record"),
-        "trained": step.max("record"),
+        "trained": step.max("record").fillna(0),
     }
-    table = by_training(ds, columns, ds.variables["records"] > 0)
+    table = by_training(ds, columns, ds["status"].isin((COMPLETED, DIVERGED)).variable)
     known = about(ds)[["label", "task", "architecture"]]
     table = table.join(known, on="run")[["run", *known, "replicate", *columns]]
     return table.astype({"before": int, "trained": int})

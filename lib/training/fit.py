@@ -35,11 +35,11 @@ WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
 
 class Group(Section):
     """Parameters with a step of their own: the pattern of their names in the model, such as ``cell.parametrizations.*``, the
-    factor of the learning rate, and the optimiser."""
+    factor of the learning rate, and the optimiser, by default the recipe's."""
 
     names: str
     factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    optimiser: Optimiser = "adam"
+    optimiser: Optimiser | None = None
 
 
 class Recipe(Section):
@@ -225,7 +225,7 @@ def grouped(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]
     """
     for group in recipe.groups:
         matched(model, group.names)
-    groups = (*recipe.groups, Group(names="*", optimiser=recipe.optimiser))
+    groups = (*recipe.groups, Group(names="*"))
     members: dict[Group, list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
@@ -240,8 +240,8 @@ def _optimisers(model: nn.Module, recipe: Recipe, total: int, epoch: int) -> Mov
     """Return what takes a step with every batch: an optimiser for each kind that the recipe's groups name, then what changes their rates."""
     kinds: dict[str, list[dict]] = {}
     for group, parameters in grouped(model, recipe).items():
-        rate = recipe.learning_rate * group.factor
-        kinds.setdefault(group.optimiser, []).append({"params": parameters, "lr": rate})
+        part = {"params": parameters, "lr": recipe.learning_rate * group.factor}
+        kinds.setdefault(group.optimiser or recipe.optimiser, []).append(part)
     optimisers, schedules = [], []
     for kind, parts in kinds.items():
         options = recipe.options if kind == recipe.optimiser else {}

@@ -30,7 +30,6 @@ from lib.training.rows import WEIGHTS, WHOLE, Row
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
 _OF_TABLE = ("networks", "tasks", "tables")
-_OF_ENTRY = ("label", "tasks", "task")
 
 
 class Level(NamedTuple):
@@ -132,6 +131,8 @@ class _Table:
                     (row[places[key]] if places[key] else row)[key] = level.value
             weight = WEIGHTS.get(str(row.get("objective", "plain")))
             for key in {"kappa", "orthogonality"} - {weight}:
+                if key in reading:
+                    raise ParameterError(f"params.yaml: {where} gives {key} without its objective")
                 row.pop(key, None)
             if row.get("kappa") == 0:
                 row["objective"] = "plain"  # backpropagation
@@ -142,13 +143,13 @@ class _Table:
     ) -> tuple[dict[str, list[Level]], dict[str, str]]:
         """Return the levels of every key, the later over the earlier; and in which part of a row a key belongs, ``""`` its fields."""
         layers = (
-            (f"tasks.{task}", self.known_tasks[task], False),
-            (self.where, self.shared, False),
-            (f"{self.where}.tasks.{task}", mapping(self.tasks[task], self.where), False),
-            (f"networks.{name}", self.known_networks[name], True),
-            (where, reading, True),
+            (f"tasks.{task}", self.known_tasks[task], ("task", "label"), False),
+            (self.where, self.shared, (), False),
+            (f"{self.where}.tasks.{task}", mapping(self.tasks[task], self.where), (), False),
+            (f"networks.{name}", self.known_networks[name], ("label",), True),
+            (where, reading, ("tasks", "label"), True),
         )
-        both = {key: value for _, layer, _ in layers for key, value in layer.items()}
+        both = {key: value for _, layer, *_ in layers for key, value in layer.items()}
         cell = both.get("cell")
         keywords = _known(lambda name: cell_class(name).hyper_parameters, cell, f"{where}.cell")
         settings = _settings(self.known_tasks[task]["task"])
@@ -160,9 +161,9 @@ class _Table:
             **dict.fromkeys(Row.fields(), ""),
         }
         levels: dict[str, list[Level]] = {}
-        for at, layer, of_network in layers:
+        for at, layer, entries, of_network in layers:
             for key, value in layer.items():
-                if key in _OF_ENTRY:
+                if key in entries:
                     continue
                 if isinstance(value, Mapping) and value.keys() & self.known_tasks.keys():
                     _chosen("tasks", value, self.known_tasks, f"{at}.{key}")
@@ -253,7 +254,7 @@ def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tup
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
     try:
         return template.format_map(texts)
-    except (KeyError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, ValueError, AttributeError, IndexError, TypeError) as error:
         raise ParameterError(
             f"params.yaml: the label {shown(template)} of {where} names {error}, which is none of {', '.join(texts)}"
         ) from None

@@ -26,7 +26,7 @@ Arrays = Mapping[str, Any]
 Results = Sequence[Arrays]
 """What came of jobs, in their order: variables of the dataset by name."""
 
-VERSIONS = {package: version(package) for package in ("torch", "numba")}
+VERSIONS = {package: version(package) for package in ("torch", "numba", "scipy", "scikit-learn")}
 """Of packages that change last digits, and so name the shards."""
 RUNNER = ("lib/run/", "lib/training/jobs.py", "lib/training/cluster.py")
 """Code that runs jobs and is no part of what comes of them."""

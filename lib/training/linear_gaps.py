@@ -12,7 +12,7 @@ The text leaves open what "standard training routines in TensorFlow" are. Here: 
 recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and the logistic loss of the label.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -41,6 +41,7 @@ class LinearGaps(Job):
 
     section: ClassVar = "linear_gaps"
     held: ClassVar = LINEAR_GAPS
+    replicates: Literal[1] = 1  # `networks` says how many there are
     place: Factor[Positive]
     orthogonality: Factor[Weight]
     width: Positive

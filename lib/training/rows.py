@@ -12,6 +12,7 @@ from pydantic import model_validator
 from torch import nn
 
 from lib.cells import cell_class
+from lib.probes.coadjoint import refuse_kinks
 from lib.probes.equilibria import stability
 from lib.probes.measures import WITH_RECORDS, Probe
 from lib.probes.scores import evaluate, sequence_scores, tensors
@@ -128,10 +129,7 @@ class Row(Job, Network, Recipe):
         """How it is trained, with the step factors of its cell's start."""
         trained = "cell.*" not in self.frozen
         factors_of = cell_class(self.cell).starts[self.start].step_factors if trained else {}
-        groups = (
-            Group(names=f"cell.{name}", factor=factor, optimiser=self.optimiser)
-            for name, factor in factors_of.items()
-        )
+        groups = (Group(names=f"cell.{name}", factor=factor) for name, factor in factors_of.items())
         return self.at(groups=(*self.groups, *groups))
 
     def compute(self, prepared: Path | None, resume: Resume | None) -> dict[str, np.ndarray]:
@@ -183,14 +181,12 @@ class Row(Job, Network, Recipe):
                 trained.load_state_dict(done.kept[1])
                 scores = sequence_scores(trained, task, seen["test"])
                 kept = {"sequence_score": scores} | probe.asked("trajectories")
-        columns = [name for name in (done.rows[0] if done.rows else ()) if name != "step"]
         loss, metric = task.guess(test)
         return {
             "status": done.status,
             "steps": done.steps,
             "records": len(done.rows),
-            "step": np.array([one["step"] for one in done.rows], np.int64),
-            **{name: np.array(done.column(name, 0)) for name in columns},
+            **{name: np.array(done.column(name, 0)) for name in (done.rows or [{}])[0]},
             **_stages(before, after),
             **kept,
             "parameters": sum(p.numel() for p in model.cell.parameters()),
@@ -295,6 +291,8 @@ def _stages(before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -
 
 
 def _check_target(row: Row, task: Task) -> None:
+    if row.metric and task.classifies:
+        raise ValueError(f"{row.metric} is a score of values, and {task.name} asks for classes")
     of_classes = {"coadjoint", "penalty", "trajectories", "adjoint_norms"}
     unable = of_classes | (_OF_LAST if task.target == "steps" else set())
     if task.target != "class" and (no_use := sorted(unable & {row.objective, *row.measures})):
@@ -309,6 +307,7 @@ def check_network(row: Row) -> None:
     """
     if find_task(row.task).draws:
         task = make_task(row.task, None, np.random.default_rng(0))
+        _check_target(row, task)
     else:
         tokens = row.embedding_width > 0
         inputs = np.zeros((1, 1), int) if tokens else np.zeros((1, 1, row.width + 1), np.float32)
@@ -320,7 +319,8 @@ def check_network(row: Row) -> None:
     if row.objective == "orthogonal" and shape != (row.width, row.width):
         raise ValueError(f"{row.cell} has no recurrent matrix W (d, d) to be kept orthogonal")
     frozen, asked = "cell.*" in row.frozen, {row.objective, *row.measures}
-    _check_target(row, task)
+    if row.objective == "coadjoint":
+        refuse_kinks(model.cell)
     for measure, of in (("time_steps", counted), ("eigenvalues", stability)):
         if measure in asked:
             of(model.cell, torch.zeros(1, 1, model.cell.input_size))
