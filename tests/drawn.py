@@ -4,7 +4,7 @@ the claim of each judge of its own is false (`lib.results.claims.Judges`)."""
 import json
 import math
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -116,17 +116,10 @@ def evidence(claim, rng: np.random.Generator, *, true: bool, replicates: int = 6
                 scores[f"{network}, dt=2" if best else label, task] = score
     for _, task in scores:
         lengths.setdefault(task, 100 * (len(lengths) + 1))
-    make = drawn(
-        scores,
-        spread=spread,
-        measure=measure,
-        guess=guess,
-        test_sequences=10**6 if true else 4000,
-        time_steps=lengths,
-        dt=[float(label.partition(", dt=")[2] or 0.19) for label, _ in scores],
-        padding=[8.0] * len(scores),
-    )
-    ds = make(rng, replicates)
+    how = {"spread": spread, "measure": measure, "guess": guess, "time_steps": lengths}
+    how |= {"padding": [8.0] * len(scores), "test_sequences": 10**6 if true else 4000}
+    dt = [float(label.partition(", dt=")[2] or 0.19) for label, _ in scores]
+    ds = drawn(scores, **how, dt=dt)(rng, replicates)
     if verb in ("over_guess", "share_of_guess"):
         # At the guess at two learning rates, as long as the text trains.
         ds = ds.assign(learning_rate=("run", np.full(ds.sizes["run"], 0.01)))
@@ -286,9 +279,9 @@ def with_metric(metric):
     return draw
 
 
-def poor_vanish(rng, accuracy):
+def poor_vanish(rng, accuracy, below=0.45):
     """Half of the attempts below the median vanish, and none above."""
-    gone = (accuracy < 0.45) & (rng.random(accuracy.shape) < 0.5)
+    gone = (accuracy < below) & (rng.random(accuracy.shape) < 0.5)
     return np.where(gone, -100.0, rng.standard_normal(accuracy.shape))
 
 
@@ -352,16 +345,11 @@ def linear(rng, emphasised=1.0, cost=0.0) -> xr.Dataset:
     emphasis[..., 2] += 0.5
     accuracy = 0.9 + 0.05 * rng.standard_normal(shape)
     accuracy[:, 1] -= cost
-    return xr.Dataset(
-        {
-            "emphasis": ((*dims, "time"), emphasis),
-            "accuracy": (dims, accuracy),
-            "departure": (dims, np.ones(shape)),
-            "status": (dims, np.full(shape, COMPLETED)),
-        },
-        {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates), "time": times},
-        {"settings": '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 4000}'},
-    )
+    found = {"emphasis": ((*dims, "time"), emphasis), "accuracy": (dims, accuracy)}
+    found |= {"departure": (dims, np.ones(shape)), "status": (dims, np.full(shape, COMPLETED))}
+    levels = {"place": [50], "orthogonality": [0.0, 0.1], "replicate": range(replicates)}
+    settings = '{"steps": 1, "batch_size": 1, "width": 4, "test_size": 4000}'
+    return xr.Dataset(found, levels | {"time": times}, {"settings": settings})
 
 
 def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
@@ -373,12 +361,9 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     accuracy = (RECORD, np.where(rng.random((*shape, 1)) < learned, 1.0, 0.5))
     adjoint = -abs(spread)[:, :, None, None] * np.linspace(1, 0, 5)
     make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
-    return make(rng, replicates).assign(
-        adjoint_norm=((*RECORD[:2], "sequence", "time"), adjoint),
-        validation_metric=accuracy,
-        test_metric=accuracy,
-        record=[0],
-    )
+    found = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
+    found |= {"validation_metric": accuracy, "test_metric": accuracy}
+    return make(rng, replicates).assign(found)
 
 
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
@@ -392,14 +377,10 @@ def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:
     settings = {"horizon": 40, "longer": [800], "place": place, "tolerance": 0.01}
     settings |= {"training_steps": 1, "batch_size": 1, "width": 4, "test_size": 1}
     training = ("training", "horizon")
-    return xr.Dataset(
-        {
-            "error": (training, error),
-            "adjoint_median": ((*training, "time"), np.stack([adjoint, adjoint], 1)),
-        },
-        {"training": range(trainings), "horizon": [40, 800], "time": times},
-        {"settings": json.dumps(settings)},
-    )
+    medians = (*training, "time"), np.stack([adjoint, adjoint], 1)
+    levels = {"training": range(trainings), "horizon": [40, 800], "time": times}
+    found = {"error": (training, error), "adjoint_median": medians}
+    return xr.Dataset(found, levels, {"settings": json.dumps(settings)})
 
 
 def sweep(rng, together=False, networks=24) -> xr.Dataset:
@@ -411,12 +392,8 @@ def sweep(rng, together=False, networks=24) -> xr.Dataset:
     start = np.repeat(["orthogonal", "glorot"], networks).tolist()
     levels |= {"kappa": [0.0] * 2 * networks, "initialisation": start}
     make = drawn({f"{SWEEP}, {n}": 50.0 for n in range(2 * networks)}, spread=1, **levels)
-    return make(rng, 1).assign(
-        test_metric=(RECORD, accuracy),
-        adjoint_norm_first=(stage, metric),
-        adjoint_norm_last=(stage, 0 * metric),
-        stage=["trained"],
-    )
+    ends = {"adjoint_norm_first": (stage, metric), "adjoint_norm_last": (stage, 0 * metric)}
+    return make(rng, 1).assign(ends | {"test_metric": (RECORD, accuracy), "stage": ["trained"]})
 
 
 JUDGES = {
@@ -454,6 +431,18 @@ FALSE = {
     "diss-3.6-place": lambda rng: latching(rng, peak=rng.uniform(0, 0.5)),
     "diss-2.8-no-relation": lambda rng: sweep(rng, together=True),
     "diss-2.8-relation": sweep,
+}
+TRUE = {
+    **dict.fromkeys(("diss-1.5.2-robust", "diss-1.4-error-rate"), failing()),
+    "diss-1.5.2-fragile": failing(**dict.fromkeys(FRAGILE, 0.2)),
+    **dict.fromkeys(claims_factorial.COUNTEREXAMPLES, with_metric(partial(poor_vanish, below=1.0))),
+    "diss-3.4-basic-rnn": with_metric(lambda rng, a: others_nearer(rng, a)[::-1]),
+    "diss-3.4-inverse": with_metric(lambda rng, a: -60 * a - rng.random(a.shape)),
+    **dict.fromkeys(gaps.linear, lambda rng: linear(rng, cost=0.1)),
+    **dict.fromkeys(gaps.coadjoint, coadjoint),
+    **dict.fromkeys(gaps.latching, latching),
+    "diss-2.8-relation": lambda rng: sweep(rng, together=True),
+    "diss-2.8-no-relation": lambda rng: sweep(rng, networks=500),
 }
 IN_NOTEBOOKS = {
     "irnn-3.2-smooth": lambda rng: share(int(rng.binomial(200, 1 / 3)), 200),

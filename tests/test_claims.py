@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import FALSE, IN_NOTEBOOKS, JUDGES, deciding, evidence, failing
+from drawn import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, evidence, failing
 from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -26,6 +26,7 @@ LISTED = claims.claims()
 WITH_VERB = LISTED.query("verb != ''")
 GATED = LISTED.loc["unicornn-4-imdb-gated"]
 FEW, MANY = claims.share(0, 6), claims.share(0, 100)
+KNOWN = pd.read_csv(DATA.parent / "tests/data/verdicts.csv", index_col="id")["verdict"]
 FIRST_OF_VERB = list(WITH_VERB.drop_duplicates("verb")["id"])
 
 
@@ -266,6 +267,13 @@ def test_a_judge_is_not_persuaded_by_data_in_which_its_claim_is_false(claim):
     assert sum(math.isnan(one.low) for one in found) < DRAWS / 2
 
 
+@pytest.mark.parametrize("claim", TRUE)
+def test_a_judge_is_persuaded_by_data_in_which_its_claim_is_true(claim):
+    (judge,) = (judges[claim] for judges in JUDGES.values() if claim in judges)
+    rng = np.random.default_rng(21)
+    assert [said_of(claim, judge(TRUE[claim](rng))) for _ in range(2)] == [claims.AGREES] * 2
+
+
 @pytest.mark.parametrize("claim", WITH_VERB["id"])
 def test_a_verb_is_persuaded_by_true_data_and_not_by_false(claim):
     def said(true, draws):
@@ -364,8 +372,7 @@ ASKED += [
 def test_stored_results_are_judged(name, judge, ids):
     path = REFERENCE / f"{name.partition(',')[0]}.nc"
     if not path.exists():
-        pytest.skip(f"no results of {name} are stored")
-    found = judge(load(path))
-    assert found["id"].tolist() == ids
-    assert set(found["verdict"]) <= set(claims.VERDICTS)
-    assert len(claims.sentences(found)) == len(found)
+        assert name == "worms", path
+        pytest.skip("the archive of the worms is not at hand")
+    found = judge(load(path)).set_index("id")["verdict"]
+    assert found.to_dict() == KNOWN.loc[ids].to_dict(), "mend tests/data/verdicts.csv, and README"

@@ -26,6 +26,7 @@ from lib.training.job import torch_seed
 from lib.training.latching import Latching
 from lib.training.linear_gaps import initial_networks
 from lib.training.model import Network, build
+from lib.training.resume import Resume
 
 FOUR = {
     "LEM": {"dt": 0.3},
@@ -366,6 +367,27 @@ test_a_design_that_makes_no_sense_is_refused = refused(
 
 TASK = {"place": 5, "time_steps": 7, "orthogonality": 0.0, "test_size": 500}
 SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, learning_rate=0.01)
+
+
+@pytest.mark.parametrize(
+    "job", [SMALL.at(steps=6), JOB, one_job("adding")], ids=lambda j: j.section
+)
+def test_a_training_on_drawn_sequences_that_is_cut_off_ends_with_the_same_bits(
+    job, tmp_path, monkeypatch
+):
+    whole, resume = job.compute(None, None), Resume(tmp_path / "a.state")
+
+    def cut(self, total):
+        if self._state[-1].steps > total // 2:  # what is recorded has drawn, too
+            self.save()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Resume, "save_if_due", cut)
+    with pytest.raises(KeyboardInterrupt):
+        job.compute(None, Resume(tmp_path / "a.state"))
+    monkeypatch.undo()
+    np.testing.assert_equal(dict(job.compute(None, resume)), dict(whole))
+    assert resume.resumed
 
 
 @pytest.mark.parametrize("T", [1, 2, 75])

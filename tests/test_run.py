@@ -238,12 +238,11 @@ def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path, code,
     assert not (tmp_path / "out.ipynb").exists()
 
 
-_HEARTBEAT = """
-import subprocess, sys, time
-beat = "import time\\nwhile True:\\n    open({path!r}, 'a').write('x'); time.sleep(0.01)"
-subprocess.Popen([sys.executable, "-c", beat.format(path=child)], start_new_session=True)
-while True:
-    open(kernel, "a").write("x"); time.sleep(0.01)
+_WAITING = """
+import os, subprocess, sys, time
+wait = "import os, time; open({path!r}, 'a').write(f'{{os.getpid()}} '); time.sleep(3600)"
+subprocess.Popen([sys.executable, "-c", wait.format(path=child)], start_new_session=True)
+exec(wait.format(path=kernel))
 """
 
 
@@ -257,16 +256,8 @@ def _until(condition, seconds, what):
         time.sleep(0.05)
 
 
-def _assert_silent(beats):
-    """The files stop growing within three minutes (on a busy machine), and stay as they are for another two seconds."""
-
-    def still(seconds):
-        before = [path.stat().st_size for path in beats]
-        time.sleep(seconds)
-        return [path.stat().st_size for path in beats] == before
-
-    _until(lambda: still(0.5), 180, "the kernel and its child to end")
-    assert still(2)
+def _numbers(paths):
+    return [int(word) for path in paths if path.exists() for word in path.read_text().split()]
 
 
 @pytest.fixture(scope="module", params=["by itself", "forked"])
@@ -286,10 +277,10 @@ def started(request):
     [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS), ("DVC", ())],
 )
 def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
-    # A kernel with a child of its own, as Dask's workers are, both writing as fast as they can.
-    beats = [tmp_path / "kernel", tmp_path / "child"]
-    parameters = f"kernel = {str(beats[0])!r}\nchild = {str(beats[1])!r}\n{_SETS}"
-    notebook = _notebook(tmp_path / "beat.ipynb", _HEARTBEAT, parameters=parameters)
+    # A kernel with a child of its own, as Dask's workers are; both write down which process they are.
+    began = [tmp_path / "kernel", tmp_path / "child"]
+    parameters = f"kernel = {str(began[0])!r}\nchild = {str(began[1])!r}\n{_SETS}"
+    notebook = _notebook(tmp_path / "beat.ipynb", _WAITING, parameters=parameters)
     output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
     command = [sys.executable, "-m", "lib.run", str(notebook), output, *sets]
     if (
@@ -300,9 +291,11 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
         command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
     run = subprocess.Popen(command, cwd=ROOT)
     try:
-        _until(lambda: all(path.exists() for path in beats), 60, "both heartbeats")
+        _until(lambda: len(_numbers(began)) == (4 if sets else 2), 180, "each kernel and its child")
+        ends = [psutil.Process(number) for number in _numbers(began)]
         run.send_signal(how)
-        _assert_silent(beats)  # before the run's body is collected: it may stay a zombie for long
+        # Before the run's body is collected: it may stay a zombie for long.
+        _until(lambda: not any(map(_alive, ends)), 180, "the kernels and their children to end")
         if how == signal.SIGINT:
             assert run.wait(60) == 130
     finally:
@@ -345,29 +338,20 @@ def _forks(server):
     return found
 
 
-def test_the_process_to_fork_from_outlives_a_run_that_ends_together_with_who_asked_for_it():
+def test_a_fork_ends_with_the_server_and_with_who_asked_for_it_and_the_server_outlives_both():
     with warm.serving() as started:
         server = psutil.Process(started.pid)
-        for _ in range(2):
+        for ended in ("fork and client", "fork and client", "client", "fork", "server"):
             client, fork = _asked_to_wait(server)
             server.suspend()  # so that it learns of both at once
-            fork.kill()
-            client.kill()
-            client.wait()
+            for name, process in {"fork": fork, "client": client, "server": server}.items():
+                if name in ended:
+                    process.kill()
             server.resume()
-            _until(lambda: not server.children(), 20, "the fork to be collected")
-        assert _alive(server)
-
-
-@pytest.mark.parametrize("ends_first", ["server", "client", "fork"])
-def test_a_fork_ends_with_the_server_and_with_who_asked_for_it(ends_first):
-    with warm.serving() as started:
-        server = psutil.Process(started.pid)
-        client, fork = _asked_to_wait(server)
-        {"server": server, "client": client, "fork": fork}[ends_first].kill()
-        assert client.wait(20) != 0
-        _until(lambda: not _alive(fork), 20, "the fork to end")
-        assert _alive(server) == (ends_first != "server")  # which waits to be collected
+            assert client.wait(60) != 0
+            _until(lambda gone=fork: not _alive(gone), 60, "the fork to end")
+            assert _alive(server) == (ended != "server")  # which waits to be collected
+            _until(lambda: not _alive(server) or not _forks(server), 60, "the fork's collection")
 
 
 @pytest.mark.notebook

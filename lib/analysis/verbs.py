@@ -260,8 +260,8 @@ def _joined(*reservations: str) -> str:
 
 def _too_few(*sides: pd.DataFrame) -> str:
     seeds = min(map(len, sides))
-    too_few = seeds < claims.SEEDS
-    return f"{seeds} trainings on a side where {claims.SEEDS} are asked for" * too_few
+    few = f"{seeds} training{'s' * (seeds != 1)} on a side where {claims.SEEDS} are asked for"
+    return few * (seeds < claims.SEEDS)
 
 
 def _wider(found: Finding, error: float) -> Finding:
