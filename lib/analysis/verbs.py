@@ -7,11 +7,12 @@
 label of the dataset; ``LEM, best dt`` the level of a factor that validates best; ``LEM @ N=200`` a network of another task than
 `task`, ``LEM @ longest`` one of the longest of these; ``A & B`` the trainings of both; ``all others`` whatever else was
 trained. `task` names tasks, too, or is a condition on them, such as ``time_steps >= 2000``; of those that meet it, what was
-trained counts. `measure` is one of `lib.results.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all.
+trained counts. `measure` is one of `lib.results.networks.MEASURES`; `steps` is how long the text trains, where that is known. A claim with several pairs or tasks holds where it holds of all,
+``apart`` by more than a border where it does of one.
 
-Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and
-the draw of the test sequences (not of perplexities and bits): pairs of answers to the same sequence where these were stored, else, of accuracies, two binomials. A network at
-the guess is no evidence that another is better, and data that stand in for a text's are none on the text.
+Every answer is a `Finding` over trainings whose epoch was chosen by their validation part. Its interval covers the trainings and, where networks are compared or met
+with the guess's accuracy, the draw of the test sequences (not of perplexities and bits): pairs of answers to the same sequence where these were stored, else, of accuracies,
+two binomials. A network at the guess is no evidence that another is better, and data that stand in for a text's are none on the text.
 """
 
 import math
