@@ -49,7 +49,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
 
 
 @pytest.mark.parametrize("network, shared, complaint", [
-    ({"LEM": {"dtt": 1}}, {}, "unknown parameter .*networks.LEM.dtt; expected .*lem's keywords"),
+    *(({name: {key: 1}}, {}, said) for name, key, said in (("LEM", "dtt", "unknown parameter .*networks.LEM.dtt; expected .*lem's keywords"), ("LEM", "task", "unknown parameter .*networks.LEM.task"), ("RNN", "kappa", "networks.RNN gives kappa without its objective"))),
     ({"LEM": {"dt": "fast"}}, {}, "lem: expected dt to be a number"),
     ({"LSMT": {}}, {}, "networks has 'LSMT', which is none of networks: LSTM.* in all"),
     ({"LEM": {"tasks": ["N=11"]}}, {}, "tasks has 'N=11', which is none of tasks"),
@@ -130,7 +130,7 @@ UNFIT = "of width 32 on .* cannot .*"
 
 @pytest.mark.parametrize("change, complaint", [
     (_in("factorial", {"widths": [3]}), "unknown parameter factorial.widths; remove it or correct"),
-    (_in("factorial", {"replicates": 0}), r"factorial.replicates is 0; .*greater than 0"),
+    *((_in(section, {"replicates": number}), f"{section}.replicates is {number}; .*{said}") for section, number, said in (("factorial", 0, "greater than 0"), ("linear_gaps", 2, "should be 1"))),
     (_in("factorial", {"replicates": 10**8}), "factorial plans 8,400,000,000 trainings; expected at most"),
     *((_in("factorial", levels), said) for levels, said in (({"learning_rate": [2.0]}, r"learning_rate.0 is 2.0; .*less than or equal to 1"), ({"width": [4, 4]}, "levels must differ from each other"))),
     *((_in("factorial", {"architecture": name}), said) for name, said in (("lstn", "unknown architecture 'lstn'"), ("x" * 400, "factorial.architecture.0 is 'x{40,90}"))),
@@ -144,7 +144,7 @@ UNFIT = "of width 32 on .* cannot .*"
     (_of("pixels", "GRU", {"width": 10**8}), "GRU of width 100000000 on .* cannot be trained: "),
     (_of("long_memory", "LSTM", {"objective": "coadjoint", "kappa": 1.0}), f"LSTM {UNFIT}coadjoint needs a task with one class"),
     *((_of("long_memory", "LSTM", {"measures": [m]}), f"LSTM {UNFIT}lstm: expected {what}.*; leave {m} out of") for m, what in (("eigenvalues", "an iRNN"), ("time_steps", "1 to 3 kinds"))),
-    (_of("pixels", "GRU", {"frozen": ["cell.*"], "measures": ["penalty"]}), f"GRU {UNFIT}penalty needs a cell that is trained"),
+    *((_of("pixels", name, change), f"{name} {UNFIT}{said}") for name, change, said in (("GRU", {"frozen": ["cell.*"], "measures": ["penalty"]}, "penalty needs a cell that is trained"), ("expRNN", {"objective": "coadjoint", "kappa": 1.0}, "be trained by the coadjoint method: its step"))),
     (lambda c: c["base"]["tasks"].update({"N=100": c["base"]["tasks"]["sMNIST"]}), "two tasks come to the name 'N=100'"),
     (lambda c: c["base"].update(studdy={}), "unknown parameter studdy; remove it or correct"),
     (lambda c: c["base"].pop("latching"), "latching is missing"),
