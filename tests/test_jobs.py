@@ -81,7 +81,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 
     assert name(replicates=7) == name(), "how many others there are changes no attempt"
     assert name(batch_size=16) != name() and name(sigmoid=True) != name()
-    assert name()["versions"].keys() == {"torch", "numba"} and "code" in name()
+    assert {*name()["versions"]} == {"torch", "numba", "scipy", "scikit-learn"} and "code" in name()
     assert name()["engines"].keys() == {"rnn"}
     shutil.copy(prepared / "digits.nc", tmp_path)
     assert name(tmp_path) == name(), "where the file lies changes nothing"
