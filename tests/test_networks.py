@@ -225,7 +225,8 @@ def test_pairs_of_answers_to_the_same_sequences_sharpen_a_comparison():
     assert pairs.high - pairs.low < 0.6 * (binomials.high - binomials.low)
     single = ds.isel(replicate=[0]).assign(sequence_score=(SCORE, known[:, :1]))
     found = Networks(single).ask("lead", "LEM", "LSTM")
-    assert found.low > 0 and found.reservation.startswith("1 training on a side where 5 are")
+    assert found.low > 0 and found.note == "of single trainings"
+    assert found.reservation == "1 training on a side where 5 are asked for"
 
 
 def _answering(rng, chances):

@@ -291,7 +291,7 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
         command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
     run = subprocess.Popen(command, cwd=ROOT)
     try:
-        _until(lambda: len(_numbers(began)) == (4 if sets else 2), 180, "each kernel and its child")
+        _until(lambda: len(_numbers(began)) == (4 if sets else 2), 60, "each kernel and its child")
         ends = [psutil.Process(number) for number in _numbers(began)]
         run.send_signal(how)
         # Before the run's body is collected: it may stay a zombie for long.
@@ -348,10 +348,10 @@ def test_a_fork_ends_with_the_server_and_with_who_asked_for_it_and_the_server_ou
                 if name in ended:
                     process.kill()
             server.resume()
-            assert client.wait(60) != 0
-            _until(lambda gone=fork: not _alive(gone), 60, "the fork to end")
+            assert client.wait(20) != 0
+            _until(lambda gone=fork: not _alive(gone), 20, "the fork to end")
             assert _alive(server) == (ended != "server")  # which waits to be collected
-            _until(lambda: not _alive(server) or not _forks(server), 60, "the fork's collection")
+            _until(lambda: not _alive(server) or not server.children(), 20, "its collection")
 
 
 @pytest.mark.notebook
