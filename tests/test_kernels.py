@@ -20,13 +20,7 @@ from lib import kernels
 from lib.bench.parity import device_of, everything, random_case
 from lib.cells import cell_names
 from lib.kernels import _cpu, _cuda
-from tests.engines import (
-    TIMED,
-    TOLERANCE,
-    VARIANTS,
-    assert_bad_numbers_spread,
-    assert_engine_agrees,
-)
+from tests import engines
 
 SIMULATED = _cuda.SIMULATED
 """Then cases are small: the simulator takes microseconds for each step of each thread."""
@@ -66,7 +60,7 @@ ENGINES = [case for cell in cell_names() for case in by_engine(cell)]
 SIZED = [case for cell in cell_names() for size in sizes(cell) for case in by_engine(cell, *size)]
 ALTERED = [
     case
-    for cell, variant in VARIANTS
+    for cell, variant in engines.VARIANTS
     for size in long_and_short(cell)
     for case in by_engine(cell, variant, *size)
     if "checkpoint" not in variant or case.values[1] == "numba-cpu"  # no GPU kernel reverses
@@ -75,21 +69,22 @@ SMALL = (4, 2, 3) if SIMULATED else (9, 3, 5)
 OURS = [case for case in ENGINES if case.values[1] != "library" and not case.marks]
 """Our kernels, where they run on tensors of the CPU."""
 CPU_KERNELS = [cell for cell in cell_names() if "numba-cpu" in kernels.engine_names(cell)]
-BY_TIME = [case for cell, variant in TIMED for case in by_engine(cell, variant)]
-DTYPES = pytest.mark.parametrize("dtype", [torch.float64] if SIMULATED else TOLERANCE, ids=str)
+BY_TIME = [case for cell, variant in engines.TIMED for case in by_engine(cell, variant)]
+COMPARED = [torch.float64] if SIMULATED else engines.TOLERANCE
+DTYPES = pytest.mark.parametrize("dtype", COMPARED, ids=str)
 """The simulator computes in the types of its arrays: what a kernel does in float32 is a compiler's to tell."""
 
 
 @DTYPES
 @pytest.mark.parametrize(("name", "engine", "T", "batch", "hidden"), SIZED)
 def test_engine_equals_reference(name, engine, dtype, T, batch, hidden):
-    assert_engine_agrees(random_case(name, T, batch, hidden, dtype), name, engine)
+    engines.assert_engine_agrees(random_case(name, T, batch, hidden, dtype), name, engine)
 
 
 @pytest.mark.parametrize("use", [("outputs",), ("state",)], ids=str)
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
-    assert_engine_agrees(random_case(name, *SMALL), name, engine, use=use)
+    engines.assert_engine_agrees(random_case(name, *SMALL), name, engine, use=use)
 
 
 @DTYPES
@@ -97,7 +92,8 @@ def test_gradient_of_outputs_or_final_state_alone(name, engine, use):
 def test_variants_equal_the_reference(name, engine, variant, dtype, T, batch, hidden):
     if "backward" in variant and dtype == torch.float32:
         pytest.skip("what the ways back lose in float32 is checked by notebook 51")
-    assert_engine_agrees(random_case(name, T, batch, hidden, dtype, **variant), name, engine)
+    case = random_case(name, T, batch, hidden, dtype, **variant)
+    engines.assert_engine_agrees(case, name, engine)
 
 
 @pytest.mark.parametrize("times", [(0, 0, 0), (0, 2, 5)], ids=["together", "apart"])
@@ -107,7 +103,7 @@ def test_an_engine_follows_the_steps_that_each_sequence_has_done(name, engine, v
     if name == "irnn":
         torch.nn.init.uniform_(cell.eta, 0, 0.5)
     t = torch.tensor(times, dtype=t.dtype)[:, None].expand_as(t).clone().requires_grad_()
-    assert_engine_agrees((cell, u, (x, t)), name, engine)
+    engines.assert_engine_agrees((cell, u, (x, t)), name, engine)
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -115,7 +111,7 @@ def test_an_engine_follows_the_steps_that_each_sequence_has_done(name, engine, v
 @pytest.mark.parametrize(("name", "engine"), OURS)
 def test_bad_numbers_spread_as_in_the_reference(name, engine, dtype, bad):
     size = (4, 2, 3) if SIMULATED else (6, 3, 33)
-    assert_bad_numbers_spread(random_case(name, *size, dtype), engine, bad)
+    engines.assert_bad_numbers_spread(random_case(name, *size, dtype), engine, bad)
 
 
 @pytest.mark.parametrize("name", ["exponential", "lipschitz"])
@@ -257,7 +253,7 @@ def cpu_kernels():
 
 
 def test_float32_kernels_hold_no_float64_arithmetic():
-    for name, variant in [*((name, {}) for name in CPU_KERNELS), *VARIANTS]:
+    for name, variant in [*((name, {}) for name in CPU_KERNELS), *engines.VARIANTS]:
         if name in CPU_KERNELS:
             everything(*random_case(name, 2, 2, 3, torch.float32, **variant), "numba-cpu")
     single = {}  # a signature of each: others differ in what is contiguous

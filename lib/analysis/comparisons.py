@@ -240,13 +240,8 @@ def compare_variances(frame: pd.DataFrame) -> pd.DataFrame:
         groups = [part.to_numpy(float) for _, part in parts]
         for name, (test, least) in TESTS.items():
             inside = [group for group in groups if len(group) >= least]
-            about = {
-                "architecture": architecture,
-                "test": name,
-                "tasks": len(inside),
-                "tasks_left_out": tasks - len(inside),
-                "attempts": sum(map(len, inside)),
-            }
+            about = {"architecture": architecture, "test": name, "tasks": len(inside)}
+            about |= {"tasks_left_out": tasks - len(inside), "attempts": sum(map(len, inside))}
             cause = ""
             if tasks < 2:
                 cause = f"the design has {tasks} task without noise; a comparison needs two"

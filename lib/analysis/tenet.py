@@ -43,6 +43,8 @@ ACCURACY, METRIC = "accuracy", "metric"
 FACTORS = ("architecture", "log_rate", "log_rate_squared", "width", "dataset", "noise", "order")
 FACTORS += ("epoch", "architecture:log_rate", "architecture:log_rate_squared", "architecture:noise")
 """Covariates describing the experimental factors, in the order of the published tables."""
+OF_TASKS = ("dataset:order", "dataset:noise", "order:noise", "dataset:order:noise")
+"""Interactions that the text's models leave out; with them each task has a level of its own."""
 REFERENCE = {"architecture": "antisymmetric", "dataset": "cifar10"}
 REFERENCE |= {"noise": "none", "order": "sequential"}
 """The level of each factor that the published tables leave out, so that its effect is in the intercept."""
@@ -108,7 +110,7 @@ FAMILIES = {family: (3 * family - 2, 3 * family - 1, 3 * family) for family in (
 # their observations
 
 TRUE, SINGLE, RANKS, CENTRED = "true", "single", "ranks", "centred"
-CLIPPED, MILD, SPLINE = "clipped", "mild", "spline"
+CLIPPED, MILD, SPLINE, WITHIN = "clipped", "mild", "spline", "within"
 FLOOR, EXTREME = -5.0, -10.0
 """Orders of magnitude at which the metric is clipped, and below which a row is extreme."""
 VIEWS = {
@@ -119,6 +121,7 @@ VIEWS = {
     CLIPPED: f"norms as they are; a metric below {FLOOR:g} counts as {FLOOR:g}",
     MILD: f"norms as they are; rows with a metric below {EXTREME:g} are left out",
     SPLINE: "norms as they are; the effect of the predictor is a natural cubic spline with four degrees of freedom",
+    WITHIN: "norms as single precision would have stored them; each task has a level of its own",
 }
 """What is taken as the adjoint metric. The text's program computed in single precision (`lib.analysis.regimes.float32_metric`)."""
 
@@ -300,7 +303,9 @@ class Fits:
 
     def _estimate(self, number: int, view: str) -> Fit:
         model = MODELS[number]
-        observations = self.rows(model.rows, TRUE if view == SPLINE else view)
+        observations = self.rows(model.rows, {SPLINE: TRUE, WITHIN: SINGLE}.get(view, view))
+        if view == WITHIN:
+            model = replace(model, terms=(*model.terms, *OF_TASKS))
         if view == SPLINE:
             bent = observations.splines(model.predictor)
             observations = replace(observations, measured={**observations.measured, **bent})
