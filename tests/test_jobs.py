@@ -94,6 +94,7 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 EDITS = [
     ("cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
     ("cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
+    ("cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
     ("training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
     ("training/jobs.py", "QUIET = 5.0", "QUIET = 6.0", set()),
     ("run/params.py", "import ", "import os\nimport ", set()),
@@ -117,8 +118,7 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
         how = {"root": tmp_path, "without": job_module.RUNNER}
         return [fingerprint.fingerprint(names, **how) for names in named]
 
-    before = codes()
-    assert before == expected
+    assert (before := codes()) == expected
     for file, old, new, changed in EDITS:
         edit(tmp_path / "lib" / file, old, new)
         after = codes()

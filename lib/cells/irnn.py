@@ -84,6 +84,8 @@ class IncrementalRNN(Cell, name="irnn"):
         "phi": phi("relu"),
     }
     Weights = "U V H W b eta alpha sign form from_zero phi"
+    # `lib.probes.equilibria` asks the cell: an import would make every training depend on this file.
+    multiply, argument = staticmethod(multiply), staticmethod(argument)
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from lib.cells import Cell
-from lib.cells.irnn import argument, multiply
 from lib.probes import Diverged
 from lib.results.rows import REAL_PARTS
 
@@ -46,7 +45,7 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
         )
     weights = cell.weights()
     identity = torch.eye(cell.hidden_size, dtype=u.dtype)
-    U = multiply(weights, identity).T.detach()
+    U = cell.multiply(weights, identity).T.detach()
     inner = U @ U if weights.form == 8 else U
     state, found = cell.initial_state(u.shape[1]), []
     state = tuple(part.to(u.dtype) for part in state)
@@ -54,7 +53,7 @@ def stability(cell: Cell, u: Tensor, *, every: int = 1) -> Tensor:
         with torch.no_grad():
             after = cell.step(weights, state, u_t)
             s = after[0] + weights.sign * state[0]
-            a = argument(weights, s, u_t @ weights.W.T + weights.b)
+            a = cell.argument(weights, s, u_t @ weights.W.T + weights.b)
         if t % every == 0:
             a.requires_grad_()
             (slope,) = torch.autograd.grad(weights.phi(a).sum(), a)
