@@ -37,7 +37,7 @@ covariance matrix estimators*, J. Econometrics 29, 1985. Cameron, Miller: *A pra
 inference*, J. Human Resources 50, 2015. Carroll, Ruppert: *Transformation and Weighting in Regression*, Chapman and Hall, 1988, Section 2.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,7 +109,6 @@ def _least_squares(made: Design) -> Fit:
     # What rounding leaves of residuals that are all zero is no error to test against.
     elif np.sqrt(result.scale) < _EXACT * max(np.ptp(made.response), 1.0):
         unmeasured = "the residuals are all zero"
-    treatments = made.treatment.max() + 1
     errors = robust = np.full(len(made.names), np.nan)
     if not unmeasured:
         errors = np.asarray(result.bse)
@@ -121,7 +120,7 @@ def _least_squares(made: Design) -> Fit:
         "residual_sd": np.nan if unmeasured else float(np.sqrt(result.scale)),
         "df_residual": int(result.df_resid),
     }
-    df, robust_df = result.df_resid, treatments - len(made.names)
+    df, robust_df = result.df_resid, made.treatment.max() + 1 - len(made.names)
     return Fit(
         design=made,
         coefficients=numbers(made.names, result.params, errors, df, robust, robust_df),
@@ -134,18 +133,20 @@ def _least_squares(made: Design) -> Fit:
 
 
 def _jackknife(
-    matrix: np.ndarray, inverse: np.ndarray, residuals: np.ndarray, parts: Sequence[np.ndarray]
+    matrix: np.ndarray, inverse: np.ndarray, residuals: np.ndarray, parts: Collection[np.ndarray]
 ) -> np.ndarray:
-    """Return robust errors from parts of the rows that are independent of each other."""
+    """Return robust errors from parts of the rows that are independent of each other, those of a size at once."""
     variance = np.zeros(len(inverse))
-    for part in parts:
-        values, vectors = np.linalg.eigh(np.eye(len(part)) - matrix[part] @ inverse[:, part])
+    for size in sorted({len(part) for part in parts}):
+        held = np.stack([part for part in parts if len(part) == size])
+        to = inverse.T[held].swapaxes(1, 2)  # (parts, coefficients, rows of a part)
+        values, vectors = np.linalg.eigh(np.eye(size) - matrix[held] @ to)
         # What a part alone tells is fitted exactly: its residual is rounding, not evidence.
-        free = values > 1e-9
-        adjusted = vectors[:, free] @ (vectors[:, free].T @ residuals[part] / values[free])
-        variance += (inverse[:, part] @ adjusted) ** 2
-        alone = np.abs(inverse[:, part] @ vectors[:, ~free]) > 1e-12
-        variance[alone.any(axis=1)] = np.nan
+        free, turned = values > 1e-9, to @ vectors
+        inside = (residuals[held][:, None] @ vectors)[:, 0] / np.where(free, values, np.inf)
+        variance += ((turned @ inside[:, :, None])[..., 0] ** 2).sum(axis=0)
+        alone = (np.abs(turned) > 1e-12) & ~free[:, None]
+        variance[alone.any(axis=(0, 2))] = np.nan
     return np.sqrt(variance)
 
 
