@@ -196,14 +196,14 @@ def _kruskal(groups: list[np.ndarray]) -> Numbers:
     def between(x: np.ndarray, axis: int) -> np.ndarray:
         return (np.add.reduceat(x, np.cumsum(sizes) - sizes, axis) ** 2 / sizes).sum(axis)
 
-    draws = {"n_resamples": 99_999, "batch": 9_999, "rng": np.random.default_rng(0)}
+    draws = {"n_resamples": 9_999, "rng": np.random.default_rng(0)}
     how = {"permutation_type": "pairings", "vectorized": True, "alternative": "greater"}
     p = stats.permutation_test((ranks,), between, **how, **draws).pvalue
     return float(stats.kruskal(*groups).statistic), len(groups) - 1, np.nan, float(p)
 
 
 def _pearson(groups: list[np.ndarray]) -> Numbers:
-    draws = stats.MonteCarloMethod(n_resamples=9999, rng=np.random.default_rng(0))
+    draws = stats.MonteCarloMethod(n_resamples=9_999, rng=np.random.default_rng(0))
     found = stats.chi2_contingency(np.column_stack(groups), correction=False, method=draws)
     return float(found.statistic), len(groups) - 1, np.nan, float(found.pvalue)
 
