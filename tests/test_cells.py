@@ -197,8 +197,7 @@ SPREADS = [
 def test_weights_spread_as_is_said(name, start, settings, weights, expected):
     parameters = dict(started(name, start, **settings).named_parameters())
     for label in weights.split():
-        found = parameters[label].std().item()
-        assert found == pytest.approx(expected, rel=0.12), label
+        assert parameters[label].std().item() == pytest.approx(expected, rel=0.12), label
 
 
 VALUES = [
@@ -272,11 +271,9 @@ def test_the_exponential_starts_at_rotations_by_less_than_one():
 
 def test_chrono_initialisation_spreads_the_gates_over_the_range():
     torch.manual_seed(0)
-    lstm = make_cell("chrono_lstm", 1, 4000, chrono=100)
-    i, f, g, o = lstm.b.detach().chunk(4)
+    i, f, g, o = make_cell("chrono_lstm", 1, 4000, chrono=100).b.detach().chunk(4)
     assert torch.equal(i, -f) and not g.any() and not o.any()
-    lem = make_cell("lem", 1, 4000, dt=0.5, chrono=100)
-    b_1, *others = lem.b.detach().chunk(4)
+    b_1, *others = make_cell("lem", 1, 4000, dt=0.5, chrono=100).b.detach().chunk(4)
     assert not torch.stack(others).any()
     for times, longest in ((f.exp(), 99), ((-b_1).exp(), 49)):  # uniform before the logarithm
         assert 1 <= times.min() < 1.1 and 0.995 * longest < times.max() <= longest

@@ -129,8 +129,7 @@ def test_models(order, fit, frame, of_r):
 def test_pairwise_tests(name, architecture, frame, of_r):
     rows = fit_first_order(frame).coefficients
     main = rows["term"].isin(["intercept", "architecture"])
-    rows = rows[main & rows["architecture"].eq(architecture)]
-    pairs = comparisons.compare_tasks(rows)
+    pairs = comparisons.compare_tasks(rows[main & rows["architecture"].eq(architecture)])
     theirs = of_r["pairwise"][name]
     # R and Python list the same pairs in the same order: that of the tasks in the design.
     for column in ("p_value", "p_bonferroni"):

@@ -23,7 +23,7 @@ from lib.training.fit import Recipe, Record, Training, every_epoch, fit, objecti
 from lib.training.job import seeds, torch_seed
 from lib.training.model import ARRAYS, Dropout, Model, Network, _same_mask, build, check_memory
 from lib.training.resume import Resume
-from lib.training.rows import last_states
+from lib.training.rows import frozen_states
 
 
 def _part(n=10, steps=4, seed=0):
@@ -224,11 +224,14 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
 
 def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states():
     task = toy_task("series", 6, 5)
-    model = build(task, RNN.model_copy(update={"frozen": ("cell.*",)}))
+    model = build(task, row := RNN.model_copy(update={"frozen": ("cell.*",)}))
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
-    states = torch.from_numpy(last_states(model, task.train, batch_size=4).inputs)
-    torch.testing.assert_close(model.output(states), model(torch.from_numpy(task.train.inputs)))
+    dropping, parts = row.model_copy(update={"output_dropout": 0.1}), {"train": task.train}
+    (head, seen), (whole, _) = (frozen_states(one, model, task, parts) for one in (row, dropping))
+    assert head is model.output and whole is model, "states before dropout differ at every step"
+    states, inputs = (torch.from_numpy(part.inputs) for part in (seen["train"], task.train))
+    torch.testing.assert_close(head(states), model(inputs))
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,8 @@ def test_an_edit_renames_the_shards_of_exactly_what_used_it(tmp_path, monkeypatc
         how = {"root": tmp_path, "without": job_module.RUNNER}
         return [fingerprint.fingerprint(names, **how) for names in named]
 
-    assert (before := codes()) == expected
+    before = codes()
+    assert before == expected
     for file, old, new, changed in EDITS:
         edit(tmp_path / "lib" / file, old, new)
         after = codes()

@@ -284,10 +284,8 @@ class Fits:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
-        self.measured = cache(lambda kind: measurements(ds, kind))
-        self.rows = cache(
-            lambda kind, view=TRUE: rows(ds, kind, view=view, frame=self.measured(kind))
-        )
+        frame = self.measured = cache(lambda kind: measurements(ds, kind))
+        self.rows = cache(lambda kind, view=TRUE: rows(ds, kind, view=view, frame=frame(kind)))
         self._fit, self.own = cache(self._estimate), cache(self._refit)
 
     def fit(self, number: int, view: str = TRUE) -> Fit:

@@ -150,7 +150,7 @@ class Row(Job, Network, Recipe):
             layers = getattr(model.cell, "layers", 1)
             check_memory(task, test.time_steps, self.batch_size, self.width * layers, device)
             model = model.to(device)
-            trained, seen = _frozen_states(self, model, task, parts)
+            trained, seen = frozen_states(self, model, task, parts)
             rng, size = np.random.default_rng(order), self.batch_size
             if task.train is None:
                 batches = Fresh(lambda: tensors(task.draw(size, rng), device), rng)
@@ -247,12 +247,13 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     return task, {name: part for name, part in parts.items() if part is not None}
 
 
-def _frozen_states(
+def frozen_states(
     row: Row, model: Model, task: Task, parts: Mapping[str, Part]
 ) -> tuple[nn.Module, dict[str, Part]]:
-    """Return what is trained and on what: of a reservoir the head alone, on the last states that the fixed network reaches."""
+    """Return what is trained and on what: of a reservoir the head alone, on the last states that the fixed network reaches always alike."""
     seen = dict(parts) | ({} if task.train is None else {"train": task.train})
-    if "cell.*" not in row.frozen or task.train is None or task.target == "steps":
+    changing = row.embedding_width or row.input_dropout or row.output_dropout
+    if "cell.*" not in row.frozen or changing or task.train is None or task.target == "steps":
         return model, seen | {"train_probe": parts["train"]}
     states = {name: last_states(model, part) for name, part in seen.items()}
     return model.output, states | {"train_probe": states["train"].take(slice(len(parts["train"])))}
