@@ -253,9 +253,10 @@ def penalty_evens(ds: xr.Dataset) -> Finding:
 
 def every_weight_learns(ds: xr.Dataset) -> Finding:
     """Return the smallest share, over the weights of Figure 2.3, of networks that learned."""
-    inside = kept_accuracy(_inside_figure(ds))
-    learned, scale = (inside >= LEARNED).sum("replicate"), _scale_of_rows(ds)
-    return smallest(share(int(count), ds.sizes["replicate"], scale) for count in learned)
+    inside, scale = _inside_figure(ds), _scale_of_rows(ds)
+    learned = (kept_accuracy(inside) >= LEARNED).sum("replicate")
+    planned = (inside["status"] != NOT_PLANNED).sum("replicate")
+    return smallest(share(*map(int, of), scale) for of in zip(learned, planned, strict=True))
 
 
 def _inside_figure(ds: xr.Dataset) -> xr.Dataset:
