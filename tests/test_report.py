@@ -35,13 +35,14 @@ from lib.results.schema import load
 @functools.cache
 def read(path):
     """Return the links of a page, what it loads, its ids, and its text."""
-    soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-    links = [found["href"] for found in soup.select("a[href]")]
-    loaded = [found["href"] for found in soup.select("[href]:not(a)")]
-    loaded += [found["src"] for found in soup.select("[src]")]
+    soup = BeautifulSoup(path.read_text("utf-8"), "html.parser", multi_valued_attributes=None)
+    every = [(found.name, found.attrs) for found in soup.find_all(True)]
+    links = [of["href"] for name, of in every if name == "a" and "href" in of]
+    loaded = [of["href"] for name, of in every if name != "a" and "href" in of]
+    loaded += [of["src"] for _, of in every if "src" in of]
     text = " ".join(" ".join(soup.find_all(string=True)).split())
     text = text.replace(" .", ".").replace(" ,", ",")
-    ids = {found["id"] for found in soup.select("[id]")}
+    ids = {of["id"] for _, of in every if "id" in of}
     return SimpleNamespace(links=links, loaded=loaded, ids=ids, text=text)
 
 
