@@ -17,7 +17,7 @@ from lib.analysis.gaps import SWEEP
 from lib.results.claims import Region, mean, share
 from lib.results.factorial import ATTEMPT
 from lib.results.networks import CLASS
-from lib.results.schema import COMPLETED, DIVERGED
+from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 
 MEASURES = {
     "accuracy": (lambda x: (np.ones_like(x), x / 100), 50.0, 10.0, 1, 0.2),
@@ -363,7 +363,9 @@ def coadjoint(rng, rises=True, learned=1.0) -> xr.Dataset:
     make = drawn({f"RNN, kappa={kappa:g}": 50.0 for kappa in kappas}, spread=1, kappa=[*kappas])
     found = {"adjoint_norm": ((*RECORD[:2], "sequence", "time"), adjoint), "record": [0]}
     found |= {"validation_metric": accuracy, "test_metric": accuracy}
-    return make(rng, replicates).assign(found)
+    ds = make(rng, replicates).assign(found)
+    ds["status"][0, 8:], ds["test_metric"][0, 8:] = NOT_PLANNED, np.nan
+    return ds
 
 
 def latching(rng, latch=0.9, longer=1.0, steady=1.0, peak=1.0) -> xr.Dataset:

@@ -141,8 +141,7 @@ def test_variance_tests(frame, of_r):
     assert len(table) == 4 * 3
     for (architecture, test), row in table.iterrows():
         theirs = of_r["variances"][architecture][test]
-        expected = [theirs[name] for name in TESTS]
-        assert_allclose(row[TESTS].astype(float), expected, **CLOSE)
+        assert_allclose(row[TESTS].astype(float), [theirs[name] for name in TESTS], **CLOSE)
 
 
 def test_convergence_times(ds, frame, of_r):

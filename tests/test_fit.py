@@ -227,9 +227,11 @@ def test_what_is_frozen_stays_and_a_reservoir_s_head_learns_from_its_last_states
     model = build(task, row := RNN.model_copy(update={"frozen": ("cell.*",)}))
     left = [name for name, p in model.named_parameters() if p.requires_grad]
     assert left == ["output.weight", "output.bias"]
-    dropping, parts = row.model_copy(update={"output_dropout": 0.1}), {"train": task.train}
-    (head, seen), (whole, _) = (frozen_states(one, model, task, parts) for one in (row, dropping))
-    assert head is model.output and whole is model, "states before dropout differ at every step"
+    head, seen = frozen_states(row, model, task, {"train": task.train})
+    assert head is model.output
+    for changing in ({"output_dropout": 0.1}, {"hyper_parameters": {"dropout": 0.1}}):
+        whole, _ = frozen_states(row.model_copy(update=changing), model, task, seen)
+        assert whole is model, "what the head sees differs from step to step"
     states, inputs = (torch.from_numpy(part.inputs) for part in (seen["train"], task.train))
     torch.testing.assert_close(head(states), model(inputs))
 

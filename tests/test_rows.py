@@ -223,8 +223,7 @@ def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_traini
         found.append(next(row.jobs()).compute(None, None))
     for name in ("eigenvalue_sign", "eigenvalue_share"):
         np.testing.assert_array_equal(*(one[name] for one in found))
-    ds = type(row).joined("smoke", [row], found[:1])
-    shares = ds["eigenvalue_share"].squeeze()
+    shares = type(row).joined("smoke", [row], found[:1])["eigenvalue_share"].squeeze()
     np.testing.assert_allclose(shares.sum("real_part"), 1)
     assert shares["real_part"].values.tolist() == list(REAL_PARTS[:-1])
     assert not np.array_equal(*shares)
@@ -331,8 +330,7 @@ def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
     assert worst[int(ds["example"])] == worst.min()
     first = {"horizon": FEW.horizon, "time": slice(1, FEW.horizon)}
     kept = ds["adjoint_median"].sel(first).sel(training=int(ds["example"]))
-    followed = ds["adjoint"].sel(first).median("sequence")
-    np.testing.assert_allclose(followed, kept, rtol=1e-6)
+    np.testing.assert_allclose(ds["adjoint"].sel(first).median("sequence"), kept, rtol=1e-6)
     assert load(LATCHING.save(ds, tmp_path / "latching.nc")).identical(ds)
     ds["exponent"][0, 0] = np.nan
     with pytest.raises(ResultsError, match="exponent: expected values wherever"):

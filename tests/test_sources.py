@@ -130,8 +130,7 @@ def test_every_row_has_a_reader_and_an_unknown_one_is_named(prepare):
 def test_a_download_is_kept_and_one_that_was_altered_comes_again(raw, publisher):
     folder, address = publisher
     (folder / "a.gz").write_bytes(b"content")
-    path = from_publisher(f"{address}a.gz", RIGHT, "toy")
-    path.write_bytes(b"con")
+    from_publisher(f"{address}a.gz", RIGHT, "toy").write_bytes(b"con")
     assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
     (folder / "a.gz").unlink()  # nobody is asked any more
     assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
@@ -159,8 +158,7 @@ def test_what_lies_in_the_way_is_not_written_through(raw, publisher, tmp_path, k
     OBSTACLES[kind](place, precious)
     said = "is no file"
     try:
-        found = from_publisher(f"{address}a.gz", RIGHT, "toy")
-        assert found.read_bytes() == b"content"
+        assert from_publisher(f"{address}a.gz", RIGHT, "toy").read_bytes() == b"content"
     except DownloadError as refusal:
         said = str(refusal)
     assert re.search("is no file|could not be kept", said)

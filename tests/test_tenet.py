@@ -87,6 +87,8 @@ def test_views_of_the_metric_keep_what_they_say(reference, odd):
     for ds in (reference, odd):
         views = (rows(ds, "training", view=view) for view in VIEWS)
         true, single, ranks, clipped, mild, centred = views
+        within = rows(ds, "training", view=tenet.WITHIN).column("metric")
+        np.testing.assert_array_equal(within, single.column("metric"))
         zero = true.account.set_index("what")["rows"].filter(like="first step is").sum()
         assert single.account["rows"].sum() == true.account["rows"].sum()
         assert len(true) + zero <= len(ranks)

@@ -57,14 +57,9 @@ def epochs(ds: xr.Dataset, split: str) -> pd.DataFrame:
     frame = all_attempts.iloc[rows].drop(columns="epochs_completed").reset_index(drop=True)
     norms = measured("adjoint_first"), measured("adjoint_last")
     examples = frame["dataset"].map(part["examples"].to_series()).to_numpy(float)
-    return frame.assign(
-        attempt=rows,
-        epoch=numbers[columns],
-        loss=measured("loss"),
-        accuracy=measured("accuracy"),
-        metric=adjoint_metric(*norms),
-        metric_float32=float32_metric(*norms, examples),
-    )
+    found = {name: measured(name) for name in ("loss", "accuracy")}
+    found |= {"metric": adjoint_metric(*norms), "metric_float32": float32_metric(*norms, examples)}
+    return frame.assign(attempt=rows, epoch=numbers[columns], **found)
 
 
 def terminal(ds: xr.Dataset) -> pd.DataFrame:

@@ -165,12 +165,9 @@ def _mixed(made: Design) -> Fit:
     residuals = made.response - fitted
     explained = float(np.var(fixed, ddof=1))
     whole = explained + group_variance + residual_variance
-    shares = {
-        "r2_conditional": float((explained + group_variance) / whole),
-        "r2_marginal": float(explained / whole),
-        "group_sd": float(np.sqrt(group_variance)),
-        "residual_sd": float(np.sqrt(residual_variance)),
-    }
+    parts = {"r2_conditional": explained + group_variance, "r2_marginal": explained}
+    shares = {name: float(part / whole) for name, part in parts.items()}
+    shares |= {"group_sd": group_variance**0.5, "residual_sd": residual_variance**0.5}
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over a treatment, are what varies.
     constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
     constant = [np.bincount(made.treatment, weights=one) for one in constant.T]

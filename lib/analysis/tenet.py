@@ -175,7 +175,7 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
             raise ValueError(f"{what} is {name!r}; expected one of {', '.join(known)}")
     frame = measurements(ds, kind) if frame is None else frame
     every = attempts(ds)
-    metric = frame["metric_float32" if view == SINGLE else "metric"].to_numpy()
+    metric = frame["metric_float32" if view in (SINGLE, WITHIN) else "metric"].to_numpy()
     if view == RANKS:
         ranks = rankdata(metric, nan_policy="omit")
         metric = (ranks - 1) / max(np.nanmax(ranks, initial=0) - 1, 1)
@@ -187,11 +187,9 @@ def rows(ds: xr.Dataset, kind: str, *, view: str = TRUE, frame: pd.DataFrame | N
         raise NothingToFit(_why(account, len(line)))
     present, attempt = np.unique(line[usable], return_inverse=True)
     centre = CENTRE if view == CENTRED else 1.0
-    measured = {
-        "epoch": frame["epoch"].to_numpy(float)[usable],
-        "accuracy": frame["accuracy"].to_numpy()[usable],
-        "metric": np.maximum(metric, FLOOR)[usable] if view == CLIPPED else metric[usable],
-    }
+    columns = {"epoch": frame["epoch"].astype(float), "accuracy": frame["accuracy"]}
+    columns["metric"] = np.maximum(metric, FLOOR) if view == CLIPPED else metric
+    measured = {name: np.asarray(column)[usable] for name, column in columns.items()}
     covariates = with_covariates(every.iloc[present][list(ATTEMPT)], REFERENCE, centre=centre)
     return Rows(kind, covariates, attempt, measured, account)
 
@@ -301,7 +299,7 @@ class Fits:
 
     def _estimate(self, number: int, view: str) -> Fit:
         model = MODELS[number]
-        observations = self.rows(model.rows, {SPLINE: TRUE, WITHIN: SINGLE}.get(view, view))
+        observations = self.rows(model.rows, TRUE if view == SPLINE else view)
         if view == WITHIN:
             model = replace(model, terms=(*model.terms, *OF_TASKS))
         if view == SPLINE:

@@ -247,13 +247,19 @@ def row_task(row: Row, prepared: Path | None) -> tuple[Task, dict[str, Part]]:
     return task, {name: part for name, part in parts.items() if part is not None}
 
 
+def _head_alone(row: Row) -> bool:
+    """Return whether a reservoir's head is all that is trained: nothing before the last states changes."""
+    own = row.hyper_parameters.get("dropout")
+    changing = row.embedding_width or row.input_dropout or row.output_dropout or own
+    return "cell.*" in row.frozen and not changing
+
+
 def frozen_states(
     row: Row, model: Model, task: Task, parts: Mapping[str, Part]
 ) -> tuple[nn.Module, dict[str, Part]]:
-    """Return what is trained and on what: of a reservoir the head alone, on the last states that the fixed network reaches always alike."""
+    """Return what is trained and on what: of a reservoir the head alone, on the last states that the fixed network reaches."""
     seen = dict(parts) | ({} if task.train is None else {"train": task.train})
-    changing = row.embedding_width or row.input_dropout or row.output_dropout
-    if "cell.*" not in row.frozen or changing or task.train is None or task.target == "steps":
+    if not _head_alone(row) or task.train is None or task.target == "steps":
         return model, seen | {"train_probe": parts["train"]}
     states = {name: last_states(model, part) for name, part in seen.items()}
     return model.output, states | {"train_probe": states["train"].take(slice(len(parts["train"])))}
@@ -327,4 +333,4 @@ def check_network(row: Row) -> None:
             of(model.cell, torch.zeros(1, 1, model.cell.input_size))
     if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
         raise ValueError(f"{no_use[0]} needs a cell that is trained; all of this one is frozen")
-    grouped(model.output if frozen else model, row.recipe)
+    grouped(model.output if _head_alone(row) else model, row.recipe)
