@@ -410,6 +410,9 @@ JUDGES = {
 """By the results that they judge."""
 
 _AGAINST_NO_EFFECT = ("terminal-stronger", "terminal-mild", "reverse-terminal-stronger")  # fmt: skip
+by_task = with_metric(
+    lambda rng, a: 200 * (a.mean((0, 1, 2, 3, 7), keepdims=True) - 0.5) + rng.random(a.shape)
+)
 FALSE = {
     "diss-1.5.2-robust": failing(unicornn=0.02),
     "diss-1.5.2-fragile": failing(lstm=0.1, rnn=0.1, gru=0.1),
@@ -423,10 +426,8 @@ FALSE = {
         for judges in claims_factorial.JUDGES.values()
         for claim in judges
     },
-    # Tasks of larger metrics are the more accurate ones; within one, accuracies say nothing of metrics.
-    "diss-3.5-terminal-sign": with_metric(
-        lambda rng, a: 200 * (a.mean((0, 1, 2, 3, 7), keepdims=True) - 0.5) + rng.random(a.shape)
-    ),
+    # Either reversed, or tasks of larger metrics are the more accurate ones and within one accuracies say nothing of them.
+    "diss-3.5-terminal-sign": lambda rng: rng.choice([deciding(False), by_task])(rng),
     "diss-2.5-emphasis": lambda rng: linear(rng, emphasised=rng.uniform(0, 0.5)),
     "diss-2.5-orthogonality": lambda rng: linear(rng, cost=-0.02),
     "diss-2.6-uniform": lambda rng: coadjoint(rng, rises=False),

@@ -121,7 +121,6 @@ def test_the_author_s_start_is_another_network_that_trains(attempt, architecture
     if architecture in AUTHOR:
         trains_state = AUTHOR[architecture].get("train_initial_state", False)
         assert (authors.cell.x0 is not None) == trains_state
-    job = attempt.at(architecture=architecture)
-    found = _train(job, toy_task())
+    found = _train(attempt.at(architecture=architecture), toy_task())
     assert found["status"] == COMPLETED
     assert np.isfinite(found["loss"]).all()

@@ -313,8 +313,7 @@ def test_an_artefact_counts_once_and_for_its_best_results(tmp_path, names, evide
 )
 def test_numbers_are_written_for_reading(values, written):
     column = pd.Series(values)
-    write = formatter(column)
-    assert [write(value) for value in column] == written
+    assert list(map(formatter(column), column)) == written
 
 
 def test_results_say_which_data_they_are_of():

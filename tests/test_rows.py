@@ -388,8 +388,7 @@ def test_on_drawn_sequences_a_cut_off_training_ends_alike(job, tmp_path, monkeyp
 @pytest.mark.parametrize("T", [1, 2, 75])
 def test_emphasis_is_what_the_linear_cell_does_to_its_inputs(T):
     networks = initial_networks(SMALL)
-    part = draw_signs(1, T, 6, np.random.default_rng(0))
-    u = torch.from_numpy(part.inputs).double()
+    u = torch.from_numpy(draw_signs(1, T, 6, np.random.default_rng(0)).inputs).double()
     with torch.no_grad():
         _, predictions = networks.losses(u[None, :, :, 0], torch.zeros(1, 6).double())
         for one in range(SMALL.networks):
