@@ -13,8 +13,8 @@ pytestmark = pytest.mark.browser
 
 MOST = 12
 """Pages of a folder that are visited: the others are made of the same parts."""
-WIDTHS = (1400, 1200, 420)
-"""Of windows, in pixels: a screen, a smaller one, a telephone."""
+WIDTHS = (420, 1200, 1400)
+"""Of windows, in pixels: a telephone, a small screen, and a larger one, at which the next page opens."""
 
 # Once formulas are drawn, and pictures that load when they come into view have been told to load now.
 SEEN = """async () => {
@@ -39,21 +39,26 @@ CUT = """[...document.querySelectorAll("table.words, table.verdicts")]
   .map((table) => `${innerWidth}: ${table.className} ${table.offsetWidth}`)"""
 
 
-def _visit(browser, path):
-    """Return what happened while a page was open, and what it shows."""
-    page = browser.new_page()
+def _visit(tab, path):
+    """Return what happened in a tab of the browser while a page was open there, and what it shows."""
     seen = {name: [] for name in ("requests", "faults", "cut", "wide")}
-    page.on("request", lambda request: seen["requests"].append(request.url))
-    page.on("requestfailed", lambda request: seen["faults"].append(f"failed {request.url}"))
-    page.on("pageerror", lambda error: seen["faults"].append(str(error)))
-    page.on("console", lambda said: seen["faults"].append(said.text))
-    page.goto(path.as_uri())
-    seen |= page.evaluate(SEEN)
+    heard = {
+        "request": lambda request: seen["requests"].append(request.url),
+        "requestfailed": lambda request: seen["faults"].append(f"failed {request.url}"),
+        "pageerror": lambda error: seen["faults"].append(str(error)),
+        "console": lambda said: seen["faults"].append(said.text),
+    }
+    for event, hear in heard.items():
+        tab.on(event, hear)
+    tab.goto(path.as_uri())
+    seen |= tab.evaluate(SEEN)
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
-        seen["wide"] += [width] * (page.evaluate("document.documentElement.scrollWidth") > width)
-        seen["cut"] += page.evaluate(CUT)
-    page.close()
+        tab.set_viewport_size({"width": width, "height": 900})
+        seen["wide"] += [width] * (tab.evaluate("document.documentElement.scrollWidth") > width)
+        seen["cut"] += tab.evaluate(CUT)
+    tab.goto("about:blank")  # what the page still does is its own
+    for event, hear in heard.items():
+        tab.remove_listener(event, hear)
     return seen
 
 
@@ -63,7 +68,9 @@ def visits(each_site, browser):
     pages = sorted(each_site.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
     folders = itertools.groupby(pages, attrgetter("parent"))
     chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
-    return {page.relative_to(each_site).as_posix(): _visit(browser, page) for page in chosen}
+    tab = browser.new_page()  # one for all: a new one costs as long as a page
+    yield {page.relative_to(each_site).as_posix(): _visit(tab, page) for page in chosen}
+    tab.close()
 
 
 FAULTS = {

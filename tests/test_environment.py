@@ -17,8 +17,8 @@ from ruamel.yaml import YAML
 
 from lib.paths import NOTEBOOKS, ROOT
 
-# Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Beautiful Soup (furo), Markdown (myst-nb).
-_BROUGHT_ALONG = "beautifulsoup4 cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging toolz"
+# Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Markdown (myst-nb).
+_BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging toolz"
 
 
 def _lines(name):

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from bs4 import BeautifulSoup
 from fabricated_report import counts, error_rates, write_notebook
+from lxml.html import HTMLParser, document_fromstring
 
 from lib.analysis.verbs import Networks
 from lib.paths import ROOT
@@ -35,15 +35,10 @@ from lib.results.schema import load
 @functools.cache
 def read(path):
     """Return the links of a page, what it loads, its ids, and its text."""
-    soup = BeautifulSoup(path.read_text("utf-8"), "html.parser", multi_valued_attributes=None)
-    every = [(found.name, found.attrs) for found in soup.find_all(True)]
-    links = [of["href"] for name, of in every if name == "a" and "href" in of]
-    loaded = [of["href"] for name, of in every if name != "a" and "href" in of]
-    loaded += [of["src"] for _, of in every if "src" in of]
-    text = " ".join(" ".join(soup.find_all(string=True)).split())
-    text = text.replace(" .", ".").replace(" ,", ",")
-    ids = {of["id"] for _, of in every if "id" in of}
-    return SimpleNamespace(links=links, loaded=loaded, ids=ids, text=text)
+    page = document_fromstring(path.read_bytes(), HTMLParser(encoding="utf-8"))
+    links, loaded = page.xpath("//a/@href"), page.xpath("//@src | //*[not(self::a)]/@href")
+    text = " ".join(" ".join(page.itertext()).split()).replace(" .", ".").replace(" ,", ",")
+    return SimpleNamespace(links=links, loaded=loaded, ids={*page.xpath("//@id")}, text=text)
 
 
 def contents(site):
