@@ -29,7 +29,6 @@ from lib.training.rows import WEIGHTS, WHOLE, Row
 
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
-_OF_TABLE = ("networks", "tasks", "tables")
 
 
 class Level(NamedTuple):
@@ -88,7 +87,7 @@ class _Table:
     def __init__(self, where: str, content: Mapping, networks: Mapping, tasks: Mapping) -> None:
         self.where, self.known_networks, self.known_tasks = where, networks, tasks
         self.used: set[str] = set()
-        self.shared = {key: value for key, value in content.items() if key not in _OF_TABLE}
+        self.shared = {k: v for k, v in content.items() if k not in ("networks", "tasks")}
         self.tasks = _chosen("tasks", content.get("tasks", {}), tasks, f"{where}.tasks")
         said = content.get("networks", {})
         self.networks = _chosen("networks", said, networks, f"{where}.networks")

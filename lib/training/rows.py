@@ -268,7 +268,8 @@ def frozen_states(
 @torch.no_grad()
 def last_states(model: Model, part: Part, batch_size: int = 500) -> Part:
     """Return the last states that a network reaches, (n, hidden), in place of the inputs: what a reservoir's head learns from."""
-    batches = torch.from_numpy(part.inputs).to(model.output.weight.device).split(batch_size)
+    taken = (part.take(slice(at, at + batch_size)) for at in range(0, len(part), batch_size))
+    batches = (tensors(one, model.output.weight.device)[0] for one in taken)
     states = [model.seen(model.cell(model.eval().drive(batch))[1]) for batch in batches]
     return Part(torch.cat(states).cpu().numpy(), part.targets)
 
