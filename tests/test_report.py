@@ -101,7 +101,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("coverage", "numerical error rate by architecture this run (quick) 12 runs, drawn"),
         ("figures/ours", "Never seen before."),
         ("index", "What is new?"),
-        ("index", "1 agrees, 1 differs; judged on stored reference (real)."),
+        ("index", "1 agrees, 1 differs; judged on stored reference (real). stored reference"),
     ],
 )
 def test_a_page_says(site, page, text):

@@ -49,7 +49,7 @@ def answer(notebook: Notebook) -> str:
 
 
 def _shortened(text: str) -> str:
-    plain = re.sub(r"\*\*|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
+    plain = re.sub(r"\*+|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
     plain = " ".join(plain.split())
     if len(plain) <= _LONGEST:
         return plain

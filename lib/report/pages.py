@@ -11,7 +11,7 @@ from sphinx.util.images import get_image_size
 from toolz import groupby
 
 from lib.report.coverage import STATES, main_files, state, weight
-from lib.report.inputs import Artefact, Inputs, Notebook, described
+from lib.report.inputs import NO_PROFILE, Artefact, Inputs, Notebook, described
 from lib.report.notebooks import answer, short_name, write_notebook
 from lib.report.numbers import counted
 from lib.report.safe import caption_html
@@ -131,8 +131,8 @@ def group_artefacts(found: Iterable[Artefact], listed: pd.DataFrame) -> list[Gro
 def questions(inputs: Inputs, groups: list[Group]) -> list[dict]:
     """Return each notebook's question, in the order of the notebooks' numbers.
 
-    ``copies`` are its executed copies: first the one of the weightiest results, which answers, toys after others and the sets in
-    their order. ``made`` is what it makes, of published artefacts, then of our own; where it makes parts of some alone, those.
+    ``copies`` are its executed copies: first the one of the weightiest trained results, which answers, toys after others and the sets
+    in their order. ``made`` is what it makes, of published artefacts, then of our own; where it makes parts of some alone, those.
     ``runs`` is the number behind the answer.
     """
     made_by = groupby(attrgetter("notebook", "result_set"), inputs.artefacts)
@@ -140,9 +140,9 @@ def questions(inputs: Inputs, groups: list[Group]) -> list[dict]:
     def results(notebook: Notebook) -> list[Artefact]:
         return made_by.get((notebook.name, notebook.result_set), [])
 
-    def evidence(notebook: Notebook) -> tuple[int, bool]:
-        of = results(notebook)
-        return max(map(weight, of), default=-1), not all(item.toy for item in of)
+    def evidence(notebook: Notebook) -> int:
+        of = [item for item in results(notebook) if not item.toy and item.profile != NO_PROFILE]
+        return max(map(weight, of), default=-1)
 
     found = []
     for name, copies in groupby(attrgetter("name"), inputs.notebooks).items():
