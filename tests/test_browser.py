@@ -69,8 +69,7 @@ def visits(each_site, browser):
     folders = itertools.groupby(pages, attrgetter("parent"))
     chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
     tab = browser.new_page()  # one for all: a new one costs as long as a page
-    yield {page.relative_to(each_site).as_posix(): _visit(tab, page) for page in chosen}
-    tab.close()
+    return {page.relative_to(each_site).as_posix(): _visit(tab, page) for page in chosen}
 
 
 FAULTS = {
