@@ -52,7 +52,8 @@ def setup(app) -> None:
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
     app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
     app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
-    app.connect("env-before-read-docs", _read_no_files)
+    refuse = {"file_insertion_enabled": False}  # directives that read the builder's files
+    app.connect("env-before-read-docs", lambda app, *_: app.env.settings.update(refuse))
     app.connect("html-page-context", _share_menu, priority=100)  # before the theme asks for it
 
 
@@ -85,8 +86,3 @@ def _clean(app, doctree) -> None:
             picture["scale"] = 100  # with its size what follows stays in its place while it loads
             if "jupyter_execute" not in picture["uri"]:  # no output: another host's, or a file
                 picture.parent.remove(picture)
-
-
-def _read_no_files(app, _env, _docs) -> None:
-    """Refuse directives that read the builder's files."""
-    app.env.settings["file_insertion_enabled"] = False

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from dvc.exceptions import DvcException
+
 from lib.paths import REFERENCE, ROOT
 from lib.run import guard, warm
 from lib.run.execute import Run, execute_all, parse, planned
@@ -44,7 +46,11 @@ def main() -> int:
     guard.start([])
     with warm.serving():
         warm.begin()
-        runs, counted = list(stored()), count(1)
+        try:
+            runs, counted = list(stored()), count(1)
+        except DvcException as error:  # of which a folder without Git is one
+            print(f"look: {error}; clone the repository anew", file=sys.stderr)
+            return 1
         shutil.rmtree(LOOK / "made", ignore_errors=True)  # of notebooks that may be gone
 
         def tell(run: Run) -> None:

@@ -24,7 +24,6 @@ PAGES = jinja2.Environment(
 LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
 _PAIRS = (("ours_share", "published_share"), ("ours", "published"))
-_HALF = 0.5
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
@@ -90,7 +89,7 @@ def beside_html(table: pd.DataFrame) -> Markup | None:
     theirs = theirs if table[pair[1]].notna().any() else theirs.map(lambda _: "")
     cells = pd.Series([*map(_pair, ours, theirs)], pd.MultiIndex.from_frame(table[keys]))
     cells = cells.unstack(sort=False, fill_value=_EMPTY)
-    if len(table) < _HALF * cells.size:
+    if 2 * len(table) < cells.size:
         return None
     lines, across = cells.index.to_frame(index=False), cells.columns.to_series()
     # A number needs to be told of what; words speak for themselves.

@@ -18,8 +18,6 @@ from lib.run.fingerprint import FingerprintError, as_lines, notebook_reached, re
 from lib.run.notebooks import NotebookError
 from lib.run.params import ParameterError, merged
 
-CODE = DATA / "code"
-
 _PACKAGE = re.compile(r"cmd: python -m (lib\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
 _NO_STAGE = "8"
@@ -34,7 +32,7 @@ def notebooks(root: Path = ROOT) -> list[Path]:
     return [path for path in found if not path.name.startswith(_NO_STAGE)]
 
 
-def write_code(folder: Path = CODE, root: Path = ROOT) -> list[str]:
+def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     """Bring every file in `folder` up to date, remove those nobody needs any more, and return the names that changed.
 
     Raises FingerprintError (it cannot be told which code something reaches), NotebookError (one is damaged) or

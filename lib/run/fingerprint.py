@@ -68,9 +68,8 @@ def reached(modules: Iterable[str], *, whole: bool = False, root: Path = ROOT) -
     return _follow(files, whole, root)
 
 
-def notebook_reached(path: str | Path, *, root: Path = ROOT) -> dict[str, str]:
+def notebook_reached(path: Path, *, root: Path = ROOT) -> dict[str, str]:
     """Return what `reached` does, of whole packages, for what a notebook imports; its own cells do not count. A damaged one is a NotebookError."""
-    path = Path(path)
     code = "\n".join(cell.source for cell in read_cells(path) if cell.kind == "code")
     # Magics are no Python; what they import is none of ours.
     module = _parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE), path, root)
@@ -109,10 +108,8 @@ def _resolve(name: str, root: Path) -> Path | None:
 
 
 def _members(package: Path) -> tuple[Path, ...]:
-    """Return the modules and packages in a package's folder, without private ones."""
-    shown = [path for path in sorted(package.iterdir()) if path.name[0] not in "_."]
-    files = [path / "__init__.py" if path.is_dir() else path for path in shown]
-    return tuple(file for file in files if file.suffix == ".py" and file.is_file())
+    """Return the modules in a package's folder, without private ones and packages: what `lib.registry.import_files` imports."""
+    return tuple(path for path in sorted(package.glob("*.py")) if path.name[0] not in "_.")
 
 
 @cache  # a process has imported a file once; what is written into it later is not what runs

@@ -30,9 +30,8 @@ class Cell(NamedTuple):
     tags: tuple[str, ...]
 
 
-def read_cells(path: str | Path) -> list[Cell]:
+def read_cells(path: Path) -> list[Cell]:
     """Return the cells of the notebook at `path`; a NotebookError says that there is none of format 4."""
-    path = Path(path)
     if not path.is_file():
         raise NotebookError(f"no notebook at {path}; check the name and the folder")
     # Read as JSON: importing nbformat takes longer than all else that `make repro` does when nothing has changed.
@@ -55,12 +54,12 @@ def read_cells(path: str | Path) -> list[Cell]:
     return cells
 
 
-def read_title(path: str | Path) -> str:
+def read_title(path: Path) -> str:
     """Return the question of the notebook at `path`: the heading that its first cell begins with."""
     return read_cells(path)[0].source.partition("\n")[0].removeprefix("# ")
 
 
-def read_parameters(path: str | Path) -> dict[str, Scalar]:
+def read_parameters(path: Path) -> dict[str, Scalar]:
     """Return the parameters of the notebook at `path` in order: their defaults, in an executed copy what it was given.
 
     The cells are parsed, not executed. A NotebookError says that there is no such notebook or no parameters cell, or that it
@@ -100,7 +99,7 @@ def convert(name: str, text: str, default: Scalar) -> Scalar:
     )
 
 
-def _assignment(path: str | Path, statement: ast.stmt) -> tuple[str, Scalar]:
+def _assignment(path: Path, statement: ast.stmt) -> tuple[str, Scalar]:
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=expression):
             pass

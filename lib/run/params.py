@@ -131,13 +131,12 @@ class Jobs(Section):
     workers: Annotated[int, Field(ge=0, le=4096)]
 
 
-def read_params(path: str | Path = PARAMS) -> dict[str, Any]:
+def read_params(path: Path = PARAMS) -> dict[str, Any]:
     """Return the content of `params.yaml` as plain values, its outline checked.
 
     A ParameterError says in one sentence, with the line where there is one, that the file is missing, is no YAML, or has not
     the outline ``profile``, ``base``, ``profiles``.
     """
-    path = Path(path)
     try:
         # YAML 1.2, as DVC reads it: 1e-3 is a number and `no` is text.
         content = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))

@@ -258,10 +258,7 @@ def work(
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    if len(jobs) > 1:
-        found = jobs[0].compute_together(jobs, prepared, resumes)
-    else:
-        found = [jobs[0].compute(prepared, resumes[0])]
+    found = jobs[0].compute_together(jobs, prepared, resumes)
     return [
         {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
         for one, resume in zip(found, resumes, strict=True)

@@ -139,7 +139,9 @@ class Latching(Job):
     def finish(cls, ds: xr.Dataset, designs: Sequence["Latching"], results: Results) -> xr.Dataset:
         """Add the medians over sequences, and all sequences of one example."""
         ds["adjoint_median"].values[:] = [np.median(one["adjoints"], axis=1) for one in results]
-        chosen = example(ds)
+        # The smallest error at the worst horizon, the first of equals: figures show it.
+        worst = ds["error"].max("horizon").fillna(np.inf)
+        chosen = int(ds["training"].values[np.argmin(worst.values)])
         ds["example"] = ds["example"].copy(data=chosen)
         ds["state_norm"].values[:] = results[chosen]["states"]
         ds["adjoint"].values[:] = results[chosen]["adjoints"]
@@ -202,9 +204,3 @@ def _measure(
 def _error(logits: Tensor, labels: Tensor) -> float:
     """Return the share of wrong signs."""
     return (likeliest(logits) != labels).double().mean().item()
-
-
-def example(ds: xr.Dataset) -> int:
-    """Return the training with the smallest error at its worst horizon, the first of equals: figures show it."""
-    worst = ds["error"].max("horizon").fillna(np.inf)
-    return int(ds["training"].values[np.argmin(worst.values)])
