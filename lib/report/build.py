@@ -57,7 +57,8 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
     # A process of its own: Sphinx and docutils keep global state, and the order of sets must not vary.
     command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--no-color"]
     command += ["--fail-on-warning", "--conf-dir", str(HERE), "--doctree-dir", str(doctrees)]
-    command += ["--jobs", "auto"]
+    # One more than there are cores: where it writes, Sphinx counts the process that hands out pages as well.
+    command += ["--jobs", str(len(os.sched_getaffinity(0)) + 1)]
     done = subprocess.run(
         [*command, str(source), str(site)],
         env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0"},

@@ -27,8 +27,10 @@ _EVERY_TIME = "code"
 """The stage that runs at every call, and that is done here before DVC is asked."""
 _BESIDE = ("analyse", "show")
 """How the names of stages begin that do not need each other; what takes longest stands first in dvc.yaml."""
-_FIRST = ("check", "train", "simulate")
+_FIRST = ("check", "prepare", "train")
 """What these need, and what refuses wrong settings before; while they are stale, DVC cannot say which of these will be."""
+_MEANWHILE = ("simulate", "show@")
+"""How the names of stages begin that need none of the first: of these, one core is busy until trainings take all."""
 _SHARES = 6
 """Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
 
@@ -75,12 +77,16 @@ def _everything(lock: int) -> int:
         print(f"nothing to do: {len(stages)} stages looked at, all up to date")
         return 0
     os.environ[STAGES] = " ".join(stages)
-    if first := stale.intersection(_FIRST):
-        if status := _follow(lock, *first):
+    if stale.intersection((*_FIRST, "simulate")):
+        first = [name for name in _FIRST if name in stages]
+        meanwhile = [name for name in stages if name in stale and name.startswith(_MEANWHILE)]
+        if status := _at_once(lock, [first, meanwhile[:1], meanwhile[1:]]):
             return status
         stages, stale = _looked_at()
     beside = [name for name in stages if name in stale and name.startswith(_BESIDE)]
-    return _at_once(lock, beside) or _follow(lock)
+    # Dealt out in turns: every part takes about as long.
+    parts = len(os.sched_getaffinity(0)) * _SHARES
+    return _at_once(lock, [beside[number::parts] for number in range(parts)]) or _follow(lock)
 
 
 def _looked_at() -> tuple[list[str], set[str]]:
@@ -93,18 +99,15 @@ def _looked_at() -> tuple[list[str], set[str]]:
     return names, {*names, "?"}  # and what is wrong DVC says when it runs
 
 
-def _at_once(lock: int, names: list[str]) -> int:
-    """Bring stages up to date that do not need each other; return the first exit status that is not 0."""
-    cores = len(os.sched_getaffinity(0))
-    # Dealt out in turns: every part takes about as long.
-    parts = [names[number :: cores * _SHARES] for number in range(cores * _SHARES)]
+def _at_once(lock: int, parts: list[list[str]]) -> int:
+    """Bring parts up to date that do not need each other, each stage by stage; return the first exit status that is not 0."""
     failed: list[int] = []
 
     def bring(part: list[str]) -> None:
         if part and not failed and (status := _follow(lock, "--single-item", *part)):
             failed.append(status)
 
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         try:
             list(pool.map(bring, parts))
         except KeyboardInterrupt:
