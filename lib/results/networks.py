@@ -106,12 +106,12 @@ def by_training(
 def outcomes(ds: xr.Dataset) -> pd.DataFrame:
     """Return a row for every network: the columns of `about` and its trainings together.
 
-    ``ours`` and ``spread`` are mean and standard deviation (``nan`` of fewer than two) of the test metric over ``n`` trainings,
-    of which ``diverged`` did.
+    ``ours`` and ``spread`` are mean and standard deviation (``nan`` of fewer than two) of the test metric over the ``n`` trainings
+    that reached a record; ``diverged`` counts those that diverged, before or after.
     """
     runs = trainings(ds).groupby("run", sort=False)
-    table = runs["test"].agg(ours="mean", spread="std", n="size").join(about(ds))
-    return table.assign(diverged=table["n"] - runs["completed"].sum()).reset_index()
+    table = runs["test"].agg(ours="mean", spread="std", n="count").join(about(ds))
+    return table.assign(diverged=runs.size() - runs["completed"].sum()).reset_index()
 
 
 def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
