@@ -256,8 +256,7 @@ def failing(**rate: float):
     rates = np.array([rate.get(name, 0.0) for name in names]).reshape(-1, *[1] * 7)
 
     def draw(rng):
-        failed = rng.random((len(names), *[1] * 6, 400)) < rates
-        status = np.where(failed, DIVERGED, COMPLETED)
+        status = np.where(rng.random((len(names), *[1] * 6, 400)) < rates, DIVERGED, COMPLETED)
         return factorial(status, architecture=names, replicate=range(400))
 
     return draw

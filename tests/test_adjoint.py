@@ -65,8 +65,7 @@ SCALES = [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
 def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk, monkeypatch):
     # W = factor times orthogonal: ||lambda_t|| = factor^(T - t) ||lambda_T|| exactly, here to 1e-100000.
     steps = 400
-    rotation = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64))[0]
-    cell = linear(factor * rotation)
+    cell = linear(factor * torch.linalg.qr(torch.randn(D, D, dtype=torch.float64))[0])
     u = torch.zeros(steps, 2, 1, dtype=torch.float64)
     weight = torch.randn(D, dtype=torch.float64)
     monkeypatch.setattr(adjoint, "CHUNK", chunk)

@@ -342,8 +342,7 @@ def coefficients(estimates, errors, df=10.0):
 
 def test_rejection_and_the_simultaneous_interval_agree():
     rng = np.random.default_rng(1)
-    table = coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4))
-    pairs = comparisons.compare_tasks(table)
+    pairs = comparisons.compare_tasks(coefficients(rng.normal(0, 1, 4), rng.uniform(0.1, 0.5, 4)))
     assert len(pairs) == 6
     assert (pairs["rejected"] == ((pairs["low"] > 0) | (pairs["high"] < 0))).all()
     assert 0 < pairs["rejected"].sum() < 6, "the case must show both"
@@ -375,8 +374,7 @@ def test_variances_that_can_and_cannot_be_compared():
     levels = [("rnn", "gru"), ("d",), ("sequential", "permuted", "reversed"), ("none",), range(4)]
     names = ["architecture", *TASK, "replicate"]
     made = pd.MultiIndex.from_product(levels, names=names).to_frame(index=False)
-    values = np.random.default_rng(3).normal(size=len(made))
-    made = made.assign(task_accuracy=values, left_out="")
+    made = made.assign(task_accuracy=np.random.default_rng(3).normal(size=len(made)), left_out="")
     # Two attempts deviate equally from their median.
     few = made["architecture"].eq("rnn") & made["replicate"].gt(1)
     table = compared(made.assign(left_out=np.where(few, "diverged", "")))

@@ -212,6 +212,12 @@ def test_an_extreme_has_the_widest_ends():
     p = stats.ttest_1samp([0.9, 1.0, 1.1], 0.5).pvalue
     for found in (few, claims.smallest([few, Finding(2, 1.5, 2.5)])):
         assert claims.p_value(found, Region.parse("> 0.5")) == pytest.approx(p)
+    both = few, Finding(5, 0.2, 9.8)  # the larger, of which less is known
+    surely, less = (claims.p_value(one, Region.parse("> 0.1")) for one in both)
+    assert claims.p_value(claims.smallest(both), Region.parse("> 0.1")) == less
+    assert claims.p_value(claims.largest(both), Region.parse("< 0.1")) == 2 * surely
+    tie = Finding(0, 0, 0)  # two that are always right
+    assert claims.p_value(tie, Region.parse("> 0")) == 1
     logs = [few, claims.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
     of_ratios = claims.largest([*map(claims.exponential, logs)])
     assert math.log(of_ratios.low) == pytest.approx(claims.largest(logs).low)

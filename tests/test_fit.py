@@ -96,8 +96,7 @@ def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
         range(4),
         keep=lambda row: row["merit"],
     )
-    done = _fit(model, Recipe(learning_rate=0.1, steps=3), record=record)
-    row, kept = done.kept
+    row, kept = _fit(model, Recipe(learning_rate=0.1, steps=3), record=record).kept
     assert row["step"] == 2
     model.load_state_dict(kept)
     assert torch.equal(weights(model), seen[2])

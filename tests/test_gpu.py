@@ -248,8 +248,7 @@ def test_rounds_are_interleaved_and_ratios_are_of_one_round():
 def test_an_entrant_that_fails_is_a_row_and_the_others_go_on(tmp_path):
     ledger = Ledger(tmp_path / "times.csv")
     entrants = {"bad": fails, "good": entrant(1.0, 1.0, 2.0)}
-    found = race(entrants, ledger, size="", rounds=2, baselines=["bad"])
-    (row,) = found
+    (row,) = race(entrants, ledger, size="", rounds=2, baselines=["bad"])
     assert (row["what"], row["baseline"], row["ratio"]) == ("good", "bad", None)
     (failure,) = [row for row in read_rows(tmp_path / "times.csv") if row["failure"]]
     assert (failure["what"], failure["failure"]) == ("bad", "RuntimeError: no device")

@@ -53,6 +53,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
     ({"LEM": {"dt": "fast"}}, {}, "lem: expected dt to be a number"),
     ({"LSMT": {}}, {}, "networks has 'LSMT', which is none of networks: LSTM.* in all"),
     ({"LEM": {"tasks": ["N=11"]}}, {}, "tasks has 'N=11', which is none of tasks"),
+    ({"LEM": {}, "LSTM": {"tasks": []}, "GRU": []}, {}, "no training of GRU, LSTM; name its tasks, or leave it out"),
     ({"LEM": {"start": "cold"}}, {}, "lem: expected initial weights among text"),
     ({"LEM": {"width": [4, 4]}}, {}, "width is .*; levels must differ from each other"),
     ({"LEM": {"label": "LEM {dtt}"}}, {}, "the label 'LEM {dtt}' of .* names 'dtt', which is none"),

@@ -111,5 +111,4 @@ def test_layout_writes_ours_and_published_in_the_order_of_the_table():
     table = table.assign(ours=[4224, 1, 2, 0.5], published=[4224, None, 3, 0.25])
     arranged = layout(table, rows=["architecture"], columns=["width"])
     assert arranged.index.tolist() == ["rnn", "gru"] and arranged.columns.tolist() == [64, 8]
-    expected = [["4,224 | 4,224", "1 | –"], ["2 | 3", "0.5 | 0.25"]]
-    assert arranged.to_numpy().tolist() == expected
+    assert arranged.to_numpy().tolist() == [["4,224 | 4,224", "1 | –"], ["2 | 3", "0.5 | 0.25"]]

@@ -100,6 +100,7 @@ def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
 
 
 RESULTS, OTHER = (f"data/results/{name}.nc" for name in ("factorial", "adding"))
+FAILED = f"{reference.MADE}/30_tenet/rebuilt/30_tenet.failed.ipynb"
 
 
 @pytest.fixture
@@ -179,6 +180,10 @@ def lose_an_attempt(root):
             "no results at .* holds adding.nc; bui",
         ),
         (lambda root: shutil.rmtree(root / reference.MADE), "no tables or figures of factorial"),
+        (
+            lambda root: (root / FAILED).touch(),
+            "30_tenet.failed.ipynb did not end; run `make repro`",
+        ),
     ],
 )
 def test_what_is_no_whole_run_is_refused_and_the_old_reference_stays(root, change, complaint):

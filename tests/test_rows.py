@@ -108,8 +108,7 @@ def test_networks_of_one_task_see_the_same(prepared):
 def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     lem = {"dt": 0.3, "input_dropout": 0.3}  # dropout draws from the same generator
     networks = {"LEM": [lem, lem | {"measures": measures}]}
-    with_and_without = _train(prepared, "a class at the end", networks)["test_loss"]
-    assert np.array_equal(*with_and_without)
+    assert np.array_equal(*_train(prepared, "a class at the end", networks)["test_loss"])
 
 
 def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
@@ -299,8 +298,7 @@ def test_the_output_layer_is_fitted_to_its_optimum():
     labels = torch.where(flipped, 1 - labels, labels)
     layer = module.fit_output(states, labels)
     p = torch.sigmoid(layer(states)[:, 0])
-    slope = (p - labels) @ states / 400 + 2 * module._PENALTY * layer.weight[0]
-    assert slope.abs().max() < 1e-6
+    assert ((p - labels) @ states / 400 + 2 * module._PENALTY * layer.weight[0]).abs().max() < 1e-6
     assert abs((p - labels).mean().item()) < 1e-6
     assert not any(part.requires_grad for part in layer.parameters())
 

@@ -232,8 +232,7 @@ def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_
     ],
 )
 def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path, code, before, said):
-    notebook = _notebook(tmp_path / "a.ipynb", code)
-    done = _run(notebook, tmp_path / "out.ipynb", preexec_fn=before)
+    done = _run(_notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb", preexec_fn=before)
     assert done.returncode == 1 and said in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out.ipynb").exists()
 

@@ -256,8 +256,7 @@ def test_the_digits_keep_the_noise_in_proportion(tmp_path):
     data = load_prepared(sources.prepare("digits", tmp_path))
     assert data.noise_inputs == round(1000 * 64 / 784)
     for part in (data.train, data.test):
-        shares = np.bincount(part.targets, minlength=10) / len(part)
-        assert np.abs(shares - 0.1).max() < 0.02
+        assert np.abs(np.bincount(part.targets, minlength=10) / len(part) - 0.1).max() < 0.02
     assert not set(map(bytes, data.train.inputs)) & set(map(bytes, data.test.inputs))
 
 

@@ -71,8 +71,7 @@ def test_quartiles_are_relative_to_the_task_and_ties_go_up():
         return pd.DataFrame({"dataset": dataset, **NONE, "accuracy": accuracies})
 
     one = of([0.1, 0.2, 0.3, 0.4, 0.5], "digits")
-    bounds = quartiles.thresholds(one)["accuracy"].tolist()
-    assert bounds == pytest.approx([0.2, 0.3, 0.4, 0.5])
+    assert quartiles.thresholds(one)["accuracy"].tolist() == pytest.approx([0.2, 0.3, 0.4, 0.5])
     frame = pd.concat([one, of([0.5] * 7, "imdb"), of([0.8, 0.9], "mnist")])
     frame = frame.sample(frac=1, random_state=0)
     named = frame.assign(q=quartiles.quartiles(frame).to_numpy()).sort_values("accuracy")
@@ -177,8 +176,7 @@ def padded():
 def test_every_planned_attempt_is_a_row_and_only_completed_ones_have_values(padded):
     rows = gaps.attempts(padded)
     assert len(rows) == 14 and set(rows["padding"]) == {0, 3, 4}
-    ends = {"completed": 12, "diverged": 1, "missing": 1}
-    assert rows["status"].value_counts().to_dict() == ends
+    assert rows["status"].value_counts().to_dict() == {"completed": 12, "diverged": 1, "missing": 1}
     done = rows["status"] == "completed"
     assert rows.loc[~done, ["accuracy", "metric"]].isna().all(axis=None)
     expected = [0.5, 0.6, 0.8, *[0.1] * 3, 0.5, 0.6, 0.9, *[0.1] * 3]

@@ -275,8 +275,7 @@ def test_pixels_in_the_order_of_a_program_pooled_or_standardised(made):
         assert np.array_equal(one.inputs, other.inputs[:, places])
     pooled = made("pixels", "grey", pool=2).train.inputs
     assert pooled.shape == (12, 4, 1)
-    corner = plain.train.inputs[:, [0, 1, 4, 5], 0].mean(axis=1)
-    assert pooled[:, 0, 0] == pytest.approx(corner)
+    assert pooled[:, 0, 0] == pytest.approx(plain.train.inputs[:, [0, 1, 4, 5], 0].mean(axis=1))
     task = made("pixels", "grey", standardised=True, validation_size=4)
     shares = task.train.inputs.mean(), task.train.inputs.std()
     assert shares == pytest.approx((0, 1), abs=1e-5) and task.kind == "series"

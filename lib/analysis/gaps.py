@@ -15,18 +15,8 @@ from scipy.stats import norm
 
 from lib.analysis.attempts import STATUS
 from lib.analysis.regimes import KAPPA
-from lib.results.claims import (
-    Finding,
-    Judges,
-    Scale,
-    correlation,
-    largest,
-    magnitude,
-    mean,
-    share,
-    smallest,
-    unable,
-)
+from lib.results import claims
+from lib.results.claims import Finding, Judges, Scale, mean, share, smallest, unable
 from lib.results.learned import above_chance, longest
 from lib.results.networks import about, by_training
 from lib.results.schema import COMPLETED, NOT_PLANNED, settings_of
@@ -244,11 +234,16 @@ def _scale_of_rows(ds: xr.Dataset) -> Scale:
 
 
 def penalty_evens(ds: xr.Dataset) -> Finding:
-    """Return the correlation of the penalty's weight, up to the largest of Figure 2.3, with how even the adjoints are."""
+    """Return the rank correlation of the penalty's weight, up to the largest of Figure 2.3, with how even the adjoints are.
+
+    The mean over replicates: the networks of one start alike and read the same sequences, whatever their weights.
+    """
     ds = _inside_figure(ds)
     evenness = normalised_adjoints(ds).mean(["sequence", "time"]).to_dataframe("evenness")
     rows = evenness.dropna(subset="evenness")
-    return correlation(rows["kappa"], rows["evenness"], _scale_of_rows(ds))
+    of = rows.groupby("replicate")[["kappa", "evenness"]]
+    each = of.apply(lambda own: own["kappa"].corr(own["evenness"], method="spearman"))
+    return mean(each, _scale_of_rows(ds))
 
 
 def every_weight_learns(ds: xr.Dataset) -> Finding:
@@ -284,7 +279,7 @@ def nearness(ds: xr.Dataset, padding: int) -> list[Finding]:
         # Seeds of a setting are nearly alike: more of them are no more evidence of what settings do.
         settings, fewest = of.groupby("run")[["accuracy", "near"]].mean(), of.groupby("run").size()
         scale = replace(_scale_of_rows(swept), **size, replicates=int(fewest.min()))
-        found.append(correlation(settings["accuracy"], settings["near"], scale))
+        found.append(claims.correlation(settings["accuracy"], settings["near"], scale))
     return found
 
 
@@ -328,7 +323,7 @@ linear = Judges(
 coadjoint = Judges({"diss-2.6-uniform": penalty_evens, "diss-2.6-accuracy": every_weight_learns})
 padding = Judges(
     {
-        "diss-2.8-no-relation": lambda ds: largest(map(magnitude, nearness(ds, 0))),
+        "diss-2.8-no-relation": lambda ds: claims.largest(map(claims.magnitude, nearness(ds, 0))),
         "diss-2.8-relation": lambda ds: smallest(
             nearness(ds, int(ds["padding"].where(ds["network"] == SWEEP).max()))
         ),

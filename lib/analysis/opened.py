@@ -48,9 +48,8 @@ def open_results(
         (ds[name].max() if name in ds else settings_of(ds).get(name)) == size
         for name, size in published_scale.items()
     )
-    return ds, Artefacts(
-        out, notebook=notebook, result_set=result_set, ds=ds, published_scale=at_scale
-    )
+    about = {"notebook": notebook, "result_set": result_set, "published_scale": at_scale}
+    return ds, Artefacts(out, ds=ds, **about)
 
 
 def bullets(lines: Iterable[str]) -> Markdown:

@@ -400,9 +400,8 @@ def _memoryless(held: Networks, name: str, _: str) -> Finding:
     run = held.ds.sel(run=rows["run"].iloc[0], replicate=rows["replicate"].tolist())
     best = 10 * math.log(8) / int(run["time_steps"])
     last = run["test_loss"].isel(record=run["records"] - 1)
-    found = claims.geometric_mean(
-        last.where(rows["completed"].to_numpy(), best).values / best, held.scale(name)
-    )
+    ratios = last.where(rows["completed"].to_numpy(), best).values / best
+    found = claims.geometric_mean(ratios, held.scale(name))
     return replace(found, reservation=held.cut_short(name))
 
 

@@ -215,9 +215,15 @@ def p_value(finding: Finding, region: Region) -> float:
     """Return the two-sided p of the quantity lying on the other side of the region's nearest border.
 
     Of an estimate whose interval is this one, of Student's distribution: below .05 exactly where the interval holds no border.
+    Of the smallest or the largest of several: that all lie inside has their largest p, that one does not the smallest, after Bonferroni.
     """
     if math.isnan(finding.low):
         return math.nan
+    if finding.parts:
+        inside = region.holds(finding.value, finding.value)
+        of = [p for p in finding.parts if inside or not region.holds(p.value, p.value)]
+        each = [p_value(part, region) for part in of]
+        return max(each) if inside else min(1.0, len(finding.parts) * min(each))
     student = stats.t(finding.free)
     return float(2 * student.sf(student.isf(_TAIL) * _distance(finding, region) / Z))
 
@@ -227,7 +233,7 @@ def _distance(finding: Finding, region: Region) -> float:
     (low, value, high), ends = _on_its_scale(finding, region)
     sides = np.where(ends < value, value - low, high - value)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nanmin(Z * np.abs(value - ends) / sides)
+        return np.nanmin(np.where(ends == value, 0.0, Z * np.abs(value - ends) / sides))
 
 
 @cache
@@ -273,9 +279,8 @@ def judged_table(evidence: object, judges: dict[str, Judge]) -> pd.DataFrame:
     if profile in TOYS:
         why = "drawn from the published tables" if profile == "simulated" else "toys judge nothing"
         nothing = unable(f"profile {profile}: {why}")
-    return pd.DataFrame(
-        [judged_row(name, nothing or judge(evidence)) for name, judge in judges.items()]
-    )
+    rows = [judged_row(name, nothing or judge(evidence)) for name, judge in judges.items()]
+    return pd.DataFrame(rows)
 
 
 def judged_row(claim: str, finding: Finding) -> dict:

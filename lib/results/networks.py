@@ -310,6 +310,4 @@ def scale_sentence(ds: xr.Dataset) -> str:
     many = " to ".join(f"{n:,}" for n in dict.fromkeys(sequences[:1] + sequences[-1:])) or "drawn"
     planned = int((ds["status"] != NOT_PLANNED).sum())
     words = f"profile {ds.attrs['profile']}, {planned} trainings, {many} sequences, {steps} steps"
-    return words + "".join(
-        f"; {text}" for text in sorted(set(ds["substitute"].values.tolist()) - {""})
-    )
+    return "; ".join([words, *sorted(set(ds["substitute"].values.tolist()) - {""})])

@@ -59,6 +59,9 @@ def keep(name: str, root: Path = ROOT) -> Path:
         for path in (root / "notebooks").glob("*.ipynb")
         if Path(str(read_parameters(path).get("results", ""))).stem == name
     ]
+    ended = (root / MADE / stem for stem in notebooks)
+    if failed := [path.name for folder in ended for path in folder.glob("rebuilt/*.failed.ipynb")]:
+        raise ResultsError(f"{failed[0]} did not end; run `make repro` to the end first")
     made = {
         "tables": _made(root / MADE, notebooks, "tables/*.csv"),
         "figures": _made(root / MADE, notebooks, "figures/*.png"),
@@ -124,14 +127,13 @@ def _recorded_md5(root: Path, name: str) -> str:
     """Return the hash of the results in `dvc.lock`, which must be that of the file itself."""
     lock = root / "dvc.lock"
     stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
-    recorded = {
-        dep["path"]: dep["md5"] for stage in stages.values() for dep in stage.get("deps", [])
-    }.get(name)
+    deps = (dep for stage in stages.values() for dep in stage.get("deps", []))
+    recorded = {dep["md5"] for dep in deps if dep["path"] == name}
     with (root / name).open("rb") as file:
         found = hashlib.file_digest(file, "md5").hexdigest()
-    if recorded != found:
+    if recorded != {found}:
         raise ResultsError(
-            f"{name} has the hash {found}, dvc.lock records {recorded}; run `make repro` to the end first"
+            f"{name} has the hash {found}, dvc.lock records {', '.join(sorted(recorded)) or None}; run `make repro` to the end first"
         )
     return found
 

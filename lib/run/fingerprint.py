@@ -102,9 +102,8 @@ def _resolve(name: str, root: Path) -> Path | None:
     """Return the file of a module or of a package in `lib`, or None."""
     base = root.joinpath(*name.split("."))
     files = (base.with_suffix(".py"), base / "__init__.py")
-    return next(
-        (file for file in files if file.is_relative_to(root / "lib") and file.is_file()), None
-    )
+    inside = (file for file in files if file.is_relative_to(root / "lib") and file.is_file())
+    return next(inside, None)
 
 
 def _members(package: Path) -> tuple[Path, ...]:

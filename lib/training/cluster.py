@@ -81,10 +81,8 @@ def _client(scheduler: str) -> Client:
     """Return a client of the scheduler at an address; raises `ConnectionError` where none answers or TLS has no certificates."""
     # A client that fails stays Dask's default scheduler, and the next file could not be written: `scheduler=None` keeps it from
     # that where nobody answers. Without certificates it would stay all the same, so they are looked for before there is one.
-    if (
-        scheduler.startswith("tls://")
-        and not Security().get_connection_args("client")["ssl_context"]
-    ):
+    tls = scheduler.startswith("tls://")
+    if tls and not Security().get_connection_args("client")["ssl_context"]:
         raise ConnectionError(
             f"the scheduler at {scheduler} speaks TLS, and Dask's configuration names no certificates; set "
             "distributed.comm.tls.ca-file, .client.key and .client.cert in ~/.config/dask/distributed.yaml"

@@ -108,6 +108,10 @@ class _Table:
                                 f"{shown(row.label)} on {shown(row.task_label)}; plan it once"
                             )
                         yield row
+        if idle := self.networks.keys() - {row.network for row in seen.values()}:
+            raise ParameterError(
+                f"params.yaml: {self.where} plans no training of {', '.join(sorted(idle))}; name its tasks, or leave it out with null"
+            )
 
     def _expanded(self, name: str, reading: Mapping, task: str, where: str) -> Iterator[Row]:
         """Yield a row for each meeting of the levels of a network on a task."""

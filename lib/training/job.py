@@ -26,8 +26,8 @@ Arrays = Mapping[str, Any]
 Results = Sequence[Arrays]
 """What came of jobs, in their order: variables of the dataset by name."""
 
-VERSIONS = {package: version(package) for package in ("torch", "numba", "scipy", "scikit-learn")}
-"""Of packages that change last digits, and so name the shards."""
+VERSIONS = {name: version(name) for name in ["numpy", "torch", "numba", "scipy", "scikit-learn"]}
+"""Of packages that change random numbers or last digits, and so name the shards."""
 RUNNER = ("lib/run/", "lib/training/jobs.py", "lib/training/cluster.py")
 """Code that runs jobs and is no part of what comes of them."""
 

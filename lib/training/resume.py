@@ -138,11 +138,13 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], instead: str) -> 
     if not os.path.lexists(path):
         return None
     try:
-        whole = path.read_bytes()
+        whole = path.read_bytes() if path.is_file() else b""
         content = whole[:-32]  # before the hash
         if whole != content + _seal(path, content):
             raise ValueError("its content is not what was written")
         return read(io.BytesIO(content))
+    except (MemoryError, OSError):  # of this machine, not of the file
+        raise
     except Exception as error:  # whatever a damaged file makes anyone raise
         reason = str(error).partition("\n")[0] or type(error).__name__
         say(f"{path.name} is damaged ({reason}); {instead}")
