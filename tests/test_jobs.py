@@ -60,10 +60,8 @@ def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypa
 def test_a_shard_is_found_by_its_identity_in_any_order_and_is_no_other_s(tmp_path, capsys):
     written = write_shard(tmp_path, {"job": 1, "code": 2}, {"loss": np.zeros(3)})
     assert read_shard(tmp_path, {"code": 2, "job": 1})["loss"].tolist() == [0, 0, 0]
-    with (
-        patch.object(type(tmp_path), "read_bytes", side_effect=TimeoutError),
-        pytest.raises(TimeoutError),
-    ):
+    disk = TimeoutError
+    with patch.object(type(tmp_path), "read_bytes", side_effect=disk), pytest.raises(disk):
         read_shard(tmp_path, {"code": 2, "job": 1})  # and a good one stays where the disk fails
     another = written.rename(shard_path(tmp_path, {"job": 2}))
     assert read_shard(tmp_path, {"job": 2}) is None and read_shard(tmp_path, {"job": 2}) is None
