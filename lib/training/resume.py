@@ -133,7 +133,7 @@ def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], instead: str) -> 
     """Return what `read` makes of what was written; None where there is no file that can be trusted.
 
     One that is damaged, altered or another job's is put aside under a name that nothing reads, and a sentence says so and what
-    happens `instead`.
+    happens `instead`. What a disk or a want of memory makes of reading is raised (OSError, MemoryError), and the file stays.
     """
     if not os.path.lexists(path):
         return None
