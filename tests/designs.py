@@ -55,8 +55,7 @@ def profile_of(content, name="quick"):
 
 def one_job(name, *, replicate=0, **changes):
     """Return the first job of the smoke profile's dataset `name`, with these fields."""
-    design = loaded("smoke").designs[name][0]
-    return next(design.jobs()).at(**changes, replicate=replicate)
+    return next(loaded("smoke").designs[name][0].jobs()).at(**changes, replicate=replicate)
 
 
 def rows_of(table, networks=None, tasks=None):

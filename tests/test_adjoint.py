@@ -268,8 +268,7 @@ def test_cells_with_kinks_are_refused_and_smooth_ones_taken(name):
     with pytest.raises(ValueError, match=told):
         coadjoint_loss(make_cell(name, 2, 4, **KINKED[name]), u, loss, kappa=1.0)
     if name in ("indrnn", "irnn"):
-        cell = make_cell(name, 2, 4, phi="tanh")
-        coadjoint_loss(cell, u, loss, kappa=1.0).total.backward()
+        coadjoint_loss(make_cell(name, 2, 4, phi="tanh"), u, loss, kappa=1.0).total.backward()
 
 
 @pytest.mark.parametrize(
