@@ -291,5 +291,4 @@ def test_summed_biases_move_twice_as_far_as_one():
     """In steps of Adam, whose size does not depend on the gradient's."""
     two = {"b": 2.0}
     factors = {case: dict(cell_class(case[0]).starts[case[1]].step_factors) for case in STARTS}
-    found = {case: factor for case, factor in factors.items() if factor}
-    assert found == {("lem", "author"): two}
+    assert {case: factor for case, factor in factors.items() if factor} == {("lem", "author"): two}

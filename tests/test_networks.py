@@ -72,8 +72,7 @@ def test_every_row_of_ours_and_of_theirs_is_kept(ds):
     published = pd.DataFrame(
         {"network": ["quoted", "LEM"], "task": "made up", "published": [50.0, 92.3], "spread": 1.0}
     ).assign(parameters=[100, 91], note=["quoted", np.nan])
-    ours = networks.outcomes(networks.chosen_rates(ds))
-    table = networks.beside_published(ours, published)
+    table = networks.beside_published(networks.outcomes(networks.chosen_rates(ds)), published)
     assert table["network"].tolist() == ["quoted", "LEM", "LSTM"]
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
     assert table["note"].tolist() == ["quoted", "", ""]

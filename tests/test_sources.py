@@ -100,8 +100,7 @@ def both_ways(put, prepare, raw, tmp_path):
         prepare(name, "published")
         assert _files(raw)
         if contents:
-            others = contents | {min(contents): b"others"}
-            put(origin, files, False, others)
+            put(origin, files, False, contents | {min(contents): b"others"})
             with pytest.raises(ChecksumError, match=f"expected SHA-256 {sha256(b'others')}"):
                 prepare(name, "refused")
             assert _files(raw) == [] and not (tmp_path / "refused").exists()

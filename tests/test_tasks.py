@@ -162,8 +162,7 @@ def test_a_part_and_its_prefixes_keep_the_proportions_and_the_order(tmp_path, si
     assert len(labels) == (size or 40)
     for end in range(1, len(labels) + 1):
         assert abs((labels[:end] == 0).sum() - 0.75 * end) <= 1
-    whole = load_prepared(path)
-    assert np.array_equal(whole.train.inputs[: len(labels)], data.train.inputs)
+    assert np.array_equal(load_prepared(path).train.inputs[: len(labels)], data.train.inputs)
     with pytest.raises(ValueError, match=r"made_up train: 41 .* there are 40; use 0 for all"):
         load_prepared(path, 41, 0)
 
