@@ -84,6 +84,7 @@ class PlainJob:
     size: float = 1.0
     batch_key: str = ""
     places: int = 1
+    cells: tuple = ()
 
     def name(self, prepared):
         return {"levels": self.identity, "code": "0" * 16}

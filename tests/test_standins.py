@@ -31,8 +31,7 @@ def test_beats_have_the_rates_that_they_promise():
     assert patient.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
     for (ppg, ecg), (heart, breath) in zip(inputs.transpose(0, 2, 1), targets, strict=True):
         sharp = ecg - np.convolve(ecg, np.ones(25) / 25, "same")
-        above = sharp > 0.5 * sharp[100:-100].max()
-        peaks = np.flatnonzero(np.diff(above.astype(int)) == 1)
+        peaks = np.flatnonzero(np.diff((sharp > 0.5 * sharp[100:-100].max()).astype(int)) == 1)
         peaks = peaks[np.diff(peaks, prepend=-100) > 25]
         counted = 60 * (len(peaks) - 1) * 125 / (peaks[-1] - peaks[0])
         assert counted == pytest.approx(heart, rel=0.03)

@@ -314,15 +314,15 @@ def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepa
         wide.name(prepared)
 
 
-def _plain(title, size=1.0, key=""):
-    return PlainJob(None, title=title, size=size, batch_key=key, places=2 if key else 1)
+def _plain(title, size=1.0, key="", *cells):
+    return PlainJob(None, (), {}, title, size, key, places=2 if key else 1, cells=cells)
 
 
-def test_calls_hold_a_batch_and_the_largest_of_every_group_is_first():
-    one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3)]
+def test_calls_hold_a_batch_and_the_first_of_every_cell_and_group_is_first():
+    one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3, "", "x")]
     asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
     jobs = [run._Asked(_plain(*job), group, {}, None) for group, job in asked]
-    order = ["aa", "e", "b", "c", "g", "d", "f"]
+    order = ["aa", "g", "e", "b", "c", "d", "f"]
     assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
 
 

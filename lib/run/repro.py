@@ -29,8 +29,8 @@ _BESIDE = ("analyse", "show")
 """How the names of stages begin that do not need each other; what takes longest stands first in dvc.yaml."""
 _FIRST = ("check", "prepare", "train")
 """What these need, and what refuses wrong settings before; while they are stale, DVC cannot say which of these will be."""
-_MEANWHILE = ("simulate", "show@")
-"""How the names of stages begin that need none of the first: of these, one core is busy until trainings take all."""
+_MEANWHILE = "simulate"
+"""What needs none of these; cells are shown after the trainings, which have compiled most kernels then."""
 _SHARES = 6
 """Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
 
@@ -77,10 +77,9 @@ def _everything(lock: int) -> int:
         print(f"nothing to do: {len(stages)} stages looked at, all up to date")
         return 0
     os.environ[STAGES] = " ".join(stages)
-    if stale.intersection((*_FIRST, "simulate")):
-        first = [name for name in _FIRST if name in stages]
-        meanwhile = [name for name in stages if name in stale and name.startswith(_MEANWHILE)]
-        if status := _at_once(lock, [first, meanwhile[:1], meanwhile[1:]]):
+    if stale.intersection((*_FIRST, _MEANWHILE)):
+        parts = [[name for name in _FIRST if name in stages], [*stale.intersection([_MEANWHILE])]]
+        if status := _at_once(lock, parts):
             return status
         stages, stale = _looked_at()
     beside = [name for name in stages if name in stale and name.startswith(_BESIDE)]
