@@ -318,11 +318,11 @@ def _plain(title, size=1.0, key="", *cells):
     return PlainJob(None, (), {}, title, size, key, places=2 if key else 1, cells=cells)
 
 
-def test_calls_hold_a_batch_and_the_first_of_every_cell_and_group_is_first():
+def test_calls_hold_a_batch_the_smallest_of_every_cell_and_the_largest_of_every_group_are_first():
     one = [("b", 5), ("a", 4, "A"), ("c", 4, "B"), ("a", 3, "A"), ("d", 2, "A"), ("g", 3, "", "x")]
     asked = [("one", job) for job in one] + [("two", ("e", 1)), ("two", ("f", 0.5))]
     jobs = [run._Asked(_plain(*job), group, {}, None) for group, job in asked]
-    order = ["aa", "g", "e", "b", "c", "d", "f"]
+    order = ["f", "g", "aa", "e", "b", "c", "d"]
     assert ["".join(j.job.title for j in call) for call in run._calls(jobs)] == order
 
 

@@ -134,8 +134,8 @@ def run_jobs(
     Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or it was lost, and `JobError` where jobs
     failed or workers run other code; what has finished is kept.
 
-    A job of every cell begins first, so that no two workers compile one cell's kernels at once, then the largest of every group, so that
-    it is soon known what a size costs there (see `_Progress`), then all others, the largest first. A line of progress tells of all groups.
+    The smallest job of every cell begins first, so that hardly two workers compile the same kernels, then the largest of every group, so
+    that it is soon known what a size costs there (see `_Progress`), then all others, the largest first. A line of progress tells of all.
 
     A worker that dies is Dask's to replace: its job runs again, from its last state. Only the caller's process writes shards, so
     nothing is lost or counted twice.
@@ -217,11 +217,10 @@ def _train(
 
 
 def _calls(missing: Iterable[_Asked]) -> list[list[_Asked]]:
-    """Return which jobs are done in one call: the first of every cell, the largest of every group, then all others, the largest first."""
+    """Return which jobs are done in one call: the smallest of every cell, the largest of every group, then all others, the largest first."""
     batches: dict[object, list[_Asked]] = {}
     for one in missing:
-        job = one.job
-        key = (type(job), job.batch_key, job.places) if job.places > 1 else one
+        key = (type(one.job), one.job.batch_key, one.job.places) if one.job.places > 1 else one
         batches.setdefault(key, []).append(one)
     calls = [
         batch[k : k + batch[0].job.places]
@@ -229,10 +228,11 @@ def _calls(missing: Iterable[_Asked]) -> list[list[_Asked]]:
         for k in range(0, len(batch), batch[0].job.places)
     ]
     calls.sort(key=lambda call: -sum(one.job.size for one in call))
-    for kind in (lambda one: one.group, lambda one: one.job.cells):
-        first = {kind(call[0]): id(call) for call in reversed(calls)}.values()
-        calls.sort(key=lambda call, first={*first}: id(call) not in first)
-    return calls
+    largest, smallest = {call[0].group: call for call in reversed(calls)}, {}
+    for call in reversed(calls):
+        smallest.setdefault(call[0].job.cells, call)
+    calls.sort(key=lambda call: call is not largest[call[0].group])
+    return [*smallest.values(), *(one for one in calls if one is not smallest[one[0].job.cells])]
 
 
 def _title(call: Sequence[_Asked]) -> str:
