@@ -109,8 +109,7 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     def failing(model, inputs, labels):
         return _objective(model, inputs, labels) * (math.nan if next(calls) == 5 else 1)
 
-    recipe = Recipe(learning_rate=0.1, epochs=3)
-    done = _fit(model, recipe, objective=failing, finite=finite)
+    done = _fit(model, Recipe(learning_rate=0.1, epochs=3), objective=failing, finite=finite)
     assert done.status == DIVERGED and done.steps == 5
     assert [row["step"] for row in done.rows] == [4]
     assert torch.isfinite(weights(model)).all()
