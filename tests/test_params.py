@@ -56,7 +56,7 @@ ONE = {"width": 4, "learning_rate": 0.1, "batch_size": 2, "records": 1, "steps":
     ({"LEM": {}, "LSTM": {"tasks": []}, "GRU": []}, {}, "no training of GRU, LSTM; name its tasks, or leave it out"),
     ({"LEM": {"start": "cold"}}, {}, "lem: expected initial weights among text"),
     ({"LEM": {"width": [4, 4]}}, {}, "width is .*; levels must differ from each other"),
-    ({"LEM": {"label": "LEM {dtt}"}}, {}, "the label 'LEM {dtt}' of .* names 'dtt', which is none"),
+    *(({"LEM": {key: given}}, {}, said) for key, given, said in (("label", "LEM {dtt}", "label of .* is 'LEM {dtt}'; expected text, with names among .*width"), ("label", 5, "label of .* is 5; expected text"), ("cell", ["lem", "lstm"], "cell is .*'lstm'.; unknown architecture"))),
     ({"LEM": [{}, {"label": "L"}]}, {}, "plans one training twice, as 'LEM' and as 'L'"),
     ({"LEM": 7}, {}, "networks.LEM is 7; expected keys and values"),
     *(({"LEM": {}}, said, f"no network or task of .*table knows '{key}'; remove it") for key, said in (("dtt", {"dtt": 1}), ("inner_steps", {"inner_steps": 1}))),

@@ -249,17 +249,17 @@ def _settings(task: object) -> Iterable[str]:
 def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tuple[str, ...]:
     """Return the keys that a cell or a task knows; raises `ParameterError` where there is none of that name."""
     try:
-        return tuple(ask(name))
-    except (ValueError, TypeError) as error:
+        return tuple(ask(str(name)))
+    except ValueError as error:
         raise ParameterError(f"params.yaml: {where} is {shown(name)}; {error}") from None
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
     try:
         return template.format_map(texts)
-    except (KeyError, ValueError, AttributeError, IndexError, TypeError) as error:
+    except (KeyError, ValueError, AttributeError, IndexError, TypeError):
         raise ParameterError(
-            f"params.yaml: the label {shown(template)} of {where} names {error}, which is none of {', '.join(texts)}"
+            f"params.yaml: the label of {where} is {shown(template)}; expected text, with names among {', '.join(texts)} in braces"
         ) from None
 
 
