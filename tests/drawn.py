@@ -43,8 +43,7 @@ def drawn(
 ):
     """Return how to draw a group in which networks have these mean scores, by label or by label and task.
 
-    `spread` is the standard deviation over trainings: of accuracies in points, of errors in units of the error. `factors` are
-    coordinates along run.
+    `spread` is the standard deviation over trainings: of accuracies in points, of errors in units of the error. `factors` are coordinates along run.
     """
     keys = [key if isinstance(key, tuple) else (key, "made up") for key in scores]
     means = np.array(list(scores.values()), float)[:, None]
@@ -235,8 +234,7 @@ def _stepping(ds, verb, value, true, rng) -> xr.Dataset:
     shares = np.concatenate(stages, axis=2)
     dims = ("run", "replicate", "stage", "scale", "decade")
     ds = ds.assign(time_step_share=(dims, shares / shares.sum(-1, keepdims=True)))
-    levels = {"stage": ["untrained", "trained"], "scale": [0, 1], "decade": decade}
-    return ds.assign_coords(levels)
+    return ds.assign_coords(stage=["untrained", "trained"], scale=[0, 1], decade=decade)
 
 
 def factorial(status: np.ndarray | int = COMPLETED, examples: int = 1000, **levels) -> xr.Dataset:

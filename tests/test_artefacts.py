@@ -92,8 +92,7 @@ def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkey
     made, figure = make(tmp_path), draw()
     made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
     path = made.figures / "diss-fig-3.3.png"
-    full = OSError(28, "No space left on device")
-    monkeypatch.setattr(figure, "draw", Mock(side_effect=full))
+    monkeypatch.setattr(figure, "draw", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left"):
         made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="broken")
     assert not path.with_suffix(".json").exists()

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from refusals import refused
-from scipy.stats import kruskal
+from scipy.stats import chi2, kruskal
 from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import accuracy, claims_factorial, comparisons, task_models
@@ -411,6 +411,18 @@ def test_times_that_can_and_cannot_be_compared(epochs, cause):
     found = comparisons.compare_times(times([1], [1]), times(*epochs)).iloc[0]
     assert found["cause"] == cause
     assert np.isnan(found["p_value"]) == bool(cause)
+
+
+def test_coefficients_spread_over_tasks_beyond_their_errors(ds):
+    slopes, error = np.array([0.0, 0.1, 0.25, 0.4]), 0.05
+    table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
+    table = table.assign(se=error, robust_se=error, weighted_se=error)
+    fits, of = task_models.TaskFits(None, table), claims_factorial.OF_SETTINGS
+    found = claims_factorial.spread_over_tasks(claims_factorial.Evidence(ds), fits, of)
+    quantiles = np.array([chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)])
+    spread = np.sqrt(3 * slopes.var(ddof=1) / quantiles - error**2)
+    # From the middle of the widths to their ends.
+    assert_allclose([found.low, found.value, found.high], 4 * spread, rtol=1e-6)
 
 
 def test_error_rates_over_tasks():

@@ -373,9 +373,7 @@ def test_what_is_undecided_says_what_it_would_take(low, times):
 
 
 ASKED = [(name, judges, [*judges]) for name, judges in JUDGES.items()]
-ASKED += [
-    (name, partial(judged, group=name), [*of.index]) for name, of in WITH_VERB.groupby("group")
-]
+ASKED += [(key, partial(judged, group=key), [*of.index]) for key, of in WITH_VERB.groupby("group")]
 
 
 @pytest.mark.parametrize(("name", "judge", "ids"), ASKED, ids=[name for name, *_ in ASKED])

@@ -39,8 +39,7 @@ def pytest_on(*names, **environment):
 
 @pytest.mark.slow
 def test_kernels_in_the_simulator():
-    files = "test_kernels.py", "cuda_simulated.py"
-    status, told = pytest_on(*files, NUMBA_ENABLE_CUDASIM="1")
+    status, told = pytest_on("test_kernels.py", "cuda_simulated.py", NUMBA_ENABLE_CUDASIM="1")
     assert status == 0, told
 
 

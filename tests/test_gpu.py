@@ -148,9 +148,7 @@ def run_without(missing, *command):
 
 def packages_in(name):
     lines = (ROOT / name).read_text("utf-8").splitlines()
-    return {
-        canonicalize_name(Requirement(line).name) for line in lines if line[:1] not in ("#", "")
-    }
+    return {canonicalize_name(Requirement(one).name) for one in lines if one[:1] not in ("#", "")}
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from drawn import RECORD, drawn, evidence, factorial
+from drawn import RECORD, drawn, evidence, factorial, linear
 
 from lib.analysis.opened import close_results, open_results
 from lib.analysis.verbs import UNSETTLED, Networks, find
@@ -115,6 +115,13 @@ def test_a_factorial_asks_of_architectures_that_fail_where_others_learn(learns, 
     there = xr.DataArray(learns, dims=("architecture", "dataset"))
     ds["accuracy"] = ds["accuracy"].fillna(0.6).where(there, 0.1)
     assert networks_learned(ds) is expected
+
+
+@pytest.mark.parametrize(("above", "learned"), [(-0.01, False), (0.01, True)])
+def test_linear_gaps_are_learned_where_the_best_of_a_place_beats_a_coin(above, learned):
+    ds = linear(np.random.default_rng(0)).assign_attrs(schema="linear_gaps/1")
+    ds["accuracy"][:] = chance_bound(0.5, 4000, ds["accuracy"].size) + above
+    assert networks_learned(xr.concat([ds] * 50, "place")) is learned
 
 
 STAND_INS = [("made up", "mnist", True), ("", "digits", True), ("", "mnist", False)]
@@ -285,6 +292,8 @@ def test_few_test_sequences_widen_an_interval():
     assert wide.value == pytest.approx(narrow.value)
     drawn_alone = 196 * math.sqrt((0.8 * 0.2 + 0.5 * 0.5) / 39)
     assert wide.value - wide.low > 0.99 * drawn_alone > 3 * (narrow.value - narrow.low)
+    single = Networks(_draw({"LEM": 80}).isel(replicate=[0])).ask("deviation", "LEM")
+    assert single.note == "fewer than two replicates have no spread"
     for found, told in ((wide, True), (narrow, False)):
         border = Region.parse(f"> {(found.value + found.low) / 2}")
         assert ("draw of the test sequences" in verdict(smallest([found]), border)[2]) is told

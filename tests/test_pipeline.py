@@ -152,9 +152,7 @@ def stages():
 @pytest.fixture(scope="module")
 def runs(stages):
     """Return those that run a notebook, with its name."""
-    found = {
-        name: re.search(r"lib.run (notebooks/\S+)", stage.cmd) for name, stage in stages.items()
-    }
+    found = {name: re.search(r"lib.run (notebooks/\S+)", one.cmd) for name, one in stages.items()}
     return {name: (match[1], stages[name]) for name, match in found.items() if match}
 
 

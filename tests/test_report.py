@@ -339,6 +339,7 @@ def test_tables_set_ours_beside_theirs_where_it_helps():
     assert beside_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"
     html = beside_html(counts())
     assert '<span class="ours">1,007</span><span class="theirs">2,007</span>' in html
+    assert html.count("again") == 2, "keys that repeat the row above, no numbers"
     unnamed = counts().replace({"quartile": {2: np.nan}})
     assert beside_html(unnamed).count("theirs") == 8, "a level without a name hides no number"
     levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])

@@ -73,11 +73,9 @@ def pipeline(tmp_path):
     clone.mkdir()
     (clone / "dvc.yaml").write_text(_PIPELINE)
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q", "--no-scm"], cwd=clone, check=True)
-    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return partial(
-        subprocess.Popen, [sys.executable, "-c", _REPRO], cwd=clone, env=environment, **quiet
-    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    how["env"] = os.environ | {"PYTHONPATH": str(ROOT)}
+    return partial(subprocess.Popen, [sys.executable, "-c", _REPRO], cwd=clone, **how)
 
 
 def test_of_two_at_once_one_runs_side_by_side_and_a_failure_ends_a_run(pipeline, tmp_path):

@@ -294,8 +294,7 @@ def test_the_output_layer_is_fitted_to_its_optimum():
     generator = torch.Generator().manual_seed(0)
     states = torch.randn(400, 3, generator=generator, dtype=torch.float64)
     labels = (states @ torch.tensor([1.0, -2.0, 0.5]).double() + 0.3 > 0).double()
-    flipped = torch.rand(400, generator=generator) < 0.1  # not separable
-    labels = torch.where(flipped, 1 - labels, labels)
+    labels = torch.where(torch.rand(400, generator=generator) < 0.1, 1 - labels, labels)
     layer = module.fit_output(states, labels)
     p = torch.sigmoid(layer(states)[:, 0])
     assert ((p - labels) @ states / 400 + 2 * module._PENALTY * layer.weight[0]).abs().max() < 1e-6

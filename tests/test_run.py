@@ -57,8 +57,7 @@ def test_parameters_are_read_with_their_types_and_injected_ones_win(tmp_path):
 
 
 def _cell(source="", **wrong):
-    tags = {"tags": ["parameters"]}
-    cell = {"cell_type": "code", "source": source, "metadata": tags} | wrong
+    cell = {"cell_type": "code", "source": source, "metadata": {"tags": ["parameters"]}} | wrong
     return json.dumps({"nbformat": 4, "cells": [cell]})
 
 
@@ -107,7 +106,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
 
 
 @pytest.mark.parametrize(
-    ("notebook", "output", "arguments", "complaint"),
+    ("notebook", "output", "arguments", "said"),
     [
         ("a", "out.ipynb", "-p cuont 1", "no parameter 'cuont'; it has count, rate, flag, name"),
         ("a", "out.ipynb", "-p count many", "count is 'many'; expected a whole number"),
@@ -126,9 +125,7 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "out.txt", "", "expected an .ipynb file"),
     ],
 )
-def test_a_wrong_call_is_refused(
-    tmp_path, monkeypatch, capsys, notebook, output, arguments, complaint
-):
+def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output, arguments, said):
     monkeypatch.chdir(tmp_path)
     for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
         monkeypatch.setenv(name, "0")
@@ -144,7 +141,7 @@ def test_a_wrong_call_is_refused(
     given = [str(tmp_path / f"{notebook}.ipynb"), str(tmp_path / output)]
     assert execute.main([*given, *shlex.split(arguments)]) == 2
     told = capsys.readouterr().err
-    assert complaint in told and len(told.splitlines()) == 1
+    assert said in told and len(told.splitlines()) == 1
     assert _names(tmp_path) == before and (NOTEBOOKS / SOURCE).read_bytes() == source
 
 

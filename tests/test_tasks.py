@@ -71,8 +71,7 @@ def _interleaved(length, noise_inputs):
 
 
 def test_noise_is_uniform_over_the_range_of_the_data():
-    task = vary(_counting(1, 20_000, n=1, features=3), _rng(), noise="post")
-    noise = task.train.inputs[0, 1:]
+    noise = vary(_counting(1, 20_000, n=1, features=3), _rng(), noise="post").train.inputs[0, 1:]
     assert noise.dtype == np.float32 and noise.min() >= 0 and noise.max() < 1
     shares = np.histogram(noise, bins=10, range=(0, 1))[0] / noise.size
     assert np.abs(shares - 0.1).max() < 0.01

@@ -234,9 +234,7 @@ def test_the_simulated_dataset_follows_the_schema_the_text_and_its_seed_and_says
     never = small["status"].isel(replicate=0).sel(architecture="antisymmetric")
     assert (never != DIVERGED).all(), "Table 1.7: it never failed"
     rates = load_published("diss-tab-1.7").set_index("architecture")["error_rate"]
-    ended = {
-        name: (small["status"].sel(architecture=name) == DIVERGED).sum() for name in ("rnn", "gru")
-    }
+    ended = {of: (small["status"].sel(architecture=of) == DIVERGED).sum() for of in ("rnn", "gru")}
     assert (ended["rnn"] > ended["gru"]) == (rates["rnn"] > rates["gru"])
     ran = small["status"].sel(architecture="unicornn", dataset="mnist", noise="post")
     assert (ran == MISSING).all()

@@ -304,8 +304,7 @@ def test_the_machine_chooses_one_by_one_on_a_cpu_and_many_on_a_gpu(prepared, mon
     for module in (job_module, factorial):
         monkeypatch.setattr(module, "pick_device", lambda _: torch.device("cuda"))
     assert job.places == factorial.PLACES
-    engine = f"reference-cuda, {factorial.PLACES} places; probes library-cuda"
-    assert job.engines == {"gru": engine}
+    assert job.engines == {"gru": f"reference-cuda, {factorial.PLACES} places; probes library-cuda"}
 
 
 def test_a_width_that_a_cpu_would_round_is_told_before_anything_is_trained(prepared):

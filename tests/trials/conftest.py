@@ -1,9 +1,8 @@
 """Hostile trials: bad input drawn from a seed, by the thousand, and counted.
 
-`make trials` runs them, plain `pytest` does not even import them. A trial ends well in one of three ways: what is wrong is refused
-in one sentence of the right error, what is right is accepted with the right result, or what was lost is made again to the same
-bytes. Everything else is a traceback, a wrong acceptance or a difference. ``LTD_TRIALS_SEED`` in the environment draws others,
-``LTD_TRIALS_SHARE`` makes a share of them, such as 0.1.
+`make trials` runs them, plain `pytest` does not even import them. A trial ends well in one of three ways: what is wrong is refused in one sentence of
+the right error, what is right is accepted with the right result, or what was lost is made again to the same bytes. Everything else is a traceback, a
+wrong acceptance or a difference. ``LTD_TRIALS_SEED`` in the environment draws others, ``LTD_TRIALS_SHARE`` makes a share of them, such as 0.1.
 """
 
 import os
