@@ -416,13 +416,12 @@ def test_times_that_can_and_cannot_be_compared(epochs, cause):
 def test_coefficients_spread_over_tasks_beyond_their_errors(ds):
     slopes, error = np.array([0.0, 0.1, 0.25, 0.4]), 0.05
     table = pd.DataFrame({"term": "recurrent dimension", "architecture": "", "estimate": slopes})
-    table = table.assign(se=error, robust_se=error, weighted_se=error)
-    fits, of = task_models.TaskFits(None, table), claims_factorial.OF_SETTINGS
-    found = claims_factorial.spread_over_tasks(claims_factorial.Evidence(ds), fits, of)
-    quantiles = np.array([chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)])
-    spread = np.sqrt(3 * slopes.var(ddof=1) / quantiles - error**2)
-    # From the middle of the widths to their ends.
-    assert_allclose([found.low, found.value, found.high], 4 * spread, rtol=1e-6)
+    table = table.assign(**dict.fromkeys(("se", "robust_se", "weighted_se"), error))
+    given = claims_factorial.Evidence(ds), task_models.TaskFits(None, table)
+    found = claims_factorial.spread_over_tasks(*given, claims_factorial.OF_SETTINGS)
+    square = 3 * slopes.var(ddof=1) / [chi2.isf(0.025, 3), 3, chi2.ppf(0.025, 3)] - error**2
+    half = (16 - 8) / 2  # of what the widths span
+    assert_allclose([found.low, found.value, found.high], half * np.sqrt(square), rtol=1e-6)
 
 
 def test_error_rates_over_tasks():

@@ -139,17 +139,17 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
     ``tuned(ds, LEM="dt")`` adds to ``LEM, dt=1`` and ``LEM, dt=0.1`` the better of the two as ``LEM``, on each task.
     """
     whole, rows = [ds], trainings(ds)
-    for network, factor in factors.items():
-        levels = levels_of(rows, network, factor)
-        best = [run for run in ds["run"].values if run in validated_best(levels, ["task"])]
-        added = ds.sel(run=best).assign(label=("run", [network] * len(best)))
-        whole.append(added.assign_coords(run=[f"{network} = {run}" for run in best]))
+    for one, factor in factors.items():
+        best = validated_best(levels_of(rows, one, factor), ["task"])
+        added = ds.isel(run=ds["run"].isin([*best]).values).assign(label=("run", [one] * len(best)))
+        whole.append(added.assign_coords(run=[f"{one} = {run}" for run in added["run"].values]))
     return xr.concat(whole, "run", combine_attrs="override", data_vars="minimal", coords="minimal")
 
 
 def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
-    """Return the rows of a network, whose label may say more of it (dt-LSTM v1), that are told apart by their level of a factor."""
-    named = rows["label"].str.startswith(f"{network}, ") & rows["label"].str.contains(f"{factor}=")
+    """Return the rows of a network, whose label may say more of it (dt-LSTM v1), that are told apart by their level of a factor; its plain label has one, too."""
+    said = rows["label"].str.removeprefix(network)  # what tells a row apart
+    named = (said == "") | said.str.match(f", (.*, )?{factor}=") & (said != rows["label"])
     return rows[named & rows[factor].notna() & (rows[factor] != "")]
 
 
