@@ -35,7 +35,7 @@ ROOMS = ("cells", "kernels/cpu_*", "probes", "training", "results", "analysis", 
 EACH, SECONDS = 42, 900  # errors of a room; what the tests of one may take, the nearest first
 CHOSEN = ["-m", "not (notebook or browser or gpu or slow)"]
 ENOUGH = 0.9  # share of the errors that tests notice; those that change nothing survive, too
-BY_NAME = ("test_cells", "test_transcriptions", "test_kernels")  # of all cells or engines
+BY_NAME = ("test_cells", "test_transcriptions", "test_kernels", "test_adjoint")  # of all cells
 
 _OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn,
