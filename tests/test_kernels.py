@@ -119,8 +119,7 @@ def test_a_network_that_diverges_does_so_in_the_kernel(name):
     """Nothing bounds the state: divergence is a result."""
     cell, u, state = random_case(name, 200, 2, 8, torch.float32)
     weights = cell.weights()
-    matrix = weights._fields[0]  # A or B, outside any tanh
-    weights = weights._replace(**{matrix: 1e3 * weights[0]})
+    weights = weights._replace(**{weights._fields[0]: 1e3 * weights[0]})  # A or B, outside any tanh
     outputs, _ = kernels.select(name, "numba-cpu", u)(weights, state, u)
     assert not outputs.sum().isfinite()
 

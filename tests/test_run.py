@@ -379,8 +379,7 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
 
 def test_what_had_not_begun_when_another_failed_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setenv(guard.MARK, "mark")
-    ends = Mock(side_effect=range(50))  # StopIteration: for ever
-    monkeypatch.setattr(guard, "end_marked", ends)
+    monkeypatch.setattr(guard, "end_marked", Mock(side_effect=range(50)))  # StopIteration: for ever
     monkeypatch.setattr(execute, "_check", Mock())
     monkeypatch.setattr(execute, "_execute", Mock(side_effect=execute.RunError("it failed", 1)))
     runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]

@@ -419,8 +419,7 @@ def test_windows_of_activities_lie_inside_their_intervals():
 
 
 def test_filters_part_gravity_from_the_body_and_remove_noise():
-    time = np.arange(3000) / 50
-    slow, middle, fast = (np.sin(2 * np.pi * f * time) for f in (0.02, 1, 24.5))
+    slow, middle, fast = (np.sin(2 * np.pi * f * np.arange(3000) / 50) for f in (0.02, 1, 24.5))
     signals = np.tile((slow + middle + 0.1 * fast)[:, None], (1, 6))
     body, angular, total = np.split(activities.filtered(signals), 3, axis=1)
     inside = slice(500, -500)

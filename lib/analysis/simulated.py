@@ -202,9 +202,8 @@ def _measurements(rng: np.random.Generator, treatment: np.ndarray, length: np.nd
     attempt = rng.multivariate_normal([0, 0], between, size=size)
     residual = rng.multivariate_normal([0, 0], within, size=(size, len(epoch)))
     end = rng.multivariate_normal([0, 0], terminal_covariance(), size=size)
-    for place, (name, training, terminal) in enumerate(
-        (("accuracy", 3, 6), ("adjoint_first", 9, 12))
-    ):
+    models = ("accuracy", 3, 6), ("adjoint_first", 9, 12)
+    for place, (name, training, terminal) in enumerate(models):
         beta = vector(training, names)
         mean = (still @ beta)[treatment][:, None] + beta[slope] * epoch
         values = mean + attempt[:, [place]] + residual[..., place]

@@ -246,9 +246,7 @@ def fit(model: Model, observations: Rows) -> Fit:
     Raises ValueError: the observations are of the other kind.
     """
     if observations.kind != model.rows:
-        raise ValueError(
-            f"{model.name} is fitted to {model.rows} rows, got {observations.kind} rows"
-        )
+        raise ValueError(f"{model.name} needs {model.rows} rows, got {observations.kind} rows")
     response, count = observations.column(model.response), len(observations)
     if np.ptp(response) == 0:
         raise NothingToFit(

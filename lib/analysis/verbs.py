@@ -36,6 +36,8 @@ SOLVED = 0.01
 """Mean squared error below which the adding problem counts as solved; a border of ours, as no text says one."""
 LEARNED = 0.1
 """Share of the guess's error below which a network has learned."""
+PATIENTS = {"heart rate": 53, "respiratory rate": 53, "heart rate by patient": 8}
+"""By task, of how many patients the test windows are: they overlap, and all of one may err alike, so no more of them than patients count."""
 UNSETTLED = "some of these networks still improved when their training ended"
 """What a reader must know of a lead: that it may be one in learning fast."""
 _TAIL = (1 - claims.CONFIDENCE) / 2
@@ -83,7 +85,8 @@ class Networks:
         network, _, factor = label.partition(", best ")
         if factor not in rows:
             return rows[rows["label"] == label]
-        rows = networks.levels_of(rows, network, factor)
+        plain = rows[rows["label"] == network]  # a level, too
+        rows = pd.concat([plain, networks.levels_of(rows, network, factor)])
         return rows[rows["run"].isin(networks.validated_best(rows, ["task"]))]
 
     def labels(self) -> list[str]:
@@ -186,7 +189,8 @@ class Networks:
         each = [self._by_sequence(name, logs=logs) for name in names]
         if all(one is not None for one in each) and len({*map(len, each)}) == 1:
             apart = np.subtract.reduce(each)
-            return apart.std(ddof=1) / math.sqrt(len(apart)), True
+            independent = min(len(apart), PATIENTS.get(self.task, len(apart)))
+            return apart.std(ddof=1) / math.sqrt(independent), True
         size = self.scale(*names).test_size
         if not self.higher or not size:
             return 0.0, False

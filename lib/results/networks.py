@@ -147,9 +147,8 @@ def tuned(ds: xr.Dataset, **factors: str) -> xr.Dataset:
 
 
 def levels_of(rows: pd.DataFrame, network: str, factor: str) -> pd.DataFrame:
-    """Return the rows of a network, whose label may say more of it (dt-LSTM v1), that are told apart by their level of a factor; its plain label has one, too."""
-    said = rows["label"].str.removeprefix(network)  # what tells a row apart
-    named = (said == "") | said.str.match(f", (.*, )?{factor}=") & (said != rows["label"])
+    """Return the rows of a network, whose label may say more of it (dt-LSTM v1), that are told apart by their level of a factor."""
+    named = rows["label"].str.startswith(f"{network}, ") & rows["label"].str.contains(f"{factor}=")
     return rows[named & rows[factor].notna() & (rows[factor] != "")]
 
 
