@@ -62,16 +62,15 @@ def ptx():
     return found
 
 
-def machine_code(ptx, folder):
-    """Return the registers that ptxas gives a kernel, and the bytes that spill from them."""
+def spilled(ptx, folder):
+    """Return the bytes that spill from the registers that ptxas gives a kernel."""
     source, ptxas = folder / "kernel.ptx", find_nvidia_binary_utility("ptxas")
     source.write_text(ptx, "utf-8")
     command = [ptxas, "-v", "-arch=sm_90", source, "-o", folder / "kernel.cubin"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    (registers,) = re.findall(r"Used (\d+) registers", told)
-    spilled = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", told)
-    assert len(spilled) == 3, told
-    return int(registers), sum(map(int, spilled))
+    found = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", told)
+    assert len(found) == 3, told
+    return sum(map(int, found))
 
 
 def test_every_kernel_was_compiled(ptx):
@@ -116,7 +115,4 @@ def test_no_kernel_holds(what, ptx):
 
 
 def test_nothing_spills_from_the_registers(ptx, tmp_path):
-    codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
-    assert not [key for key, (_, spilled) in codes.items() if spilled]
-    # A block of 128 threads may take no more, if two are to share a multiprocessor.
-    assert max(registers for registers, _ in codes.values()) <= 65536 // 128 // 2
+    assert not [key for key, text in ptx.items() if spilled(text, tmp_path)]

@@ -97,6 +97,8 @@ def test_only_the_first_sequences_are_measured_where_a_size_is_given():
     expected = measure(model, head, batch_size=10)
     assert measure(model, data.test, batch_size=4, size=10) == pytest.approx(expected)
     assert measure(model, head, batch_size=10, size=99) == measure(model, head, batch_size=10)
+    model.output.bias.data.fill_(torch.nan)
+    assert np.isnan([*measure(model, head, batch_size=10).values()]).all()
 
 
 def test_a_gpu_that_is_not_there_is_named(monkeypatch):

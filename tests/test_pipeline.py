@@ -248,6 +248,8 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
     edit(small / "params.yaml", "profile: quick", "profile: smoke")
     changed = write_code(code, small)
     assert "settings/factorial" in changed and "10_train" not in changed, "only the chosen profile"
+    edit(small / "params.yaml", "tasks: [digit rows]", "tasks: [digit rows, HAR-2]")
+    assert "settings/data" in write_code(code, small), "another data set is read"
     (small / "notebooks" / "22_numerical_errors.ipynb").unlink()
     write_code(code, small)
     assert not (code / "22_numerical_errors").exists()

@@ -30,7 +30,9 @@ def test_without_the_environment_one_sentence_names_it():
         assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
 
 
-def test_an_early_interrupt_is_one_line():
+def test_words_are_passed_on_and_an_early_interrupt_is_one_line():
+    told = "import lib.run.repro as r; r.main = print; sys.argv = ['', 'repro', 'report']"
+    assert _entered(told).stdout == "['report']\n"
     argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
     done = _entered(f"sys.argv = {argv}")
     assert (done.returncode, done.stderr) == (130, "lib.run: interrupted\n")
@@ -42,7 +44,7 @@ def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
     dvc.return_value.__enter__.return_value.wait.side_effect = [KeyboardInterrupt, 0]
     monkeypatch.setattr(repro.subprocess, "Popen", dvc)
     monkeypatch.setattr(repro.warm, "serving", MagicMock())
-    assert repro.main(["report"]) == 130
+    assert repro.main(["report"]) == 130 and dvc.call_args.args[0][-1] == "report"
     assert "every finished stage and training is kept" in capsys.readouterr().err
 
 

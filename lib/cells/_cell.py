@@ -143,7 +143,7 @@ class Cell(nn.Module):
         """
         start, settings = self.checked_start(name, settings)
         if start.by_length:
-            if time_steps is None:
+            if time_steps is None or time_steps < 1:
                 raise ValueError(
                     f"{self.name}: the start {name!r} depends on the sequences' length; give time_steps"
                 )

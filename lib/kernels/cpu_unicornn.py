@@ -157,7 +157,7 @@ def recurrence_of(there: Callable, back: Callable, *, arrays: bool) -> Recurrenc
         *_, w, h, alpha, g, y0, z0 = inputs
         every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[way]
         y, z, z_end = there(w, h, alpha, g, y0, z0, every)
-        kept = y, y if way == "recovered" else z, y0, y0
+        kept = y, y if way == "recovered" else z, y0 * 1, y0  # the caller may write into his y0
         if way == "reversible":
             kept = y[every - 1 :: every].copy(), z, y[-1].copy(), z_end
         return y, [y[-1], z_end], kept

@@ -74,14 +74,14 @@ def step_jacobians(
             state = cell.step(weights, state, u_t)
 
 
-def largest_exponent(cell: Cell, u: Tensor, *, start: int = 0) -> Tensor:
+def largest_exponent(cell: Cell, u: Tensor, *, start: int = 0, **parts: Sequence[int]) -> Tensor:
     """Return the largest Lyapunov exponent along each sequence, (batch,), in nats per step.
 
     Parameters are those of `step_jacobians`. The vector that is carried starts with equal components; an exponent of
     ``-inf`` says that it was mapped to zero.
     """
     vector = total = None
-    for jacobian in step_jacobians(cell, u, start=start):
+    for jacobian in step_jacobians(cell, u, start=start, **parts):
         if vector is None:
             batch, n, _ = jacobian.shape
             vector = jacobian.new_full((batch, n), n**-0.5)
@@ -98,7 +98,7 @@ def singular_values(
 ) -> Tensor:
     """Return the singular values of the Jacobian of x_T by x_start along each sequence, (batch, n), descending.
 
-    Parameters are those of `step_jacobians`. For stretches that are short enough not to leave the range of float64.
+    Parameters are those of `step_jacobians`. For stretches short enough for float64: values below 1e-13 of the largest are its rounding.
     """
     product = None
     for jacobian in step_jacobians(cell, u, parts=parts, start=start):

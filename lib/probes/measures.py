@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lib.probes.adjoint import adjoint_norms, log10_sum
 from lib.probes.coadjoint import Penalised, coadjoint_loss
@@ -58,7 +57,7 @@ class Probe:
         return found, not any(np.isnan(v).any() for name, v in found.items() if name != unused)
 
     def gains(self) -> dict[str, float]:
-        """Medians over sequences of log10 norms: of dh_T/dh_1, of dh_T/dh_(T-1), and of the adjoint state at time 1."""
+        """Medians over sequences (the lower middle value) of log10 norms: of dh_T/dh_1, of dh_T/dh_(T-1), and of the adjoint state at time 1."""
         inputs, targets = self._trained_on
         cell, u = self._model.cell, driven(self._model, inputs)
         adjoint = adjoint_norms(cell, u, self._summed_loss(targets), times=(1,)).readout[0]
@@ -107,7 +106,7 @@ class Probe:
     def trajectories(self) -> dict[str, np.ndarray]:
         inputs, labels = self._tested
         model = copy.deepcopy(self._model).eval().double().requires_grad_(False)
-        u = model.drive(inputs.double())
+        u = model.drive(wide(inputs))
         states, _ = model.cell(u)
         adjoints = adjoint_norms(model.cell, u, lambda x: class_losses(model, labels, x).sum())
         return {
@@ -177,4 +176,4 @@ def penalised(model: nn.Module, inputs: Tensor, classes: Tensor, kappa: float) -
 
 def class_losses(model: nn.Module, classes: Tensor, x: Tensor) -> Tensor:
     """Return the cross entropy of each sequence, (batch,), from what the head sees of it."""
-    return F.cross_entropy(model.output(x), classes, reduction="none")
+    return cross_entropy(model.output(x), classes, reduction="none")

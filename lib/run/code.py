@@ -54,7 +54,7 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
 def _sections(root: Path) -> dict[str, dict]:
     sections = merged(path=root / "params.yaml")
     tables = {name: part for name, part in sections.items() if name not in ("tasks", *_NO_INPUT)}
-    # Which data sets are prepared changes with the words of the tables and of the tasks alone, whatever numbers stand there.
+    # Which data sets are prepared changes with the words of the tables and of the tasks alone, and how often they stand there.
     sections["data"] = {"tables": _words(tables), "tasks": _words(sections["tasks"])}
     return {name: section for name, section in sections.items() if name not in _NO_INPUT}
 
@@ -62,7 +62,7 @@ def _sections(root: Path) -> dict[str, dict]:
 def _words(content: dict) -> list[str]:
     """Return every text that stands in it; keys too, but for those of nothing."""
     found = re.findall(r'"((?:[^"\\]|\\.)*)"(: null)?', json.dumps(content))
-    return sorted({text for text, nothing in found if not nothing})
+    return sorted(text for text, nothing in found if not nothing)
 
 
 def _write(path: Path, text: str) -> bool:

@@ -180,7 +180,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def merged(profile: str | None = None, path: str | Path = PARAMS) -> dict[str, Any]:
+def merged(profile: str | None = None, path: Path = PARAMS) -> dict[str, Any]:
     """Return the sections of a profile, of the chosen one by default: the base, and over it what the profile says otherwise.
 
     Mappings are merged key by key, all else is replaced. A ParameterError says that there is no such profile, or as

@@ -31,10 +31,6 @@ class Part:
         """Length T of a sequence."""
         return self.inputs.shape[1]
 
-    @property
-    def nbytes(self) -> int:
-        return self.inputs.nbytes + self.targets.nbytes
-
     def take(self, indices: np.ndarray | slice) -> "Part":
         return Part(self.inputs[indices], self.targets[indices])
 
@@ -55,10 +51,6 @@ class Followed(Part):
     @property
     def time_steps(self) -> int:
         return self.heads.shape[1] + len(self.block)
-
-    @property
-    def nbytes(self) -> int:
-        return self.heads.nbytes + self.block.nbytes + self.targets.nbytes
 
     def take(self, indices: np.ndarray | slice) -> Part:
         heads = self.heads[indices]

@@ -9,7 +9,8 @@ same function of the same weights: the powers of W are doubled, log2 T products 
 and the networks of all replicates run side by side.
 
 The text leaves open what "standard training routines in TensorFlow" are. Here: TensorFlow's initial weights for a
-recurrent layer (W orthogonal, R and V Glorot uniform, biases zero), Adam, and the logistic loss of the label.
+recurrent layer (W orthogonal, R and V Glorot uniform, biases zero; the author's later program draws R from N(0, 1/T²)), Adam, and the logistic
+loss of the label.
 """
 
 from typing import ClassVar, Literal

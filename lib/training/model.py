@@ -196,21 +196,19 @@ def check_memory(
 ) -> None:
     """Refuse a training that does not fit the bytes that the device has free now.
 
-    It needs about the task's parts, and a batch's inputs, states, and predictions of every step; `width` is the recurrent dimension d,
-    times the layers of a stack. The `ValueError` says how much is needed, how much there is, and a batch that would fit.
+    Beside the task's parts, which lie in the processor's memory already, it needs about a batch's inputs, states, and predictions of every step;
+    `width` is the recurrent dimension d, times the layers of a stack. The `ValueError` says how much is needed, how much there is, and a batch that would fit.
     """
     on_gpu = device.type == "cuda"
     free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
-    parts = (part for part in (task.train, task.validation, task.test) if part is not None)
-    held = sum(part.nbytes for part in parts)
     # Logits, their softmax, and the gradient.
     predicted = 3 * task.outputs if task.target == "steps" else 0
     numbers = 2 * max(1, task.features) + ARRAYS * width + predicted
     a_sequence = 4 * time_steps * numbers
-    fitting = (free - held) // a_sequence
+    fitting = free // a_sequence
     if batch_size > fitting:
         advice = f"batch_size to {fitting}" if fitting > 0 else "the length or their number"
-        needed = (held + batch_size * a_sequence) / 2**30
+        needed = batch_size * a_sequence / 2**30
         raise ValueError(
             f"{task.name}: batches of {batch_size} sequences of {time_steps} steps at width {width} need about {needed:.1f} GiB, "
             f"there are {free / 2**30:.1f} GiB; lower {advice}"
