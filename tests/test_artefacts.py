@@ -47,8 +47,8 @@ def test_a_table_and_its_manifest(tmp_path):
 def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
     monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
-    indexed = FRAME.set_index("architecture")
-    path = made.save_table(indexed, "diss-tab-1.7", part="by-task", caption="")
+    how = {"part": "by-task", "caption": ""}
+    path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", **how)
     assert path.read_text().startswith("architecture,rate\n")
     said = manifest(path)
     assert said["file"] == "data/made/22_x/rebuilt/tables/diss-tab-1.7-by-task.csv"
@@ -109,8 +109,7 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
 
 def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
     ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
-    path = make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption="One.")
-    assert "learned" not in manifest(path)
+    assert "learned" not in manifest(make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption=""))
 
 
 def test_each_architecture_has_its_own_look_and_the_name_of_its_cell():

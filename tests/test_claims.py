@@ -85,7 +85,7 @@ def test_the_interval_decides(finding, region, published, expected):
 
 def test_a_reservation_leaves_undecided_what_it_is_about():
     sure, unsure = Finding(2, 1, 3), Finding(2, 1, 3, reservation="three seeds")
-    below, unsure_below = Finding(-2, -3, -1), Finding(-2, -3, -1, reservation="three seeds")
+    below, unsure_below = Finding(-2, -3, -1), Finding(-3, -4, -2, reservation="three seeds")
     for parts, said in (
         ([sure, sure], claims.AGREES),
         ([sure, unsure], claims.UNDECIDED),
@@ -94,8 +94,9 @@ def test_a_reservation_leaves_undecided_what_it_is_about():
         ([unsure_below, below], claims.DIFFERS),
     ):
         assert claims.verdict(claims.smallest(parts), Region.parse("> 0"))[0] == said
-    near = Finding(0, -1, 1, reservation="three seeds")  # of the largest, one above suffices
-    assert claims.verdict(claims.largest([sure, near]), Region.parse("> 0"))[0] == claims.AGREES
+    near = Finding(0, -1, 1, reservation="three seeds")
+    for parts, said in (([sure, near], claims.AGREES), ([below, unsure_below], claims.UNDECIDED)):
+        assert claims.verdict(claims.largest(parts), Region.parse("> 0"))[0] == said
 
 
 @pytest.mark.parametrize(("region", "ratio"), [("> 0", False), ("0.5 .. 2", True)])
@@ -127,8 +128,9 @@ def test_holm_corrects_within_a_text():
         (lambda rng: claims.mean(0.5 + rng.standard_normal(30)), "> 0", 0.5),
         (lambda rng: claims.geometric_mean(np.exp(2 * rng.standard_normal(30))), "0.4 .. 2.5", 1.0),
         (lambda rng: claims.share(rng.binomial(20, 0.8), 20), "> 0.5", 0.8),
+        (lambda rng: claims.magnitude(claims.mean(3 * rng.standard_normal(30))), "< 1.5", 0.0),
     ],
-    ids=["difference", "ratio", "share"],
+    ids=["difference", "ratio", "share", "magnitude"],
 )
 def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
     region, rng = Region.parse(region), np.random.default_rng(0)
@@ -137,7 +139,7 @@ def test_power_is_how_often_such_an_experiment_agrees(found, region, published):
     power = np.mean([claims.verdict(found, region, published)[1] for found in draws])
     assert abs(agreed - power) < 0.06
     # What the text's own number contradicts has no power to agree with it.
-    assert math.isnan(claims.verdict(draws[0], region, -1.0)[1])
+    assert math.isnan(claims.verdict(draws[0], region, -1.0 if published else 9.0)[1])
 
 
 def test_the_power_of_a_share_of_variance_does_not_hang_on_the_share_found():
@@ -216,8 +218,9 @@ def test_an_extreme_has_the_widest_ends():
     surely, less = (claims.p_value(one, Region.parse("> 0.1")) for one in both)
     assert claims.p_value(claims.smallest(both), Region.parse("> 0.1")) == less
     assert claims.p_value(claims.largest(both), Region.parse("< 0.1")) == 2 * surely
-    tie = Finding(0, 0, 0)  # two that are always right
-    assert claims.p_value(tie, Region.parse("> 0")) == 1
+    pair, above = (Finding(15, 12, 18), Finding(5.1, 3, 7)), Region.parse("> 5")  # one suffices
+    assert claims.p_value(claims.largest(pair), above) == 2 * claims.p_value(pair[0], above)
+    assert claims.p_value(Finding(0, 0, 0), Region.parse("> 0")) == 1  # two that are always right
     logs = [few, claims.mean([0.2, 0.3, 0.5])]  # of ratios: widened on their scale
     of_ratios = claims.largest([*map(claims.exponential, logs)])
     assert math.log(of_ratios.low) == pytest.approx(claims.largest(logs).low)

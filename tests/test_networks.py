@@ -76,7 +76,10 @@ def test_every_row_of_ours_and_of_theirs_is_kept(ds):
     assert table["network"].tolist() == ["quoted", "LEM", "LSTM"]
     assert table["ours"].tolist()[1:] == pytest.approx([70, 45]) and np.isnan(table["ours"][0])
     assert table["note"].tolist() == ["quoted", "", ""]
-    assert table["guess"][1] == 25
+    assert table["guess"][1] == 25 and table["diverged"].tolist()[1:] == [0, 1]
+    rows = networks.trainings(ds).assign(metric="error", test=np.nan, guess_metric=2.0)
+    rows["validation"] = [np.nan, 1, 1, 9, 9, 9]  # one diverged at once, and guesses
+    assert networks.validated_best(rows, ["task"]) == {"slow", "fast"} & {rows["run"][0]}
 
 
 def test_the_first_record_below_a_threshold_counts(ds):
@@ -246,6 +249,7 @@ def _answering(rng, chances):
 def test_the_spread_of_trainings_is_beyond_that_of_few_test_sequences(spread):
     """Chances of trainings lie so far apart; whether a border of 4 points is met is known by drawing."""
     rng, found, said = np.random.default_rng(7), [], Region.parse("< 4")
+    assert _answering(rng, np.array([0.0, 1.0] * 3)[None, :, None]).luck("LEM") == 0  # all or none
     for _ in range(200):
         chances = 0.6 + spread * rng.standard_normal((1, 6, 1))
         found.append(_answering(rng, chances).ask("deviation", "LEM"))

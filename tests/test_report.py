@@ -98,6 +98,7 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
         ("claims", "differs each of the models of longer horizons"),
         ("claims", "0.066, which does not bear the claim out"),
         ("reference/factorial-real", "torch 1.2.3"),
+        ("claims", "iRNN, section 4"),
         ("coverage", "numerical error rate by architecture this run (quick) 12 runs, drawn"),
         ("figures/ours", "Never seen before."),
         ("index", "What is new?"),

@@ -24,7 +24,7 @@ import pandas as pd
 from lib.analysis.reml import Moments, moments
 
 INTERCEPT = "intercept"
-CENTRE = 0.01
+CENTRE = 0.001
 """Learning rate in the middle of the design; centred there, its powers are nearly orthogonal to everything else."""
 _TOLERANCE = 1e-9
 """What is left of a column of length one counts as rounding below this."""

@@ -47,10 +47,10 @@ def reach(rows: pd.DataFrame, outside: float = 0.0) -> pd.DataFrame:
 
 
 def decays(rows: pd.DataFrame) -> pd.DataFrame:
-    """Fit the decay of the number of steps from the commonest size on, as a power of the size and as its exponential.
+    """Fit how the number of steps falls off on the longer side of the commonest size, as a power of the size and as its exponential.
 
     Both are straight lines of the log of the density, against log size and against size, through the same classes: all
-    occupied ones on the longer side of the mode. A row for each network, replicate, stage and kind: ``exponent`` of the power law,
+    occupied ones on that side. A row for each network, replicate, stage and kind: ``exponent`` of the power law,
     ``power`` and ``exponential`` (R² of the fits), ``classes`` fitted; ``nan`` where there are fewer than five.
     """
 
@@ -106,7 +106,8 @@ def _power_law(run: xr.Dataset, scale: Scale, _: str) -> Finding:
     fits = decays(histograms(run)).query("stage == 'trained'").dropna(subset="power")
     if fits.empty:
         return unable("too few sizes of time steps to fit", scale)
-    better = fits["power"] - fits["exponential"]
+    # A density that rises with the size does not decay as its power.
+    better = fits["power"].where(fits["exponent"] < 0, 0.0) - fits["exponential"]
     return smallest(mean(kind, scale) for _, kind in better.groupby(fits["scale"]))
 
 

@@ -8,6 +8,7 @@ which that quantity must lie for the claim to be true. Most are one verb on the 
 holds whatever the data is no claim and is not listed.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -60,17 +61,12 @@ class Region:
     @classmethod
     def parse(cls, text: str) -> "Region":
         """Return the region written as ``> a``, ``< b`` or ``a .. b``."""
-        try:
-            if text.startswith(">"):
-                return cls(float(text[1:]), math.inf)
-            if text.startswith("<"):
-                return cls(-math.inf, float(text[1:]))
-            low, high = map(float, text.split(".."))
-        except ValueError:
-            raise ClaimError(
-                f"the region of a claim is {text!r}; expected '> a', '< b' or 'a .. b'"
-            ) from None
-        return cls(low, high)
+        ends = {">": (text[1:], "inf"), "<": ("-inf", text[1:])}.get(text[:1], text.split(".."))
+        with contextlib.suppress(ValueError):
+            low, high = map(float, ends)
+            if low < high:
+                return cls(low, high)
+        raise ClaimError(f"the region of a claim is {text!r}; expected '> a', '< b' or 'a .. b'")
 
     def holds(self, low: float, high: float) -> bool:
         """Return whether all numbers from `low` to `high` lie inside."""
@@ -162,9 +158,15 @@ def _reservations(finding: Finding, region: Region, said: str) -> str:
     """Return what stands against a verdict: "all do" needs every part, "one does" and "one does not" any one of those that do."""
     parts, meets = finding.parts or (finding,), region.holds if said == AGREES else region.misses
     against = [part.reservation for part in parts if meets(part.low, part.high)]
-    if (said == DIFFERS or len(against) < len(parts)) and "" in against:
+    if "" in against and not _of_all(finding, region, said == AGREES):
         return ""
     return "; ".join(dict.fromkeys(filter(None, against)))
+
+
+def _of_all(finding: Finding, region: Region, inside: bool) -> bool:
+    """Return whether to lie inside (outside) is said of all parts: that the largest exceeds a bound, it is of one, that it does not, of all."""
+    largest = finding.value > min((part.value for part in finding.parts), default=math.inf)
+    return inside != (largest and region.high == math.inf)
 
 
 def _power(finding: Finding, region: Region, published: float) -> float:
@@ -215,15 +217,16 @@ def p_value(finding: Finding, region: Region) -> float:
     """Return the two-sided p of the quantity lying on the other side of the region's nearest border.
 
     Of an estimate whose interval is this one, of Student's distribution: below .05 exactly where the interval holds no border.
-    Of the smallest or the largest of several: that all lie inside has their largest p, that one does not the smallest, after Bonferroni.
+    Of the smallest or the largest of several: what is said of all has their largest p, what is said of one the smallest, after Bonferroni.
     """
     if math.isnan(finding.low):
         return math.nan
     if finding.parts:
         inside = region.holds(finding.value, finding.value)
-        of = [p for p in finding.parts if inside or not region.holds(p.value, p.value)]
+        every = _of_all(finding, region, inside)
+        of = [p for p in finding.parts if every or inside == region.holds(p.value, p.value)]
         each = [p_value(part, region) for part in of]
-        return max(each) if inside else min(1.0, len(finding.parts) * min(each))
+        return max(each) if every else min(1.0, len(finding.parts) * min(each))
     student = stats.t(finding.free)
     return float(2 * student.sf(student.isf(_TAIL) * _distance(finding, region) / Z))
 
@@ -431,7 +434,12 @@ def magnitude(found: Finding) -> Finding:
     """Return the absolute value of a quantity, with the interval that its own gives."""
     near, far = sorted((abs(found.low), abs(found.high)))
     near = 0.0 if found.low <= 0 <= found.high else near
-    return replace(found, value=abs(found.value), low=near, high=far)
+
+    def chance(region: Region, truth: float) -> float:
+        # The quantity itself has a sign, and may lie below zero where its absolute value is small.
+        return normal_chance(found, replace(region, low=max(region.low, -region.high)), truth)
+
+    return replace(found, value=abs(found.value), low=near, high=far, chance=chance)
 
 
 def smallest(findings: Iterable[Finding]) -> Finding:

@@ -124,8 +124,8 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
 
 
 def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
-    """Return, of `trainings` with the same of these columns, the runs with the best mean validation metric."""
-    score = rows["validation"].fillna(rows["test"])
+    """Return, of `trainings` with the same of these columns, the runs with the best mean validation metric; one without a record guesses."""
+    score = rows["validation"].fillna(rows["test"]).fillna(rows["guess_metric"])
     score = score.where(rows["metric"] == "accuracy", -score).fillna(-np.inf)
     means = score.groupby(rows["run"], sort=False).mean()
     runs = rows.drop_duplicates("run").set_index("run")
@@ -156,7 +156,7 @@ def beside_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
     """Put what `outcomes` returns beside a published table, accuracies in per cent as texts print them; every row of either is kept.
 
     `published` has columns ``network`` (our label), ``task``, ``parameters``, ``published``, ``spread`` and ``note``, as in
-    `data/published`; returned are ``task``, ``network``, ``ours``, ``spread``, ``n``, ``guess``, ``published``, ``published_spread``,
+    `data/published`; returned are ``task``, ``network``, ``ours``, ``spread``, ``n``, ``diverged``, ``guess``, ``published``, ``published_spread``,
     ``parameters``, ``published_parameters``, ``note``; rows in the published order, then ours alone.
     """
     factor = np.where(ours["metric"] == "accuracy", 100.0, 1.0)
@@ -165,15 +165,15 @@ def beside_published(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFram
         ours=ours["ours"] * factor,
         spread=ours["spread"] * factor,
         guess=ours["guess_metric"] * factor,
-    )[["task", "network", "ours", "spread", "n", "guess", "parameters"]]
+    )[["task", "network", "ours", "spread", "n", "diverged", "guess", "parameters"]]
     theirs = published.rename(
         columns={"spread": "published_spread", "parameters": "published_parameters"}
     )[["task", "network", "published", "published_spread", "published_parameters", "note"]]
     table = theirs.assign(order=range(len(theirs))).merge(mine, on=["task", "network"], how="outer")
-    columns = ["task", "network", "ours", "spread", "n", "guess", "published", "published_spread"]
-    columns += ["parameters", "published_parameters", "note"]
+    columns = ["task", "network", "ours", "spread", "n", "diverged", "guess", "published"]
+    columns += ["published_spread", "parameters", "published_parameters", "note"]
     table = table.sort_values("order", kind="stable")[columns]
-    counts = dict.fromkeys(("n", "parameters", "published_parameters"), "Int64")
+    counts = dict.fromkeys(("n", "diverged", "parameters", "published_parameters"), "Int64")
     return table.assign(note=table["note"].fillna("")).astype(counts).reset_index(drop=True)
 
 

@@ -1,10 +1,9 @@
 """Make one error after another in the code, and see whether a test notices: ``python tests/trials/mutate.py``, or `make mutants`.
 
-An error is a small one: a comparison that takes its bound in or leaves it out, a sign, a product for a quotient, another number, two
-arguments exchanged, a condition turned round. `EACH` of them are drawn in each room from a seed and made in a clone of the last commit,
-where a forked process runs the tests that import the file, those named after it first. Ends are kept in ``data/cache/mutants``: the
-next call goes on from there. Not mutmut (tried in 3.8): it leaves decorated functions and all that stands outside of functions alone, which are
-most of our kernels, and runs the whole suite before its first error.
+Errors are small: a bound taken in or left out, a sign, a product for a quotient, another number, two arguments exchanged, a condition turned
+round. `EACH` of them are drawn in each room and made in a clone of the last commit, where a forked process runs the tests that import the
+file, the nearest first. Ends are kept in ``data/cache/mutants``: the next call goes on from there. Not mutmut (3.8): it leaves decorated
+functions and what stands outside of functions alone, most of our kernels, and runs the whole suite before its first error.
 """
 
 import argparse
