@@ -124,5 +124,5 @@ def test_the_author_s_start_is_another_network_that_trains(attempt, architecture
         trains_state = AUTHOR[architecture].get("train_initial_state", False)
         assert (authors.cell.x0 is not None) == trains_state
     found = _train(attempt.at(architecture=architecture), toy_task())
-    assert found["status"] == COMPLETED
+    assert found["status"] == COMPLETED and found["classes"] == 3
     assert np.isfinite(found["loss"]).all()

@@ -304,16 +304,16 @@ def test_memory_is_that_of_a_batch_to_the_byte(monkeypatch):
     every = replace(TEXTS, target="steps", outputs=1000)
     memory, cpu = SimpleNamespace(), torch.device("cpu")
     monkeypatch.setattr("lib.training.model.psutil.virtual_memory", lambda: memory)
-    told = "toy: batches of 5 sequences of 20 steps at width 64 need about 0.0 GiB, there are .*; lower "
-    for task, predicted in ((TEXTS, 0), (every, 3 * 1000)):  # logits, softmax and the gradient
-        memory.available = 4 * 20 * 5 * (2 + ARRAYS * 64 + predicted)
-        check_memory(task, 20, 5, 64, cpu)
+    told = "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; lower "
+    for task, predicted, size in ((TEXTS, 0, 2.9), (every, 3 * 1000, 14.0)):  # of the softmax
+        memory.available = 4 * 20 * 50_000 * (2 + ARRAYS * 64 + predicted)
+        check_memory(task, 20, 50_000, 64, cpu)
         memory.available -= 1
-        with pytest.raises(ValueError, match=told + "batch_size to 4"):
-            check_memory(task, 20, 5, 64, cpu)
+        with pytest.raises(ValueError, match=told.format(size) + "batch_size to 49999"):
+            check_memory(task, 20, 50_000, 64, cpu)
     memory.available = 0
-    with pytest.raises(ValueError, match=told + "the length or their number"):
-        check_memory(every, 20, 5, 64, cpu)
+    with pytest.raises(ValueError, match=told.format(14.0) + "the length or their number"):
+        check_memory(every, 20, 50_000, 64, cpu)
 
 
 def test_an_embedding_starts_from_the_vectors_of_its_words():
