@@ -139,7 +139,7 @@ class Cell(nn.Module):
         """Draw all weights anew from torch's generator, as the start called `name` does; return the cell.
 
         Some starts have settings of their own, or ask for the sequences' length, `time_steps`. Raises `ValueError` where the
-        cell has no such start or setting, or the length is not given.
+        cell has no such start or setting, or the length is not given or below one.
         """
         start, settings = self.checked_start(name, settings)
         if start.by_length:

@@ -164,7 +164,7 @@ def _reservations(finding: Finding, region: Region, said: str) -> str:
 
 
 def _of_all(finding: Finding, region: Region, inside: bool) -> bool:
-    """Return whether to lie inside (outside) is said of all parts: that the largest exceeds a bound, it is of one, that it does not, of all."""
+    """Return whether lying inside (outside) takes all parts: the largest exceeds a bound where one of them does, the smallest where all do."""
     largest = finding.value > min((part.value for part in finding.parts), default=math.inf)
     return inside != (largest and region.high == math.inf)
 

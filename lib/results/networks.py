@@ -124,7 +124,7 @@ def chosen_rates(ds: xr.Dataset) -> xr.Dataset:
 
 
 def validated_best(rows: pd.DataFrame, same: list[str]) -> set[str]:
-    """Return, of `trainings` with the same of these columns, the runs with the best mean validation metric; one without a record guesses."""
+    """Return, of `trainings` with the same of these columns, the runs with the best mean validation metric; without a record a training counts as a guess."""
     score = rows["validation"].fillna(rows["test"]).fillna(rows["guess_metric"])
     score = score.where(rows["metric"] == "accuracy", -score).fillna(-np.inf)
     means = score.groupby(rows["run"], sort=False).mean()

@@ -48,7 +48,7 @@ def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int =
     """Return both parts with texts as ids, (n, length) int16, and what follows from the `size` of the vocabulary, that of the training part.
 
     Ids: filling, start, unknown word, then words by frequency, at most 32,767. A text keeps its last tokens, a shorter one is
-    filled in front, so that what is read last is always text. The author's program has 20,000 words, the dissertation says no number, 10,000 is ours. This is the convention of the widely used Keras encodings of
+    filled in front, so that what is read last is always text. The author's program has 20,000 words, the dissertation names no number; 10,000 is our choice. This is the convention of the widely used Keras encodings of
     IMDB and Reuters, except that Keras leaves the id 3 unused.
     """
     ids = {word: i for i, word in enumerate(vocabulary(train[0], size), FIRST_WORD)}
