@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from lib.analysis import comparisons, task_models
 from lib.analysis.accuracy import LEVEL, at_best, can_cross, grade
 from lib.analysis.attempts import TASK, TREATMENT, attempts, epochs, error_rates, terminal
-from lib.analysis.design import CENTRE, COVARIATES, NothingToFit
+from lib.analysis.design import COVARIATES, NothingToFit
 from lib.analysis.linear import CONFIDENCE
 from lib.analysis.regimes import VANISHED, published_border, regimes
 from lib.analysis.reml import ConvergenceError
@@ -70,8 +70,9 @@ class Evidence(Fits):
 
     @cached_property
     def second(self) -> task_models.TaskFits:
-        """Fits of (1.11), with differences of architectures where networks are trained."""
-        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=CENTRE)
+        """Fits of (1.11), with differences of architectures in the middle of the learning rates."""
+        middle = float(np.exp(np.log(self.ds["learning_rate"]).mean()))
+        return task_models.fit_tasks(self.frame, task_models.SECOND, self.reference, centre=middle)
 
     def r2(self, number: int) -> np.ndarray:
         """Return the explained variance of a model, and draws of it."""

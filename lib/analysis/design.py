@@ -24,8 +24,8 @@ import pandas as pd
 from lib.analysis.reml import Moments, moments
 
 INTERCEPT = "intercept"
-CENTRE = 0.001
-"""Learning rate in the middle of the design; centred there, its powers are nearly orthogonal to everything else."""
+CENTRE = 0.01
+"""Learning rate inside the design of every profile; counted from there, its powers are nearly orthogonal to everything else."""
 _TOLERANCE = 1e-9
 """What is left of a column of length one counts as rounding below this."""
 _INDEPENDENT = 1e-10

@@ -174,7 +174,7 @@ def _power(finding: Finding, region: Region, published: float) -> float:
         published = float(region.high > 1)  # the best case: all of them, or none
     if not region.holds(published, published) or not math.isfinite(finding.high):
         return math.nan  # what the text's own number contradicts, or nobody measured, has no power
-    if finding.chance:
+    if finding.chance and (not finding.parts or _of_all(finding, region, inside=True)):
         return finding.chance(region, published)
     if finding.trials is not None:
         return counted_chance(finding.trials, region, published)
