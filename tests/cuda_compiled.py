@@ -1,7 +1,4 @@
-"""The GPU kernels compiled for compute capability 9.0, which needs no GPU; `test_cuda.py` runs this file in a process of its own.
-
-Numba makes PTX of them, ptxas machine code of that.
-"""
+"""The GPU kernels compiled for compute capability 9.0, without a GPU: Numba makes PTX, ptxas machine code. `test_cuda.py` runs this file by itself."""
 
 import re
 import subprocess
@@ -16,10 +13,8 @@ from lib.cells import cell_names, make_cell
 from lib.kernels import _cuda
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
-HIDDEN = 128
-MANY = 10**6  # multiprocessors, so that a block does one sequence
-CASES = [*((name, 1) for name in CELLS), ("rnn", MANY)]
-"""Cells, and the multiprocessors of the GPU."""
+# With the multiprocessors of the GPU: of so many a block does one sequence.
+CASES = [*((name, 1) for name in CELLS), ("rnn", 10**6)]
 
 
 def compiled(run, arguments, **sizes):
@@ -37,8 +32,8 @@ if missing:
     pytest.skip(f"NVIDIA's compiler is not installed: {missing}", allow_module_level=True)
 
 
-@pytest.fixture(scope="module")
-def ptx():
+@pytest.fixture(scope="module", params=[128, _cuda.MOST_THREADS])
+def ptx(request):
     """Return the PTX of every kernel, by (file, kernel, sizes, type): what launches would have compiled."""
     found = {}
 
@@ -55,22 +50,23 @@ def ptx():
             patch.setattr(_cuda, "_processors", lambda processors=processors: processors)
             # One in float64 shows that its arithmetic would be seen in the others.
             for dtype in (torch.float32, torch.float64)[: 1 + (name == CELLS[0])]:
-                cell = make_cell(name, 2, HIDDEN).to(dtype)
+                cell = make_cell(name, 2, request.param).to(dtype)
                 u = torch.zeros(3, 4, 2, dtype=dtype)
                 outputs, _ = engine.run(cell.weights(), cell.initial_state(4), u)
                 outputs.sum().backward()
     return found
 
 
-def spilled(ptx, folder):
-    """Return the bytes that spill from the registers that ptxas gives a kernel."""
+def machine_code(ptx, folder):
+    """Return the registers that ptxas gives a kernel, and the bytes that spill from them."""
     source, ptxas = folder / "kernel.ptx", find_nvidia_binary_utility("ptxas")
     source.write_text(ptx, "utf-8")
     command = [ptxas, "-v", "-arch=sm_90", source, "-o", folder / "kernel.cubin"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    found = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", told)
-    assert len(found) == 3, told
-    return sum(map(int, found))
+    (registers,) = re.findall(r"Used (\d+) registers", told)
+    spilled = re.findall(r"(\d+) bytes (?:stack frame|spill stores|spill loads)", told)
+    assert len(spilled) == 3, told
+    return int(registers), sum(map(int, spilled))
 
 
 def test_every_kernel_was_compiled(ptx):
@@ -115,4 +111,7 @@ def test_no_kernel_holds(what, ptx):
 
 
 def test_nothing_spills_from_the_registers(ptx, tmp_path):
-    assert not [key for key, text in ptx.items() if spilled(text, tmp_path)]
+    codes = {key: machine_code(text, tmp_path) for key, text in ptx.items()}
+    assert not [key for key, (_, spilled) in codes.items() if spilled]
+    for (*_, sizes, _), (registers, _) in codes.items():  # those of a whole block fit its processor
+        assert registers * min(dict(sizes).get("d", 1), _cuda.MOST_THREADS) <= 65536

@@ -20,7 +20,7 @@ from synthetic_results import LEVELS, empty, make_results
 
 from lib.analysis import tenet
 from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
-from lib.analysis.design import CENTRE, INTERCEPT, NothingToFit, with_covariates
+from lib.analysis.design import INTERCEPT, NothingToFit, with_covariates
 from lib.analysis.regimes import SMALLEST
 from lib.analysis.reml import fit_random_intercept, moments
 from lib.analysis.resample import interval, resample, stretch
@@ -101,7 +101,7 @@ def test_views_of_the_metric_keep_what_they_say(reference, odd):
         np.testing.assert_array_equal(clipped.column("metric"), np.maximum(metric, -5))
         np.testing.assert_array_equal(mild.column("metric"), metric[metric >= -10])
         shifted = centred.column("log_rate") - true.column("log_rate")
-        np.testing.assert_allclose(shifted, -np.log(CENTRE))
+        np.testing.assert_allclose(shifted, -np.log(0.01))
 
 
 def test_a_norm_of_zero_is_clamped_by_hand(odd):

@@ -165,7 +165,7 @@ class Row(Job, Network, Recipe):
             first = 0 if self.first_record else 1
             record = Record(
                 lambda trained: _scores(self, trained, task, seen) | probe.asked(*WITH_RECORDS),
-                [max(k > 0, total * k // self.records) for k in range(first, self.records + 1)],
+                [max(min(k, 1), total * k // self.records) for k in range(first, self.records + 1)],
                 keep=_merit(self, task, seen),
                 # Without a bound no loss is below it.
                 stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
