@@ -13,11 +13,11 @@ help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 repro: $(VENV)/project $(VENV)/stripped ## set up what is missing, rebuild what changed, and say where the report is
-	@python -m lib.run repro
+	@python -m study.pipeline repro
 	@echo "The report is $(REPORT)"
 
 look: $(VENV)/project ## analyse the stored results alone, without training, and say where to read of them
-	@python -m lib.report.look
+	@python -m study.report.look
 
 test: $(VENV)/project ## run the tests in two processes; ARGS="-k cells" chooses among them
 	pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -35,35 +35,35 @@ lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of 
 	pre-commit run --all-files
 
 report: $(VENV)/project ## build the report again from what is already there
-	@python -m lib.run repro --single-item report
+	@python -m study.pipeline repro --single-item report
 	@echo "The report is $(REPORT)"
 
-# As lib.training.cluster starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
+# As study.training.cluster starts its workers: the process keeps freed memory, fresh pages would be timed with every large array.
 bench: export MALLOC_TRIM_THRESHOLD_ := 4294967296
 bench: export MALLOC_MMAP_THRESHOLD_ := 4294967296
 bench: export MALLOC_ARENA_MAX := 1
 bench: $(VENV)/project ## time cells, training, statistics and the coadjoint method here: data/tables/bench_*.csv
-	python -m lib.run notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
+	python -m study.pipeline notebooks/80_bench_cpu.ipynb data/bench/80_bench_cpu.ipynb \
 	  -p out data/tables/bench_cpu.csv -p rounds 5 -p time_steps 784 -p widths "32 128" -p recurrences "128x1000x128 32x784x128"
-	python -m lib.run notebooks/81_bench_statistics.ipynb data/bench/81_bench_statistics.ipynb \
+	python -m study.pipeline notebooks/81_bench_statistics.ipynb data/bench/81_bench_statistics.ipynb \
 	  -p out data/tables/bench_statistics.csv -p replicates 10
-	python -m lib.run notebooks/83_bench_coadjoint.ipynb data/bench/83_bench_coadjoint.ipynb \
+	python -m study.pipeline notebooks/83_bench_coadjoint.ipynb data/bench/83_bench_coadjoint.ipynb \
 	  -p out data/tables/bench_coadjoint.csv -p lengths "28 140 364"
-	python -m lib.run notebooks/84_bench_adding.ipynb data/bench/84_bench_adding.ipynb \
+	python -m study.pipeline notebooks/84_bench_adding.ipynb data/bench/84_bench_adding.ipynb \
 	  -p out data/tables/bench_adding.csv -p time_steps 750 -p width 128
 
 bench-gpu: $(VENV)/project ## check and time every kernel on an NVIDIA GPU: data/tables/bench_gpu.csv
-	python -m lib.bench.gpu --look
+	python -m study.bench.gpu --look
 	pip install -r requirements-gpu.in -c requirements.lock
 	python -m pytest -q -m gpu tests/test_gpu.py
-	python -m lib.bench.gpu --out data/tables/bench_gpu.csv
+	python -m study.bench.gpu --out data/tables/bench_gpu.csv
 
 time-figure-1: $(VENV)/project ## time the workload of UnICORNN's Figure 1 and keep it; MACHINE="name" names the file
-	python -m lib.run notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \
+	python -m study.pipeline notebooks/82_time_figure_1.ipynb data/bench/82_time_figure_1.ipynb \
 	  -p out data/tables/time_figure_1.csv -p keep data/reference/timings/$(MACHINE).csv -p rounds 5 -p batch 128 -p lengths "1000 2000" -p width 128
 
 keep-reference: $(VENV)/project ## keep results in data/reference, with provenance; NAMES="adding" chooses
-	python -m lib.results.reference $(NAMES)
+	python -m study.results.reference $(NAMES)
 
 clean: ## remove what the pipeline made; downloads, shards and DVC's cache stay
 	rm -rf data/bench data/code data/coverage.csv data/executed data/interactive data/look data/made data/prepared data/report data/results data/simulated data/tables

@@ -12,8 +12,7 @@ for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 
 import pytest
 import torch
-
-from lib.paths import DATA
+from study.paths import DATA
 
 torch.set_num_threads(1)
 
@@ -58,7 +57,7 @@ def each_site(request):
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """A folder with the digits, prepared."""
-    from lib.tasks.sources import prepare
+    from study.tasks.sources import prepare
 
     folder = tmp_path_factory.mktemp("prepared")
     prepare("digits", folder)
@@ -68,7 +67,7 @@ def prepared(tmp_path_factory):
 @pytest.fixture
 def raw(tmp_path, monkeypatch):
     """The folder that takes the place of data/raw; no mirror is set."""
-    from lib.tasks.sources import _fetch
+    from study.tasks.sources import _fetch
 
     monkeypatch.delenv(_fetch.MIRROR, raising=False)
     monkeypatch.setattr(_fetch, "DATA", tmp_path / "data")
@@ -79,8 +78,7 @@ def raw(tmp_path, monkeypatch):
 def where():
     """A cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
-
-    from lib.run.params import Jobs
+    from study.pipeline.params import Jobs
 
     one = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
     with LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **one) as cluster:

@@ -3,14 +3,13 @@
 import re
 import subprocess
 
-import numba.cuda  # before lib.kernels, which then prepares the kernels although there is no GPU
+import numba.cuda  # before longrnn.kernels, which then prepares the kernels although there is no GPU
 import pytest
 import torch
 from cuda.pathfinder import find_nvidia_binary_utility  # numba-cuda brings it
-
-from lib import kernels
-from lib.cells import cell_names, make_cell
-from lib.kernels import _cuda
+from longrnn import kernels
+from longrnn.cells import cell_names, make_cell
+from longrnn.kernels import _cuda
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
 # With the multiprocessors of the GPU: of so many a block does one sequence.

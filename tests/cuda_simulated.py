@@ -3,11 +3,11 @@
 import pytest
 import torch
 from cuda_threads import LAST_AHEAD, in_turn
+from longrnn import kernels
+from longrnn.cells import make_cell
+from longrnn.kernels import _cuda
+from study.bench.parity import random_case
 
-from lib import kernels
-from lib.bench.parity import random_case
-from lib.cells import make_cell
-from lib.kernels import _cuda
 from tests.engines import NUMBA, assert_engine_agrees
 
 assert _cuda.SIMULATED

@@ -7,8 +7,7 @@ from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
-
-from lib.kernels import _cuda
+from longrnn.kernels import _cuda
 
 FIRST_AHEAD, LAST_AHEAD = 1, -1
 
@@ -31,7 +30,7 @@ def parsed(run):
 
 
 class Launched:
-    """What `lib.kernels._cuda.kernel.compiled` returns, on generators: the threads of a block run in an order."""
+    """What `longrnn.kernels._cuda.kernel.compiled` returns, on generators: the threads of a block run in an order."""
 
     def __init__(self, order, code, names, real):
         self.order, self.code, self.names, self.real = order, code, names, real

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-
-from lib.paths import ROOT
-from lib.run import fingerprint, params
-from lib.run.params import merged
-from lib.training import fit, grammar
-from lib.training.jobs import run_jobs
-from lib.training.profile import DESIGNS, load_profile
-from lib.training.rows import Row
+from study.paths import ROOT
+from study.pipeline import fingerprint, params
+from study.pipeline.params import merged
+from study.training import fit, grammar
+from study.training.jobs import run_jobs
+from study.training.profile import DESIGNS, load_profile
+from study.training.rows import Row
 
 loaded = functools.cache(load_profile)
 """Profiles are frozen, and to read one takes seconds."""
@@ -96,7 +95,9 @@ class PlainJob:
         return [job.compute(prepared, resume) for job, resume in zip(jobs, resumes, strict=True)]
 
 
-PlainJob.__module__ = "lib.run.files"  # not found there, so that workers are sent the class itself
+PlainJob.__module__ = (
+    "study.pipeline.files"  # not found there, so that workers are sent the class itself
+)
 
 
 def fail_after(batches, monkeypatch):

@@ -1,5 +1,5 @@
 """Evidence drawn at random: groups of rows with given scores, or such that a claim is false, or true, by its own region; and draws in which
-the claim of each judge of its own is false (`lib.results.claims.Judges`)."""
+the claim of each judge of its own is false (`study.results.claims.Judges`)."""
 
 import json
 import math
@@ -9,15 +9,14 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
+from study.results.claims import Region, mean, share
+from study.results.factorial import ATTEMPT
+from study.results.networks import CLASS
+from study.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
+from study.stats import claims_factorial, gaps
+from study.stats.claims_factorial import FRAGILE, ROBUST, Evidence
+from study.stats.gaps import SWEEP
 from synthetic_results import empty
-
-from lib.analysis import claims_factorial, gaps
-from lib.analysis.claims_factorial import FRAGILE, ROBUST, Evidence
-from lib.analysis.gaps import SWEEP
-from lib.results.claims import Region, mean, share
-from lib.results.factorial import ATTEMPT
-from lib.results.networks import CLASS
-from lib.results.schema import COMPLETED, DIVERGED, NOT_PLANNED
 
 MEASURES = {
     "accuracy": (lambda x: (np.ones_like(x), x / 100), 50.0, 10.0, 1, 0.2),

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-
-from lib.bench.parity import converted, deviations, device_of, everything
-from lib.kernels import _cuda
+from longrnn.kernels import _cuda
+from study.bench.parity import converted, deviations, device_of, everything
 
 NUMBA = _cuda.kernel.compiled
 if _cuda.SIMULATED:  # by generators, which are faster than the threads of Numba's simulator

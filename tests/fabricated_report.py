@@ -10,10 +10,9 @@ import nbformat
 import pandas as pd
 from matplotlib.figure import Figure
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-
-from lib.report.build import build
-from lib.results.artefacts import Artefacts
-from lib.results.claims import Scale, judged_row, share
+from study.report.build import build
+from study.results.artefacts import Artefacts
+from study.results.claims import Scale, judged_row, share
 
 TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"

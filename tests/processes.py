@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from lib.paths import ROOT
+from study.paths import ROOT
 
 
 def python(*arguments: object, **options) -> subprocess.CompletedProcess[str]:

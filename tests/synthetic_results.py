@@ -7,9 +7,8 @@ norms of exactly zero on one side and on both, a task of constant accuracy and o
 
 import numpy as np
 import xarray as xr
-
-from lib.results.factorial import FACTORIAL, MEASUREMENTS, SPLITS
-from lib.results.schema import COMPLETED, DIVERGED, MISSING
+from study.results.factorial import FACTORIAL, MEASUREMENTS, SPLITS
+from study.results.schema import COMPLETED, DIVERGED, MISSING
 
 LEVELS = {"architecture": ["rnn", "lstm", "brandnew"], "width": [4]}
 LEVELS |= {"learning_rate": [0.001, 0.1], "training_length": [2, 3]}

@@ -8,17 +8,16 @@ from unittest.mock import Mock
 import mpmath
 import pytest
 import torch
+from longrnn import kernels
+from longrnn.cells import cell_names, make_cell
+from longrnn.probes import Diverged, adjoint
+from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.coadjoint import coadjoint_loss, scaled_variance, soft_orthogonality
+from longrnn.probes.lyapunov import step_jacobians
 from mpmath import mp
 from refusals import refused
 from torch.nn import functional as F
 from toys import autograd_norms, linear
-
-from lib import kernels
-from lib.cells import cell_names, make_cell
-from lib.probes import Diverged, adjoint
-from lib.probes.adjoint import adjoint_norms
-from lib.probes.coadjoint import coadjoint_loss, scaled_variance, soft_orthogonality
-from lib.probes.lyapunov import step_jacobians
 
 T, B, P, D = 23, 4, 3, 6
 

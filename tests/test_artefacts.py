@@ -7,12 +7,11 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 import xarray as xr
-
-from lib import plotting
-from lib.cells import cell_class, cell_names
-from lib.results import names
-from lib.results.artefacts import Artefacts
-from lib.results.claims import Judges, share
+from longrnn.cells import cell_class, cell_names
+from study import figures as plotting
+from study.results import names
+from study.results.artefacts import Artefacts
+from study.results.claims import Judges, share
 
 SUFFIXES = (".png", ".svg", ".csv")
 
@@ -45,7 +44,7 @@ def test_a_table_and_its_manifest(tmp_path):
 
 
 def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.results.artefacts.ROOT", tmp_path)
+    monkeypatch.setattr("study.results.artefacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
     how = {"part": "by-task", "caption": ""}
     path = made.save_table(FRAME.set_index("architecture"), "diss-tab-1.7", **how)

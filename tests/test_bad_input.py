@@ -5,10 +5,9 @@ from itertools import product
 
 import pytest
 import torch
+from longrnn import kernels
+from longrnn.cells import cell_class, cell_names, make_cell
 from refusals import refused
-
-from lib import kernels
-from lib.cells import cell_class, cell_names, make_cell
 
 T, B, P, D = 5, 3, 2, 5
 EVERY_CELL = pytest.mark.parametrize("name", cell_names())

@@ -5,11 +5,10 @@ import math
 
 import pytest
 import torch
-
-from lib import kernels
-from lib.cells import cell_class, cell_names, make_cell
-from lib.cells.lu_rnn import multiply, solve
-from lib.results.published import load_published
+from longrnn import kernels
+from longrnn.cells import cell_class, cell_names, make_cell
+from longrnn.cells.lu_rnn import multiply, solve
+from study.results.published import load_published
 
 FEATURES, WIDTH = 2, 5
 IDENTITY = torch.eye(WIDTH, dtype=torch.float64)

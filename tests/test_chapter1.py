@@ -17,15 +17,14 @@ import pytest
 from numpy.testing import assert_allclose
 from refusals import refused
 from scipy.stats import chi2, kruskal
+from study.results.claims import Region
+from study.results.factorial import FACTORIAL, MEASUREMENTS
+from study.results.published import load_published
+from study.results.schema import COMPLETED
+from study.stats import accuracy, claims_factorial, comparisons, task_models
+from study.stats.accuracy import at_best, best_configurations, entered, grade
+from study.stats.attempts import TASK, attempts
 from synthetic_results import LEVELS, empty, make_results
-
-from lib.analysis import accuracy, claims_factorial, comparisons, task_models
-from lib.analysis.accuracy import at_best, best_configurations, entered, grade
-from lib.analysis.attempts import TASK, attempts
-from lib.results.claims import Region
-from lib.results.factorial import FACTORIAL, MEASUREMENTS
-from lib.results.published import load_published
-from lib.results.schema import COMPLETED
 
 FOLDER = Path(__file__).parent / "data" / "r"
 DESIGN = {"architecture": ["rnn", "gru", "antisymmetric", "lipschitz"], "width": [8, 16]}

@@ -11,14 +11,13 @@ from drawn import FALSE, IN_NOTEBOOKS, JUDGES, TRUE, deciding, evidence, failing
 from refusals import refused
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
-
-from lib.analysis.claims_factorial import Evidence
-from lib.analysis.verbs import VERBS, Networks, find, judged
-from lib.paths import DATA, NOTEBOOKS
-from lib.results import claims
-from lib.results.claims import Finding, Region
-from lib.results.published import artefacts
-from lib.results.schema import load
+from study.paths import DATA, NOTEBOOKS
+from study.results import claims
+from study.results.claims import Finding, Region
+from study.results.published import artefacts
+from study.results.schema import load
+from study.stats.claims_factorial import Evidence
+from study.stats.verbs import VERBS, Networks, find, judged
 
 DRAWS = 40
 REFERENCE = DATA / "reference" / "real"

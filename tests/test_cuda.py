@@ -14,18 +14,17 @@ import os
 import pytest
 import torch
 from designs import one_job
+from longrnn import kernels
+from longrnn.cells import cell_class, cell_names, make_cell
+from longrnn.kernels import _cuda
 from processes import python
+from study.training import job as job_module
+from study.training import together
+from study.training.model import Model
 from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
-
-from lib import kernels
-from lib.cells import cell_class, cell_names, make_cell
-from lib.kernels import _cuda
-from lib.training import job as job_module
-from lib.training import together
-from lib.training.model import Model
 
 
 def pytest_on(*names, **environment):
@@ -52,7 +51,7 @@ def test_kernels_compiled_for_a_gpu():
 
 
 def test_without_a_gpu_its_target_is_not_imported():
-    code = "import sys, torch, lib.cells; sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
+    code = "import sys, torch, longrnn.cells; sys.exit('numba.cuda' in sys.modules and not torch.cuda.is_available())"
     assert python("-c", code).returncode == 0
 
 

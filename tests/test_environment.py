@@ -14,8 +14,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
-
-from lib.paths import NOTEBOOKS, ROOT
+from study.paths import NOTEBOOKS, ROOT
 
 # Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Markdown (myst-nb).
 _BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging toolz"
@@ -77,7 +76,13 @@ def _imports(source):
 
 
 def test_every_package_that_is_imported_is_required():
-    own = {"lib", "tests", "trials", *(path.stem for path in (ROOT / "tests").rglob("*.py"))}
+    own = {
+        "longrnn",
+        "study",
+        "tests",
+        "trials",
+        *(path.stem for path in (ROOT / "tests").rglob("*.py")),
+    }
     known, distributions = {*_requirements(), *_BROUGHT_ALONG.split()}, packages_distributions()
     for path, source in _sources():
         for name in set(_imports(source)) - own - sys.stdlib_module_names:
@@ -115,7 +120,7 @@ def test_make_makes_a_broken_environment_anew_and_leaves_a_whole_one(tmp_path, b
 
 
 MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    ".".join(path.relative_to(ROOT / "lib").with_suffix("").parts).removesuffix(".__init__")
     for path in (ROOT / "lib").rglob("*.py")
     if ">>> " in path.read_text("utf-8")
 }

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import torch
 from designs import fail_after, one_job
+from longrnn.cells import make_cell
+from study.results.factorial import MEASUREMENTS
+from study.results.schema import COMPLETED, DIVERGED
+from study.tasks import Part
+from study.training.factorial import AUTHOR, network, train
+from study.training.measures import measure
+from study.training.model import Model, Network, build, pick_device
 from torch.nn import functional as F
 from toys import autograd_norms, toy_task
-
-from lib.cells import make_cell
-from lib.probes.measures import measure
-from lib.results.factorial import MEASUREMENTS
-from lib.results.schema import COMPLETED, DIVERGED
-from lib.tasks import Part
-from lib.training.factorial import AUTHOR, network, train
-from lib.training.model import Model, Network, build, pick_device
 
 CELLS = ("rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn")
 LEVELS = {"architecture": "rnn", "learning_rate": 0.01, "order": "permuted", "noise": "post"}

@@ -8,22 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from longrnn.cells import make_cell
 from refusals import refused
+from study.pipeline.params import ParameterError, checked
+from study.results.schema import DIVERGED
+from study.tasks import Part, Task
+from study.training.batches import Epochs
+from study.training.fit import Recipe, Record, Training, every_epoch, fit, objective
+from study.training.job import seeds, torch_seed
+from study.training.measures import penalised
+from study.training.model import ARRAYS, Dropout, Model, Network, _same_mask, build, check_memory
+from study.training.resume import Resume
+from study.training.rows import frozen_states
+from study.training.scores import evaluate, task_loss
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
-
-from lib.cells import make_cell
-from lib.probes.measures import penalised
-from lib.probes.scores import evaluate, task_loss
-from lib.results.schema import DIVERGED
-from lib.run.params import ParameterError, checked
-from lib.tasks import Part, Task
-from lib.training.batches import Epochs
-from lib.training.fit import Recipe, Record, Training, every_epoch, fit, objective
-from lib.training.job import seeds, torch_seed
-from lib.training.model import ARRAYS, Dropout, Model, Network, _same_mask, build, check_memory
-from lib.training.resume import Resume
-from lib.training.rows import frozen_states
 
 
 def _part(n=10, steps=4, seed=0):
@@ -303,7 +302,7 @@ TEXTS = replace(toy_task("tokens"), vocabulary_size=25_003, train=TOKENS, test=T
 def test_memory_is_that_of_a_batch_to_the_byte(monkeypatch):
     every = replace(TEXTS, target="steps", outputs=1000)
     memory, cpu = SimpleNamespace(), torch.device("cpu")
-    monkeypatch.setattr("lib.training.model.psutil.virtual_memory", lambda: memory)
+    monkeypatch.setattr("study.training.model.psutil.virtual_memory", lambda: memory)
     told = "toy: batches of 50000 sequences of 20 steps at width 64 need about {} GiB, there are .*; lower "
     for task, predicted, size in ((TEXTS, 0, 2.9), (every, 3 * 1000, 14.0)):  # of the softmax
         memory.available = 4 * 20 * 50_000 * (2 + ARRAYS * 64 + predicted)

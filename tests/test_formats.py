@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from archives import tarred, zipped
 from refusals import refused
-
-from lib.tasks.formats import FormatError, archives
-from lib.tasks.formats.archives import member, members
-from lib.tasks.formats.series import read_ts, ts_lines
-from lib.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
-from lib.tasks.sources._table import standardised
+from study.tasks.formats import FormatError, archives
+from study.tasks.formats.archives import member, members
+from study.tasks.formats.series import read_ts, ts_lines
+from study.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
+from study.tasks.sources._table import standardised
 
 HEADER = """# a comment
 @ProblemName toy

@@ -8,20 +8,20 @@ from importlib.metadata import packages_distributions
 
 import pytest
 import torch
+from longrnn import kernels
+from longrnn.cells import cell_names
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from processes import python
+from study.bench.counts import PROBES, TRAINING, count
+from study.bench.gpu import __main__ as bench
+from study.bench.gpu import slices
+from study.bench.parity import converted, random_case
+from study.bench.race import COLUMNS, Ledger, Workload, engines_on, race, read_rows, wall
+from study.paths import ROOT
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from lib import kernels
-from lib.bench.counts import PROBES, TRAINING, count
-from lib.bench.gpu import __main__ as bench
-from lib.bench.gpu import slices
-from lib.bench.parity import converted, random_case
-from lib.bench.race import COLUMNS, Ledger, Workload, engines_on, race, read_rows, wall
-from lib.cells import cell_names
-from lib.paths import ROOT
 from tests.engines import TOLERANCE, assert_bad_numbers_spread, assert_engine_agrees
 
 CELLS = [name for name in cell_names() if "numba-cuda" in kernels.engine_names(name)]
@@ -166,7 +166,7 @@ def not_on_a_box():
 def test_no_gpu_ends_the_benchmark_in_a_sentence(tmp_path, not_on_a_box, monkeypatch, capsys):
     out = tmp_path / "bench_gpu.csv"
     said = "bench-gpu needs an NVIDIA GPU that PyTorch can use, and there is none on this machine"
-    done = run_without(not_on_a_box, "lib.bench.gpu", "--out", str(out))
+    done = run_without(not_on_a_box, "study.bench.gpu", "--out", str(out))
     assert (done.returncode, done.stderr.strip()) == (2, said) and not out.exists()
     monkeypatch.setattr(bench.sys, "argv", ["", "--look"])
     assert bench.main() == 2 and capsys.readouterr().err.strip() == said

@@ -20,16 +20,15 @@ from dask.distributed import LocalCluster, Security
 from designs import PlainJob, copy_to_edit, edit, factorial, study
 from distributed.client import _get_global_client
 from processes import python
-
-from lib.results import factorial as results
-from lib.results.schema import COMPLETED, DIVERGED
-from lib.run import fingerprint
-from lib.run.params import Jobs
-from lib.training import cluster
-from lib.training import job as job_module
-from lib.training import jobs as run
-from lib.training.jobs import JobError, read_shard, run_jobs, shard_path, write_shard
-from lib.training.resume import Fit, Resume
+from study.pipeline import fingerprint
+from study.pipeline.params import Jobs
+from study.results import factorial as results
+from study.results.schema import COMPLETED, DIVERGED
+from study.training import cluster
+from study.training import job as job_module
+from study.training import jobs as run
+from study.training.jobs import JobError, read_shard, run_jobs, shard_path, write_shard
+from study.training.resume import Fit, Resume
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
@@ -49,7 +48,7 @@ def test_a_finished_study_runs_nothing_again(where, prepared, tmp_path, monkeypa
     (path,) = tmp_path.glob("*.cost.json")
     cost = json.loads(path.read_text())
     assert cost["jobs"] == len(list(tmp_path.glob("*.npz"))) and cost["core_seconds"] > 0
-    monkeypatch.setattr("lib.training.jobs.connect", lambda *_: pytest.fail("connected again"))
+    monkeypatch.setattr("study.training.jobs.connect", lambda *_: pytest.fail("connected again"))
     again = run_study(where, prepared, tmp_path)
     assert again.identical(whole)
     assert json.loads(path.read_text()) == cost, "what was found in shards cost as much"
@@ -97,12 +96,12 @@ def test_shard_names_follow_what_results_depend_on(prepared, tmp_path):
 
 
 EDITS = [
-    ("cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
-    ("cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
-    ("cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
-    ("training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
-    ("training/jobs.py", "QUIET = 5.0", "QUIET = 6.0", set()),
-    ("run/params.py", "import ", "import os\nimport ", set()),
+    ("longrnn/cells/lstm.py", '"""One step;', '"""One step of the equations above;', set()),
+    ("longrnn/cells/lstm.py", "torch.tanh(g)", "0.999 * torch.tanh(g)", {"lstm"}),
+    ("longrnn/cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
+    ("study/training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
+    ("study/training/jobs.py", "QUIET = 5.0", "QUIET = 6.0", set()),
+    ("study/pipeline/params.py", "import ", "import os\nimport ", set()),
 ]
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
 

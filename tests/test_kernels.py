@@ -13,13 +13,13 @@ import numba
 import numpy as np
 import pytest
 import torch
+from longrnn import kernels
+from longrnn.cells import cell_names
+from longrnn.kernels import _cpu, _cuda
 from numba.core.registry import CPUDispatcher
 from processes import python
+from study.bench.parity import device_of, everything, random_case
 
-from lib import kernels
-from lib.bench.parity import device_of, everything, random_case
-from lib.cells import cell_names
-from lib.kernels import _cpu, _cuda
 from tests import engines
 
 SIMULATED = _cuda.SIMULATED
@@ -240,7 +240,7 @@ def test_other_threads_flush_denormals_as_their_caller_does(threads, flush):
 def cpu_kernels():
     """Return every compiled function of the CPU kernels' files by name."""
     found = {}
-    for module in pkgutil.iter_modules(kernels.__path__, "lib.kernels."):
+    for module in pkgutil.iter_modules(kernels.__path__, "longrnn.kernels."):
         for name, member in vars(importlib.import_module(module.name)).items():
             each = member if isinstance(member, tuple) else (member,)
             found |= {
@@ -275,8 +275,8 @@ def test_float32_kernels_hold_no_float64_arithmetic():
 _FIRST_USE = """
 import multiprocessing, sys
 import torch
-from lib.cells import make_cell
-from lib.kernels import cpu_rnn
+from longrnn.cells import make_cell
+from longrnn.kernels import cpu_rnn
 sys.path.append("tests")
 from test_kernels import cpu_kernels
 
@@ -301,7 +301,7 @@ def test_processes_share_the_machine_code_and_nothing_is_compiled_at_import(tmp_
 _THREADS = """
 import torch
 from threadpoolctl import threadpool_info
-from lib.cells import make_cell
+from longrnn.cells import make_cell
 
 cell, u = make_cell("lipschitz", 1, 128), torch.randn(4, 128, 1)
 cell(u, engine="numba-cpu")[0].sum().backward()

@@ -8,10 +8,9 @@ import pytest
 from refusals import refused
 from statsmodels.regression.linear_model import GLS, OLS
 from statsmodels.stats.meta_analysis import combine_effects
-
-from lib.analysis.design import NothingToFit, design, estimable, independent, with_covariates
-from lib.analysis.linear import fit, with_known_variance, with_own_variances
-from lib.analysis.reml import ConvergenceError, fit_random_intercept, moments
+from study.stats.design import NothingToFit, design, estimable, independent, with_covariates
+from study.stats.linear import fit, with_known_variance, with_own_variances
+from study.stats.reml import ConvergenceError, fit_random_intercept, moments
 
 TERMS = ("architecture", "log_rate", "log_rate_squared", "epoch")
 NAMES = np.array(["rnn", "gru", "lstm"])

@@ -7,14 +7,13 @@ import pandas as pd
 import pytest
 import xarray as xr
 from drawn import RECORD, drawn, evidence, factorial, linear
-
-from lib.analysis.opened import close_results, open_results
-from lib.analysis.verbs import PATIENTS, UNSETTLED, Networks, find
-from lib.results import networks
-from lib.results.claims import Region, claims, judged_row, smallest, verdict
-from lib.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
-from lib.results.networks import in_measure, trainings, tuned
-from lib.results.schema import DIVERGED, ResultsError
+from study.results import networks
+from study.results.claims import Region, claims, judged_row, smallest, verdict
+from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
+from study.results.networks import in_measure, trainings, tuned
+from study.results.schema import DIVERGED, ResultsError
+from study.stats.opened import close_results, open_results
+from study.stats.verbs import PATIENTS, UNSETTLED, Networks, find
 
 NOTEBOOK = {"notebook": "57_lem_adding", "result_set": "interactive"}
 

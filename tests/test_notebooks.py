@@ -1,4 +1,4 @@
-"""Every notebook runs with smoke parameters through `python -m lib.run`, in the order of the pipeline."""
+"""Every notebook runs with smoke parameters through `python -m study.pipeline`, in the order of the pipeline."""
 
 import functools
 import os
@@ -11,15 +11,14 @@ import pytest
 import xarray as xr
 from designs import loaded
 from processes import python
-
-from lib.paths import NOTEBOOKS, ROOT
-from lib.report.coverage import COLUMNS
-from lib.report.inputs import SUFFIXES, load_artefacts
-from lib.results import schema
-from lib.results.published import artefacts
-from lib.run import warm
-from lib.run.notebooks import read_parameters
-from lib.tasks import load_prepared
+from study.paths import NOTEBOOKS, ROOT
+from study.pipeline import warm
+from study.pipeline.notebooks import read_parameters
+from study.report.coverage import COLUMNS
+from study.report.inputs import SUFFIXES, load_artefacts
+from study.results import schema
+from study.results.published import artefacts
+from study.tasks import load_prepared
 
 ALL = sorted(path.stem for path in NOTEBOOKS.glob("*.ipynb"))
 SMALL = {
@@ -62,7 +61,13 @@ class House:
             self.run(other)
         folder = self.data / (f"made/{name}/rebuilt" if "2" <= name < "8" else "executed")
         given = [text for pair in self.values(name).items() for text in ("-p", *pair)]
-        command = "-m", "lib.run", f"notebooks/{name}.ipynb", folder / f"{name}.ipynb", *given
+        command = (
+            "-m",
+            "study.pipeline",
+            f"notebooks/{name}.ipynb",
+            folder / f"{name}.ipynb",
+            *given,
+        )
         done = python(*command, env=self._environment, timeout=None)
         assert done.returncode == 0, done.stderr
         return folder / f"{name}.ipynb"

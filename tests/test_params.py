@@ -4,13 +4,12 @@ import copy
 
 import pytest
 from designs import loaded, profile_of, rows_of, sections
-
-from lib.cells import cell_class, cell_names
-from lib.run.params import ParameterError, checked, merged, read_params
-from lib.tasks import find_task
-from lib.training.__main__ import main
-from lib.training.profile import DESIGNS, load_profile
-from lib.training.rows import Row
+from longrnn.cells import cell_class, cell_names
+from study.pipeline.params import ParameterError, checked, merged, read_params
+from study.tasks import find_task
+from study.training.__main__ import main
+from study.training.profile import DESIGNS, load_profile
+from study.training.rows import Row
 
 
 @pytest.fixture(scope="module")

@@ -8,23 +8,22 @@ from pathlib import Path
 import nbformat
 import pytest
 from designs import copy_to_edit, edit, sections
-
-from lib.paths import ROOT
-from lib.report.look import stored as looked_at
-from lib.results.reference import RESULTS
-from lib.run import fingerprint as module
-from lib.run.code import notebooks, prune, write_code
-from lib.run.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
-from lib.run.notebooks import read_parameters
-from lib.training.profile import DESIGNS
+from study.paths import ROOT
+from study.pipeline import fingerprint as module
+from study.pipeline.code import notebooks, prune, write_code
+from study.pipeline.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
+from study.pipeline.notebooks import read_parameters
+from study.report.look import stored as looked_at
+from study.results.reference import RESULTS
+from study.training.profile import DESIGNS
 
 
 @pytest.fixture
 def tree(tmp_path):
-    """Return a function that writes files of a small `lib` and returns its root."""
+    """Return a function that writes files of a small `lib/` and returns its root."""
 
     def write(**sources):
-        for name, source in {"lib/__init__": "", **sources}.items():
+        for name, source in {"lib/study/__init__": "", **sources}.items():
             path = tmp_path / (name if "." in name else f"{name}.py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source, "utf-8")
@@ -36,7 +35,7 @@ def tree(tmp_path):
 
 
 def _one(tree, source):
-    return fingerprint(["lib.a"], root=tree(**{"lib/a": source}))
+    return fingerprint(["study.a"], root=tree(**{"lib/study/a": source}))
 
 
 def test_prose_and_layout_cost_nothing(tree):
@@ -58,44 +57,44 @@ def test_every_change_of_meaning_counts(tree, source):
 
 def test_a_member_counts_where_it_is_named_and_where_all_count(tree):
     sources = {
-        "lib/a": "import lib.cells.gru",
-        "lib/cells/__init__": "from lib.registry import import_files\nimport_files(__path__)",
-        "lib/cells/gru": "rate = 1",
-        "lib/cells/_private": "rate = 1",
-        "lib/registry": "",
+        "lib/study/a": "import longrnn.cells.gru",
+        "lib/longrnn/cells/__init__": "from longrnn.registry import import_files\nimport_files(__path__)",
+        "lib/longrnn/cells/gru": "rate = 1",
+        "lib/longrnn/cells/_private": "rate = 1",
+        "lib/longrnn/registry": "",
     }
 
     def names(**changed):
         root = tree(**{**sources, **changed})
-        each = [fingerprint([name], root=root) for name in ("lib.a", "lib.cells")]
-        return each, fingerprint(["lib.cells"], whole=True, root=root)
+        each = [fingerprint([name], root=root) for name in ("study.a", "longrnn.cells")]
+        return each, fingerprint(["longrnn.cells"], whole=True, root=root)
 
     (a, cells), whole = names()
-    assert names(**{"lib/cells/gru": '"""Prose."""\nrate = 1'}) == ([a, cells], whole)
-    assert names(**{"lib/cells/_private": "rate = 2"}) == ([a, cells], whole)
-    (changed, same), more = names(**{"lib/cells/gru": "rate = 2"})
+    assert names(**{"lib/longrnn/cells/gru": '"""Prose."""\nrate = 1'}) == ([a, cells], whole)
+    assert names(**{"lib/longrnn/cells/_private": "rate = 2"}) == ([a, cells], whole)
+    (changed, same), more = names(**{"lib/longrnn/cells/gru": "rate = 2"})
     assert same == cells and changed != a and more != whole
 
 
 def test_imports_are_followed_wherever_they_stand(tree):
     sources = {
-        "lib/a": "import numpy\nfrom lib.pack import thing",
-        "lib/pack/__init__": "def thing():\n    import lib.late\n    from . import near",
-        "lib/pack/near": "from lib.pack.deep.below import x as y",
-        "lib/pack/deep/__init__": "",
-        "lib/pack/deep/below": "command = ['-m', 'lib.named', 'lib.nowhere']",
-        **dict.fromkeys(["lib/late", "lib/named"], ""),
+        "lib/study/a": "import numpy\nfrom study.pack import thing",
+        "lib/study/pack/__init__": "def thing():\n    import study.late\n    from . import near",
+        "lib/study/pack/near": "from study.pack.deep.below import x as y",
+        "lib/study/pack/deep/__init__": "",
+        "lib/study/pack/deep/below": "command = ['-m', 'study.named', 'study.nowhere']",
+        **dict.fromkeys(["lib/study/late", "lib/study/named"], ""),
     }
-    found = reached(["lib.a"], root=tree(**sources, **{"lib/idle": ""}))
-    assert set(found) == {f"{name}.py" for name in [*sources, "lib/__init__"]}
+    found = reached(["study.a"], root=tree(**sources, **{"lib/study/idle": ""}))
+    assert set(found) == {f"{name}.py" for name in [*sources, "lib/study/__init__"]}
 
 
 def test_files_that_a_module_names_belong_to_it(tree):
     source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
-    files = {"lib/a": source, "lib/pages/a.html": "one", "lib/b.txt": "one"}
-    of = lambda **files: fingerprint(["lib.a"], root=tree(**files))  # noqa: E731
-    assert of(**files) == of(**files | {"lib/b.txt": "two"})
-    assert of(**files) != of(**files | {"lib/pages/a.html": "two"})
+    files = {"lib/study/a": source, "lib/study/pages/a.html": "one", "lib/study/b.txt": "one"}
+    of = lambda **files: fingerprint(["study.a"], root=tree(**files))  # noqa: E731
+    assert of(**files) == of(**files | {"lib/study/b.txt": "two"})
+    assert of(**files) != of(**files | {"lib/study/pages/a.html": "two"})
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,8 @@ def test_files_that_a_module_names_belong_to_it(tree):
         ("import importlib\nimportlib.import_module(name)", r"a\.py, line 2, imports by a comp"),
         ("from importlib import import_module as load", r"a\.py, line 1, imports by a computed"),
         ("x = __import__", "name the module in an import statement"),
-        ("import lib.gone", r"a\.py imports lib\.gone, which is not in lib"),
-        ("from lib.gone import x", r"which is not in lib; correct the name"),
+        ("import study.gone", r"a\.py imports study\.gone, which is not in lib/"),
+        ("from study.gone import x", r"which is not in lib/; correct the name"),
         ("def", r"a\.py is no Python \(line 1"),
     ],
 )
@@ -115,28 +114,30 @@ def test_what_cannot_be_followed_is_refused(tree, source, complaint):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["lib.cells.lstn", "numpy", ""])
+@pytest.mark.parametrize("name", ["longrnn.cells.lstn", "numpy", ""])
 def test_only_modules_of_lib_have_a_fingerprint(name):
     with pytest.raises(FingerprintError, match=f"no module '{name}' in .*; expected a dotted name"):
         fingerprint([name])
 
 
 def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
-    path = tree(**{"lib/a": "x = 1", "lib/b": ""}) / "20_why.ipynb"
+    path = tree(**{"lib/study/a": "x = 1", "lib/study/b": ""}) / "20_why.ipynb"
 
     def of(*sources):
         made = [nbformat.v4.new_code_cell(source) for source in sources]
         nbformat.write(nbformat.v4.new_notebook(cells=made), path)
         return notebook_reached(path, root=tmp_path)
 
-    cells = "%matplotlib inline\nfrom lib.a import x", "x + 1"
-    assert of(*cells) == of(*cells, "print(x)") != of(*cells, "import lib.b")
-    with pytest.raises(FingerprintError, match=r"20_why.ipynb imports lib\.c, which is not in lib"):
-        of("from lib.c import d")
+    cells = "%matplotlib inline\nfrom study.a import x", "x + 1"
+    assert of(*cells) == of(*cells, "print(x)") != of(*cells, "import study.b")
+    with pytest.raises(
+        FingerprintError, match=r"20_why.ipynb imports study\.c, which is not in lib/"
+    ):
+        of("from study.c import d")
 
 
 REFERENCE = "data/reference/real"
-_READ_BY = {"lib/results/published.py": "data/published"}
+_READ_BY = {"lib/study/results/published.py": "data/published"}
 """Folders that a module reads whoever imports it."""
 
 
@@ -152,7 +153,9 @@ def stages():
 @pytest.fixture(scope="module")
 def runs(stages):
     """Return those that run a notebook, with its name."""
-    found = {name: re.search(r"lib.run (notebooks/\S+)", one.cmd) for name, one in stages.items()}
+    found = {
+        name: re.search(r"study.pipeline (notebooks/\S+)", one.cmd) for name, one in stages.items()
+    }
     return {name: (match[1], stages[name]) for name, match in found.items() if match}
 
 
@@ -175,8 +178,8 @@ def test_every_notebook_has_a_line_and_every_stage_says_what_it_does(stages, run
     assert not known - run, "add a line for it to the list of its kind in dvc.yaml"
     assert not run - known, "there is no such notebook"
     assert all(stage.desc for stage in stages.values())
-    rest = {stages[name].cmd.removeprefix("python -m lib.") for name in set(stages) - set(runs)}
-    assert rest == {"run code", "report", "training"}
+    rest = {stages[name].cmd.removeprefix("python -m study.") for name in set(stages) - set(runs)}
+    assert rest == {"pipeline code", "report", "training"}
     for name, stage in stages.items():
         assert all(out.use_cache for out in stage.outs) == (name != "code"), "what is set back"
 
@@ -188,7 +191,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
         assert set(given) <= set(read_parameters(ROOT / notebook)), name
         read = {given.get("prepared"), *sets.values()} - {None}
         assert {notebook, f"data/code/{notebook[10:-6]}", *read} <= _deps(stage), name
-        executed = re.match(r"python -m lib.run \S+ (\S+)", stage.cmd)[1]
+        executed = re.match(r"python -m study.pipeline \S+ (\S+)", stage.cmd)[1]
         if str(given["out"]) != "data":
             assert {given["out"], executed} <= _outs(stage), name
         else:
@@ -236,15 +239,15 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
     assert set(write_code(code, small)) >= {"10_train", "report", "settings/data"}
     assert write_code(code, small) == []
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
-    gru = small / "lib" / "cells" / "gru.py"
+    gru = small / "lib" / "longrnn" / "cells" / "gru.py"
     edit(gru, '"""', '"""Said anew. ')
     assert write_code(code, small) == []
     edit(gru, "return ", "return 0.999 * ")
     changed = write_code(code, small)
     assert "10_train" in changed and "22_numerical_errors" not in changed
-    edit(small / "lib" / "report" / "templates" / "index.md.jinja", "#", "# ")
+    edit(small / "lib" / "study" / "report" / "templates" / "index.md.jinja", "#", "# ")
     assert write_code(code, small) == ["report"]
-    assert {"lib/report/conf.py", "lib/report/static"} <= _deps(stages["report"])
+    assert {"lib/study/report/conf.py", "lib/study/report/static"} <= _deps(stages["report"])
     edit(small / "params.yaml", "profile: quick", "profile: smoke")
     changed = write_code(code, small)
     assert "settings/factorial" in changed and "10_train" not in changed, "only the chosen profile"
@@ -257,9 +260,9 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
 
 def test_a_plot_does_not_train_again_and_a_cell_does():
     read = {path.stem: set(notebook_reached(path)) for path in notebooks()}
-    assert {"lib/cells/gru.py", "lib/probes/adjoint.py"} <= read["10_train"]
-    assert "lib/plotting/__init__.py" not in read["10_train"]
-    assert "lib/plotting/__init__.py" in read["22_numerical_errors"]
+    assert {"lib/longrnn/cells/gru.py", "lib/longrnn/probes/adjoint.py"} <= read["10_train"]
+    assert "lib/study/figures/__init__.py" not in read["10_train"]
+    assert "lib/study/figures/__init__.py" in read["22_numerical_errors"]
 
 
 def test_the_settings_are_checked_before_anything_trains(stages):

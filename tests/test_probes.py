@@ -6,14 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from longrnn.cells import make_cell
+from longrnn.probes.lyapunov import largest_exponent, log_gain, singular_values, step_jacobians
+from longrnn.probes.time_steps import DECADES, counted
 from refusals import refused
+from study.results.rows import REAL_PARTS
+from study.training.equilibria import signs, stability
 from toys import linear
-
-from lib.cells import make_cell
-from lib.probes.equilibria import signs, stability
-from lib.probes.lyapunov import largest_exponent, log_gain, singular_values, step_jacobians
-from lib.probes.time_steps import DECADES, counted
-from lib.results.rows import REAL_PARTS
 
 T, BATCH, FEATURES, WIDTH = 12, 3, 3, 6
 

@@ -5,9 +5,15 @@ import pandas as pd
 import pytest
 from designs import loaded
 from refusals import refused
-
-from lib.paths import PUBLISHED
-from lib.results.published import PublishedError, artefacts, beside, layout, load_published, sources
+from study.paths import PUBLISHED
+from study.results.published import (
+    PublishedError,
+    artefacts,
+    beside,
+    layout,
+    load_published,
+    sources,
+)
 
 TASK = ["dataset", "order", "noise"]
 CELL = [*TASK, "architecture"]

@@ -15,21 +15,20 @@ import pytest
 import xarray as xr
 from fabricated_report import counts, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
-
-from lib.analysis.verbs import Networks
-from lib.paths import ROOT
-from lib.report.__main__ import main
-from lib.report.build import build
-from lib.report.coverage import COLUMNS, STATES, count_coverage, summarise
-from lib.report.inputs import ReportError, load_artefacts, load_notebooks
-from lib.report.numbers import formatter
-from lib.report.tables import beside_html, key_columns, to_html
-from lib.report.verdicts import count_verdicts, in_words, judge_claims, words
-from lib.results.artefacts import Artefacts
-from lib.results.claims import Finding, Scale, claims, judged_row, share, unable
-from lib.results.learned import data_and_length
-from lib.results.published import artefacts
-from lib.results.schema import load
+from study.paths import ROOT
+from study.report.__main__ import main
+from study.report.build import build
+from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
+from study.report.inputs import ReportError, load_artefacts, load_notebooks
+from study.report.numbers import formatter
+from study.report.tables import beside_html, key_columns, to_html
+from study.report.verdicts import count_verdicts, in_words, judge_claims, words
+from study.results.artefacts import Artefacts
+from study.results.claims import Finding, Scale, claims, judged_row, share, unable
+from study.results.learned import data_and_length
+from study.results.published import artefacts
+from study.results.schema import load
+from study.stats.verbs import Networks
 
 
 @functools.cache

@@ -9,13 +9,12 @@ from unittest.mock import MagicMock
 
 import pytest
 from processes import python
-
-from lib.paths import ROOT
-from lib.run import repro
+from study.paths import ROOT
+from study.pipeline import repro
 
 
 def _entered(before, *flags):
-    code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('lib.run', run_name='__main__')"
+    code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('study.pipeline', run_name='__main__')"
     return python(*flags, "-c", code)
 
 
@@ -31,11 +30,11 @@ def test_without_the_environment_one_sentence_names_it():
 
 
 def test_words_are_passed_on_and_an_early_interrupt_is_one_line():
-    told = "import lib.run.repro as r; r.main = print; sys.argv = ['', 'repro', 'report']"
+    told = "import study.pipeline.repro as r; r.main = print; sys.argv = ['', 'repro', 'report']"
     assert _entered(told).stdout == "['report']\n"
     argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
     done = _entered(f"sys.argv = {argv}")
-    assert (done.returncode, done.stderr) == (130, "lib.run: interrupted\n")
+    assert (done.returncode, done.stderr) == (130, "study.pipeline: interrupted\n")
 
 
 def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
@@ -60,7 +59,7 @@ stages:
 _REPRO = """
 import sys
 from pathlib import Path
-from lib.run import repro
+from study.pipeline import repro
 repro.ROOT = Path.cwd()
 repro.LOCK = Path("lock")
 repro.code.main = lambda: 0
@@ -101,5 +100,9 @@ def test_of_two_at_once_one_runs_side_by_side_and_a_failure_ends_a_run(pipeline,
 
 
 def test_the_entry_can_be_read_by_an_old_python():
-    for name in ("lib/__init__.py", "lib/run/__init__.py", "lib/run/__main__.py"):
+    for name in (
+        "lib/__init__.py",
+        "lib/study/pipeline/__init__.py",
+        "lib/study/pipeline/__main__.py",
+    ):
         ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))

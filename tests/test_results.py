@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 import xarray as xr
 from ruamel.yaml import YAML
+from study.paths import NOTEBOOKS
+from study.results import reference, schema
+from study.results.factorial import FACTORIAL
+from study.results.schema import (
+    COMPLETED,
+    DIVERGED,
+    MISSING,
+    NOT_PLANNED,
+    ResultsError,
+    Schema,
+    load,
+)
 from synthetic_results import LEVELS, empty, make_results
-
-from lib.paths import NOTEBOOKS
-from lib.results import reference, schema
-from lib.results.factorial import FACTORIAL
-from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED, ResultsError, Schema, load
 
 FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
 

@@ -1,50 +1,56 @@
-"""The rooms of `lib`: imports go one way, statistics and pages never reach torch, and what stands there is reached by a training, an engine,
+"""The rooms of `lib/`: imports go one way, statistics and pages never reach torch, and what stands there is reached by a training, an engine,
 a command or two notebooks, or is an estimator that an oracle checks."""
 
 import ast
 import re
+import sys
 from collections import defaultdict
 from graphlib import TopologicalSorter
 
 import pytest
-
-from lib.paths import NOTEBOOKS, ROOT
-from lib.run import fingerprint
-from lib.run.fingerprint import reached
-from lib.run.notebooks import read_cells
+from study.paths import NOTEBOOKS, ROOT
+from study.pipeline import fingerprint
+from study.pipeline.fingerprint import reached
+from study.pipeline.notebooks import read_cells
 
 # Each room and those it may import from, which stand before it, so that there are no circles.
-_BASE = ("paths", "registry", "run", "results")
-ROOMS = {
-    "paths": (),
+LIBRARY = {
     "registry": (),
-    "run": ("paths", "registry"),
-    "results": ("paths", "run"),
-    "kernels": _BASE,
-    "cells": (*_BASE, "kernels"),  # a cell asks for an engine
-    "tasks": _BASE,
-    "probes": (*_BASE, "kernels", "cells", "tasks"),
-    "training": (*_BASE, "kernels", "cells", "tasks", "probes"),
-    "plotting": ("paths", "run", "results"),
-    "analysis": ("paths", "run", "results", "plotting"),
-    "report": ("paths", "run", "results", "analysis", "plotting"),
-    "bench": (*_BASE, "kernels", "cells", "tasks", "probes", "training", "analysis", "plotting"),
+    "kernels": ("registry",),
+    "cells": ("registry", "kernels"),  # a cell asks for an engine
+    "probes": ("kernels", "cells"),
 }
-WITHOUT_TORCH = ("run", "results", "plotting", "analysis", "report")
+"""The rooms of `longrnn`, which imports nothing of `study`."""
+STUDY = {
+    "paths": (),
+    "pipeline": ("paths",),
+    "results": ("paths", "pipeline"),
+    "tasks": (*LIBRARY, "paths", "pipeline", "results"),
+    "training": (*LIBRARY, "paths", "pipeline", "results", "tasks"),
+    "figures": ("paths", "pipeline", "results"),
+    "stats": ("paths", "pipeline", "results", "figures"),
+    "report": ("paths", "pipeline", "results", "stats", "figures"),
+    "bench": (*LIBRARY, "paths", "pipeline", "results", "tasks", "training", "stats", "figures"),
+}
+ROOMS = LIBRARY | STUDY
+WITHOUT_TORCH = ("pipeline", "results", "figures", "stats", "report")
+REQUIRED = {"torch", "numba", "numpy", "scipy", "threadpoolctl"}
+"""Packages that `longrnn` imports; NVIDIA's compiler comes with numba-cuda."""
 
 FILES = sorted((ROOT / "lib").rglob("*.py"))
 
 
 def _module(file):
-    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(file.relative_to(ROOT / "lib").with_suffix("").parts).removesuffix(".__init__")
 
 
 def _room(file):
-    return file.relative_to(ROOT / "lib").parts[0].removesuffix(".py")
+    package, room, *_ = file.relative_to(ROOT / "lib").parts
+    return room.removesuffix(".py")
 
 
 def _imports(file):
-    """Return the files of `lib` that a file imports."""
+    """Return the files in `lib/` that a file imports."""
     return [path for path in fingerprint._read(file, ROOT).uses if _room(path) != "__init__"]
 
 
@@ -53,6 +59,22 @@ def test_every_room_is_listed_after_those_it_may_import_from():
     listed = [*ROOMS]
     for place, room in enumerate(listed):
         assert set(ROOMS[room]) <= set(listed[:place]), room
+
+
+def test_the_library_imports_nothing_of_the_study_and_few_packages():
+    for file in FILES:
+        if file.is_relative_to(ROOT / "lib" / "longrnn"):
+            tree = ast.parse(file.read_text("utf-8"))
+            names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+            names |= {
+                alias.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import)
+                for alias in node.names
+            }
+            packages = {name.split(".")[0] for name in names if name}
+            unexpected = packages - sys.stdlib_module_names - REQUIRED - {"longrnn"}
+            assert not unexpected, f"{file} imports {sorted(unexpected)}"
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -83,20 +105,26 @@ def test_statistics_and_pages_never_import_torch(room):
     assert not found
 
 
-TRAINED = ("lib.cells.", "lib.kernels.", "lib.tasks.", "lib.training.")
+TRAINED = ("longrnn.cells.", "longrnn.kernels.", "study.tasks.", "study.training.")
 """Rooms whose members are found by name: everything that runs at import counts."""
-COMMANDS = ("lib.run", "lib.report", "lib.report.build", "lib.report.conf", "lib.report.look")
-COMMANDS += ("lib.results.reference",)
+COMMANDS = (
+    "study.pipeline",
+    "study.report",
+    "study.report.build",
+    "study.report.conf",
+    "study.report.look",
+)
+COMMANDS += ("study.results.reference",)
 ORACLES = {
-    "lib.analysis.comparisons.compare_error_rates": "R",
-    "lib.bench.coadjoint": "the memory of a fresh process",
-    "lib.bench.parity": "the cells in float64",
+    "study.stats.comparisons.compare_error_rates": "R",
+    "study.bench.coadjoint": "the memory of a fresh process",
+    "study.bench.parity": "the cells in float64",
 }
 """Modules and definitions that one notebook alone calls, and what they are held to."""
 
 
 class Names:
-    """The definitions of a piece of code, and what it names of `lib`."""
+    """The definitions of a piece of code, and what it names of `lib/`."""
 
     def __init__(self, text):
         self.tree = ast.parse(text)

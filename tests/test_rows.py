@@ -7,26 +7,25 @@ import numpy as np
 import pytest
 import torch
 from designs import fail_after, loaded, one_job, rows_of, train
+from longrnn.cells import make_cell
+from longrnn.probes.adjoint import adjoint_norms
+from longrnn.probes.lyapunov import largest_exponent
 from refusals import refused
+from study.pipeline.params import ParameterError, checked
+from study.results.latching import LATCHING
+from study.results.rows import REAL_PARTS, schema
+from study.results.schema import COMPLETED, DIVERGED, ResultsError, load
+from study.tasks import Part, Task
+from study.tasks.long_time_gap import draw_signs
+from study.training import latching as module
+from study.training.job import torch_seed
+from study.training.latching import Latching
+from study.training.linear_gaps import initial_networks
+from study.training.measures import FOLLOWED
+from study.training.model import Network, build
+from study.training.resume import Resume
+from study.training.scores import evaluate, sequence_scores
 from toys import autograd_norms
-
-from lib.cells import make_cell
-from lib.probes.adjoint import adjoint_norms
-from lib.probes.lyapunov import largest_exponent
-from lib.probes.measures import FOLLOWED
-from lib.probes.scores import evaluate, sequence_scores
-from lib.results.latching import LATCHING
-from lib.results.rows import REAL_PARTS, schema
-from lib.results.schema import COMPLETED, DIVERGED, ResultsError, load
-from lib.run.params import ParameterError, checked
-from lib.tasks import Part, Task
-from lib.tasks.long_time_gap import draw_signs
-from lib.training import latching as module
-from lib.training.job import torch_seed
-from lib.training.latching import Latching
-from lib.training.linear_gaps import initial_networks
-from lib.training.model import Network, build
-from lib.training.resume import Resume
 
 FOUR = {
     "LEM": {"dt": 0.3},
@@ -418,7 +417,7 @@ def test_a_diverged_network_is_recorded_and_leaves_the_others_alone(monkeypatch)
     expected, networks = SMALL.compute(None, None), initial_networks(SMALL)
     with torch.no_grad():
         networks.W[1] *= 1e200
-    monkeypatch.setattr("lib.training.linear_gaps.initial_networks", lambda job: networks)
+    monkeypatch.setattr("study.training.linear_gaps.initial_networks", lambda job: networks)
     arrays = SMALL.compute(None, None)
     assert arrays["status"].tolist() == [COMPLETED, DIVERGED, COMPLETED]
     assert np.isnan(arrays["emphasis"][1]).all() and np.isnan(arrays["loss"][1])

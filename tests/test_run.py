@@ -1,4 +1,4 @@
-"""`python -m lib.run`: what it refuses, what it keeps, and what it leaves behind when it is killed."""
+"""`python -m study.pipeline`: what it refuses, what it keeps, and what it leaves behind when it is killed."""
 
 import contextlib
 import json
@@ -18,11 +18,10 @@ import psutil
 import pytest
 from plain import plain_notebook
 from processes import python
-
-from lib.paths import NOTEBOOKS, ROOT
-from lib.run import execute, guard, warm
-from lib.run.cleaning import clean
-from lib.run.notebooks import NotebookError, convert, read_parameters
+from study.paths import NOTEBOOKS, ROOT
+from study.pipeline import execute, guard, warm
+from study.pipeline.cleaning import clean
+from study.pipeline.notebooks import NotebookError, convert, read_parameters
 
 PARAMETERS = 'count = 1\nrate = 0.1\nflag = False\nname = "x"'
 
@@ -33,7 +32,7 @@ def _notebook(path, *code, parameters=PARAMETERS, **more):
 
 
 def _run(notebook, output, *arguments, **options):
-    return python("-m", "lib.run", notebook, output, *arguments, **options)
+    return python("-m", "study.pipeline", notebook, output, *arguments, **options)
 
 
 def _outputs(path):
@@ -278,7 +277,7 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
     parameters = f"kernel = {str(began[0])!r}\nchild = {str(began[1])!r}\n{_SETS}"
     notebook = _notebook(tmp_path / "beat.ipynb", _WAITING, parameters=parameters)
     output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
-    command = [sys.executable, "-m", "lib.run", str(notebook), output, *sets]
+    command = [sys.executable, "-m", "study.pipeline", str(notebook), output, *sets]
     if (
         how == "DVC"
     ):  # (dvc.stage.run): a shell in an environment that names the stage, which `; true` keeps
@@ -302,7 +301,7 @@ def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, 
 
 
 def test_the_process_to_fork_from_ends_with_its_starter():
-    starter = "from lib.run import warm\nwith warm.serving() as server:\n print(server.pid, flush=True); input()"
+    starter = "from study.pipeline import warm\nwith warm.serving() as server:\n print(server.pid, flush=True); input()"
     options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
         server = psutil.Process(int(program.stdout.readline()))

@@ -16,17 +16,16 @@ import pytest
 from archives import npz, packed, rows, sha256, tarred, zipped
 from PIL import Image
 from sklearn.model_selection import train_test_split
+from study.tasks import load_prepared, sources
+from study.tasks.formats import FormatError
+from study.tasks.formats.series import Series, ts_lines
+from study.tasks.formats.sound import log_mel, wav_bytes
+from study.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
+from study.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
+from study.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
+from study.tasks.sources._table import ORIGINS, READERS, SETS
+from study.tasks.standins.tone_words import write_clips
 from trials.faults import OBSTACLES
-
-from lib.tasks import load_prepared, sources
-from lib.tasks.formats import FormatError
-from lib.tasks.formats.series import Series, ts_lines
-from lib.tasks.formats.sound import log_mel, wav_bytes
-from lib.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from lib.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
-from lib.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
-from lib.tasks.sources._table import ORIGINS, READERS, SETS
-from lib.tasks.standins.tone_words import write_clips
 
 RIGHT = sha256(b"content")
 

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-
-from lib.tasks.formats import sound
-from lib.tasks.standins.beats import BREATH, HEART, beats
-from lib.tasks.standins.markov_text import language, reviews, text
-from lib.tasks.standins.switching import PRIORS, RATES, switching_series
-from lib.tasks.standins.tone_words import write_clips
+from study.tasks.formats import sound
+from study.tasks.standins.beats import BREATH, HEART, beats
+from study.tasks.standins.markov_text import language, reviews, text
+from study.tasks.standins.switching import PRIORS, RATES, switching_series
+from study.tasks.standins.tone_words import write_clips
 
 
 def _rng(seed=0):

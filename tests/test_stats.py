@@ -10,15 +10,14 @@ import xarray as xr
 from drawn import RECORD, drawn, linear, sweep
 from refusals import refused
 from statsmodels.stats.proportion import proportion_confint
+from study.results import quartiles
+from study.results.latching import LATCHING
+from study.results.networks import plot_histograms
+from study.results.published import load_published
+from study.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
+from study.stats import attempts, claims_factorial, gaps, regimes
+from study.stats.scales import decays, histograms, reach
 from synthetic_results import LEVELS, empty, make_results
-
-from lib.analysis import attempts, claims_factorial, gaps, regimes
-from lib.analysis.scales import decays, histograms, reach
-from lib.results import quartiles
-from lib.results.latching import LATCHING
-from lib.results.networks import plot_histograms
-from lib.results.published import load_published
-from lib.results.schema import COMPLETED, DIVERGED, MISSING, NOT_PLANNED
 
 TASK = list(attempts.TASK)
 NONE = {"order": "sequential", "noise": "none"}

@@ -6,16 +6,15 @@ import torch
 import xarray as xr
 from refusals import refused
 from scipy.integrate import solve_ivp
-
-from lib.probes.scores import cross_entropy, likeliest
-from lib.results.schema import ResultsError
-from lib.tasks import Part, Task, check_task, find_task, load_prepared, make_task
-from lib.tasks import variations as variations_module
-from lib.tasks.fast_slow import trajectories
-from lib.tasks.permutations import PERMUTATIONS, torch_permutation
-from lib.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
-from lib.tasks.sources.texts import stream
-from lib.tasks.variations import SPREADS, noise_places, vary
+from study.results.schema import ResultsError
+from study.tasks import Part, Task, check_task, find_task, load_prepared, make_task
+from study.tasks import variations as variations_module
+from study.tasks.fast_slow import trajectories
+from study.tasks.permutations import PERMUTATIONS, torch_permutation
+from study.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
+from study.tasks.sources.texts import stream
+from study.tasks.variations import SPREADS, noise_places, vary
+from study.training.scores import cross_entropy, likeliest
 
 
 def _rng(seed=0):

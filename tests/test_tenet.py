@@ -16,21 +16,20 @@ import pytest
 import xarray as xr
 from refusals import refused
 from scipy import stats
+from study.paths import ROOT
+from study.results import claims
+from study.results.factorial import ATTEMPT, FACTORIAL
+from study.results.published import load_published
+from study.results.schema import DIVERGED, MISSING, ResultsError, load
+from study.stats import tenet
+from study.stats.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
+from study.stats.design import INTERCEPT, NothingToFit, with_covariates
+from study.stats.regimes import SMALLEST
+from study.stats.reml import fit_random_intercept, moments
+from study.stats.resample import interval, resample, stretch
+from study.stats.simulated import PROFILE, SCHEMA, caution, simulate
+from study.stats.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, Rows, fit, rows
 from synthetic_results import LEVELS, empty, make_results
-
-from lib.analysis import tenet
-from lib.analysis.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
-from lib.analysis.design import INTERCEPT, NothingToFit, with_covariates
-from lib.analysis.regimes import SMALLEST
-from lib.analysis.reml import fit_random_intercept, moments
-from lib.analysis.resample import interval, resample, stretch
-from lib.analysis.simulated import PROFILE, SCHEMA, caution, simulate
-from lib.analysis.tenet import MODELS, REFERENCE, SINGLE, TRUE, Fits, Rows, fit, rows
-from lib.paths import ROOT
-from lib.results import claims
-from lib.results.factorial import ATTEMPT, FACTORIAL
-from lib.results.published import load_published
-from lib.results.schema import DIVERGED, MISSING, ResultsError, load
 
 LISTED = claims.claims()
 VIEWS = TRUE, SINGLE, tenet.RANKS, tenet.CLIPPED, tenet.MILD, tenet.CENTRED

@@ -11,20 +11,19 @@ import pytest
 import torch
 from designs import PlainJob, one_job, study
 from designs import factorial as smoke
+from study.results.factorial import MEASUREMENTS
+from study.results.schema import COMPLETED, DIVERGED
+from study.training import factorial, together
+from study.training import job as job_module
+from study.training import jobs as run
+from study.training.batches import Epochs
+from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train
+from study.training.fit import Recipe, Record, Training, every_epoch, fit
+from study.training.job import torch_seed
+from study.training.model import Network, build
+from study.training.resume import Resume
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
-
-from lib.results.factorial import MEASUREMENTS
-from lib.results.schema import COMPLETED, DIVERGED
-from lib.training import factorial, together
-from lib.training import job as job_module
-from lib.training import jobs as run
-from lib.training.batches import Epochs
-from lib.training.factorial import AUTHOR, AUTHORS_GROUPS, train
-from lib.training.fit import Recipe, Record, Training, every_epoch, fit
-from lib.training.job import torch_seed
-from lib.training.model import Network, build
-from lib.training.resume import Resume
 
 CELLS = ["rnn", "lstm", "gru", "lipschitz", "antisymmetric", "exponential", "unicornn", "lem"]
 SOME = ["gru", "exponential", "unicornn"]

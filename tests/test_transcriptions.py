@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from longrnn.cells import cell_class, cell_names, make_cell, unroll
+from longrnn.probes.adjoint import adjoint_norms
 
-from lib.cells import cell_class, cell_names, make_cell, unroll
-from lib.probes.adjoint import adjoint_norms
 from tests.engines import TIMED, VARIANTS
 
 T, B, P, D = 11, 3, 2, 5

@@ -2,9 +2,8 @@
 
 import numpy as np
 import torch
-
-from lib.cells import make_cell
-from lib.tasks import Part, Task
+from longrnn.cells import make_cell
+from study.tasks import Part, Task
 
 
 def toy_task(kind="pixels", n=24, steps=6, target="class"):

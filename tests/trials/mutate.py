@@ -89,13 +89,15 @@ def errors(source: bytes) -> list[tuple[int, int, str]]:
 def tests_of(file: Path) -> list[str]:
     """Return the files of tests that name a module, those that bear its name or its room's first."""
     room = file.parent.name
-    named = re.compile(rf"lib\.{room}\.{file.stem}\b|lib\.{room} import [^\n]*\b{file.stem}\b")
+    named = re.compile(
+        rf"(longrnn|study)\.{room}\.{file.stem}\b|(longrnn|study)\.{room} import [^\n]*\b{file.stem}\b"
+    )
 
     def rank(test):
         own = test.stem in (f"test_{file.stem}", f"test_{room}")
         own |= room in ("cells", "kernels") and test.stem in BY_NAME
         text = test.read_text("utf-8")
-        return own, bool(named.search(text)), f"lib.{room}" in text
+        return own, bool(named.search(text)), bool(re.search(rf"(longrnn|study)\.{room}\b", text))
 
     ranked = {test: rank(test) for test in sorted((COPY / "tests").glob("test_*.py"))}
     near = sorted((test for test in ranked if any(ranked[test])), key=ranked.get, reverse=True)
@@ -109,8 +111,8 @@ def tried(tests: list[str]) -> str:
         os.chdir(COPY)
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-        os.environ |= {"PYTHONPATH": str(COPY), "PYTHONDONTWRITEBYTECODE": "1"}
-        sys.path[:0] = [str(COPY), str(COPY / "tests")]
+        os.environ |= {"PYTHONPATH": str(COPY / "lib"), "PYTHONDONTWRITEBYTECODE": "1"}
+        sys.path[:0] = [str(COPY / "lib"), str(COPY / "tests")]
         chosen = CHOSEN + ["-k", "not (activations or machine_code)"] * numba.config.DISABLE_JIT
         sys.exit(pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *chosen, *tests]))
 
@@ -134,7 +136,7 @@ def main() -> int:
     found = json.loads(FOUND.read_text()) if FOUND.exists() else {}
     end, sound, drawn, counts = time.monotonic() + 60 * options.minutes, {}, [], Counter()
     for room in ROOMS:
-        files = sorted(COPY.glob(f"lib/{room}.py" if "*" in room else f"lib/{room}/**/*.py"))
+        files = sorted(COPY.glob(f"lib/*/{room}/**/*.py"))
         possible = [(file, *one) for file in files for one in errors(file.read_bytes())]
         drawn += random.Random(f"0 {room}").sample(possible, min(EACH, len(possible)))
     random.Random(0).shuffle(drawn)

@@ -6,12 +6,11 @@ import zipfile
 import pytest
 from archives import packed, tarred, zipped
 from plain import plain_notebook
+from study.pipeline.notebooks import NotebookError, read_parameters
+from study.pipeline.params import ParameterError, read_params
+from study.tasks.formats import FormatError, archives
+from study.tasks.sources._fetch import ChecksumError, unpacked
 from trials.faults import damaged
-
-from lib.run.notebooks import NotebookError, read_parameters
-from lib.run.params import ParameterError, read_params
-from lib.tasks.formats import FormatError, archives
-from lib.tasks.sources._fetch import ChecksumError, unpacked
 
 pytestmark = pytest.mark.trials
 

@@ -15,11 +15,10 @@ import designs
 import numpy as np
 import psutil
 import pytest
-
-from lib.paths import ROOT
-from lib.run.params import Jobs
-from lib.training import cluster
-from lib.training.jobs import read_shard, run_jobs, shard_path, write_shard
+from study.paths import ROOT
+from study.pipeline.params import Jobs
+from study.training import cluster
+from study.training.jobs import read_shard, run_jobs, shard_path, write_shard
 
 cloudpickle.register_pickle_by_value(designs)  # which schedulers and workers do not have
 pytestmark = pytest.mark.trials
@@ -54,7 +53,9 @@ def _slow(seconds, i, resume):
     return {"status": np.int8(0), "loss": np.random.default_rng(i).normal(size=50)}
 
 
-_slow.__module__ = "lib.run.files"  # not found there, so that workers are sent the function itself
+_slow.__module__ = (
+    "study.pipeline.files"  # not found there, so that workers are sent the function itself
+)
 
 
 def _jobs(seconds, count=12):

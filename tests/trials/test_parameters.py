@@ -7,11 +7,10 @@ from operator import getitem
 
 import pytest
 from designs import profile_of
+from study.pipeline.params import ParameterError, merged
+from study.tasks import check_task
+from study.training.profile import DESIGNS
 from trials.faults import places
-
-from lib.run.params import ParameterError, merged
-from lib.tasks import check_task
-from lib.training.profile import DESIGNS
 
 pytestmark = pytest.mark.trials
 

@@ -4,8 +4,7 @@ import pytest
 from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
-
-from lib.report.safe import clean_html, to_read
+from study.report.safe import clean_html, to_read
 
 pytestmark = pytest.mark.trials
 

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from study.training.jobs import read_shard, shard_path, write_shard
+from study.training.resume import Fit, Resume
 from trials.faults import damaged, in_the_way
-
-from lib.training.jobs import read_shard, shard_path, write_shard
-from lib.training.resume import Fit, Resume
 
 pytestmark = pytest.mark.trials
 

@@ -1,1 +1,0 @@
-"""What kernels and training cost on a GPU: ``make bench-gpu``, or ``python -m lib.bench.gpu`` on a box without the notebooks' packages."""

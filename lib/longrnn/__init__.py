@@ -1,0 +1,1 @@
+"""Recurrent cells with long-time dependencies as PyTorch modules, their fast kernels, and probes."""

@@ -1,0 +1,193 @@
+r"""The one import of Numba's CUDA target: how kernels are compiled and launched, and engines registered.
+
+A kernel takes pointers to the first number of contiguous tensors and does its own indexing. Wrapping every tensor as a device
+array would cost more on the host than a short kernel does on the GPU; a pointer costs nothing, and Numba's simulator,
+where the tests run, gets flat NumPy views in its place. Kernels are compiled for one type of number at their first launch, in
+about a second, and kept in memory: a cache on disk would not notice a change of the functions that a kernel inlined.
+
+What every kernel keeps to:
+
+- a launch goes to PyTorch's current stream, allocates nothing and does not wait, so that it can be captured in a graph (once
+  compiled: run a cell before capturing it);
+- no atomics: what belongs to a sum is written per chain and summed by PyTorch, in the same order every time;
+- ``fastmath`` stays off: it flushes denormals, and this project measures vanishing gradients. Contraction to fused multiply-add
+  is Numba's default and stays;
+- constants are written ``real(1)``: 1 beside a float32 would make float64 arithmetic;
+- a dense kernel is compiled for its sizes too: the compiler then unrolls its products, and addresses become part of the instructions.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache, partial
+from types import FunctionType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longrnn.kernels import register
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+"""Whether Numba's simulator stands for the GPU; kernels then take CPU tensors."""
+
+# Numba warns of grids with few blocks, which a sequence of small batches is.
+os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+# Importing the target takes a second, which a machine without a GPU need not spend; a process that has imported
+# it already wants to compile.
+if SIMULATED or torch.cuda.is_available() or "numba.cuda" in sys.modules:
+    from numba import cuda, types
+else:
+    cuda = types = None
+
+DEVICES = ("cpu",) if SIMULATED else ("cuda",)
+"""Where the tensors are that kernels take."""
+
+real = np.float32
+"""In the text of a kernel: the type of number that it is being compiled for."""
+d = tile = 1
+"""In the text of a dense kernel: the units, and how many sequences a block does."""
+
+
+class kernel:
+    """Decorator: a function that runs once for each thread, compiled for each type of number, and sizes, that it meets."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+        self.__name__ = function.__name__
+        self._compiled = {}
+
+    def bound(self, dtype: torch.dtype, **sizes: int) -> FunctionType:
+        """Return the function with `real` meaning `dtype`, and each of `sizes` its number."""
+        names = self.function.__globals__ | {"real": _number(dtype)} | sizes
+        return FunctionType(
+            self.function.__code__, names, self.__name__, None, self.function.__closure__
+        )
+
+    def compiled(self, arguments: tuple, **sizes: int):
+        """Return the machine code for such arguments; raises `RuntimeError` where it would compile during a capture."""
+        key = dtype_of(arguments), *sizes.items()
+        if key not in self._compiled:
+            if not SIMULATED and torch.cuda.is_current_stream_capturing():
+                raise RuntimeError(
+                    f"kernel {self.__name__} is not compiled yet, which a graph capture does not allow; "
+                    "run the same forward and backward pass once before capturing it"
+                )
+            options = () if SIMULATED else (types.void(*signature(arguments)),)
+            self._compiled[key] = cuda.jit(*options)(self.bound(key[0], **sizes))
+        return self._compiled[key]
+
+
+def device(function: Callable) -> Callable:
+    """Make `function` one that kernels call; scalars in, scalars out."""
+    return function if cuda is None else cuda.jit(device=True, inline="always")(function)
+
+
+def dtype_of(arguments: tuple) -> torch.dtype:
+    """Return the one type of the tensors among a kernel's arguments."""
+    (dtype,) = {part.dtype for part in arguments if isinstance(part, Tensor)}
+    return dtype
+
+
+def signature(arguments: tuple) -> tuple:
+    """Return the types that a kernel is compiled for: a pointer for each tensor, int64 for each number."""
+    pointer = types.CPointer(_number(dtype_of(arguments)))
+    return tuple(pointer if isinstance(part, Tensor) else types.int64 for part in arguments)
+
+
+def _number(dtype: torch.dtype):
+    """Return Numba's type of number."""
+    return getattr(types, str(dtype).removeprefix("torch."))
+
+
+def launch(
+    run: kernel, blocks: int, threads: int, *arguments: Tensor | int, shared: int = 0, **sizes: int
+):
+    """Run a kernel on PyTorch's current stream.
+
+    `arguments` are contiguous tensors of one type, and whole numbers; `shared` is the dynamic shared memory of a block in bytes;
+    `sizes` are what the kernel is compiled for beside the type: its `d` and `tile`, and what else its text names.
+    Raises ValueError: the tensors are on a second GPU.
+    """
+    tensors = [part for part in arguments if isinstance(part, Tensor)]
+    if not all(part.is_contiguous() for part in tensors):
+        raise AssertionError(f"kernel {run.__name__} got a tensor that is not contiguous")
+    if tensors[0].device.index:
+        advice = "choose a GPU with CUDA_VISIBLE_DEVICES"
+        raise ValueError(f"expected tensors on cuda:0, got {tensors[0].device}; {advice}")
+    take = (lambda part: part.reshape(-1).numpy()) if SIMULATED else Tensor.data_ptr
+    values = [take(part) if isinstance(part, Tensor) else part for part in arguments]
+    stream = 0 if SIMULATED else _stream(torch.cuda.current_stream(0).cuda_stream)
+    run.compiled(arguments, **sizes)[blocks, threads, stream, shared](*values)
+
+
+@cache
+def _stream(pointer: int):
+    """Wrap a stream of PyTorch's, once each: Numba looks launch configurations up by this object."""
+    return cuda.external_stream(pointer) if pointer else 0
+
+
+def launch_chains(run: kernel, chains: int, *arguments: Tensor | int) -> None:
+    """Run a kernel with one thread for each of `chains` independent recurrences.
+
+    A block has 128 threads, or fewer where that would leave multiprocessors without one.
+    """
+    processors = _processors()
+    threads = next((count for count in (128, 64) if chains >= count * processors), 32)
+    launch(run, -(-chains // threads), threads, *arguments, chains)
+
+
+def launch_rows(
+    run: kernel, state: Tensor, *arguments: Tensor | int, buffers: int, **forms: int
+) -> None:
+    """Run a kernel with one block for each `tile` sequences of `state`, (batch, hidden), and one thread for each unit.
+
+    A weight that was read serves all sequences of a block: four, or fewer where that would leave multiprocessors without a block or
+    exceed the shared memory. Above `MOST_THREADS` units, the most that a block may have, a thread does several. `buffers` says how
+    many vectors of the hidden size a block keeps in shared memory for each sequence; the batch follows the other arguments. `forms` are
+    names in the kernel's text that it is compiled for too.
+    Raises ValueError: the buffers exceed the shared memory that every GPU grants a block.
+    """
+    batch, d = state.shape
+    vector = d * state.element_size()
+    tiles = [tile for tile in (4, 2, 1) if tile * buffers * vector <= _SHARED_BYTES]
+    if not tiles:
+        most = _SHARED_BYTES // buffers // state.element_size()
+        raise ValueError(
+            f"expected a hidden size of at most {most} in {state.dtype} on numba-cuda, got {d}; "
+            "use engine='reference'"
+        )
+    processors = _processors()
+    tile = next((tile for tile in tiles if -(-batch // tile) >= processors), 1)
+    threads = min(-(-d // 32) * 32, MOST_THREADS)
+    blocks, shared = -(-batch // tile), tile * buffers * vector
+    launch(run, blocks, threads, *arguments, batch, shared=shared, d=d, tile=tile, **forms)
+
+
+MOST_THREADS = 1024
+_SHARED_BYTES = 48 * 1024
+
+
+@cache
+def _processors() -> int:
+    return 1 if SIMULATED else torch.cuda.get_device_properties(0).multi_processor_count
+
+
+@cache
+def obstacle() -> str:
+    """Return why kernels cannot be compiled for the GPU at hand, in words, or nothing where they can."""
+    if SIMULATED:
+        return ""
+    try:
+        cuda.jit(types.void(types.int64))(lambda _: None)
+    except Exception as error:  # each missing library has its own
+        first = str(error).strip().split("\n")[0]
+        return (
+            f"Numba cannot compile for this GPU ({type(error).__name__}: {first}); "
+            "NVIDIA's compiler libraries come with pip install -r requirements-gpu.in -c requirements.lock"
+        )
+    return ""
+
+
+engine = partial(register, "numba-cuda", devices=DEVICES, obstacle=obstacle)
+"""Returns a decorator that registers a function as the engine ``numba-cuda`` of the cells named."""

@@ -1,0 +1,113 @@
+"""What the GPU kernels call: activations, products, and the walk along a chain.
+
+All are compiled into the kernels that call them.
+"""
+
+import math
+from collections.abc import Callable
+from types import FunctionType
+
+import numpy as np
+from numba.core.registry import CPUDispatcher
+
+from longrnn.kernels import _cpu
+from longrnn.kernels._cpu import ONE, ZERO
+from longrnn.kernels._cuda import SIMULATED, device
+
+# NumPy's functions keep the type of a scalar in the simulator, `math`'s are what the compiler knows.
+_tanh, _exp = (np.tanh, np.exp) if SIMULATED else (math.tanh, math.exp)
+
+
+@device
+def tanh(x):
+    """Return tanh(x) in x's own type."""
+    return _tanh(x)
+
+
+@device
+def sigmoid(x):
+    """Return the logistic function of x in x's own type."""
+    return ONE / (ONE + _exp(-x))
+
+
+def shared(scalar: CPUDispatcher) -> Callable:
+    """Return a scalar function of a CPU kernel (`longrnn.kernels._cpu.scalar`) as GPU kernels call it, with this file's activations."""
+    function = getattr(scalar, "py_func", scalar)  # itself, where numba compiles nothing
+    names = function.__globals__ | {"tanh": tanh, "sigmoid": sigmoid}
+    return device(FunctionType(function.__code__, names, function.__name__))
+
+
+activate, times_slope = shared(_cpu.activate), shared(_cpu.times_slope)
+
+
+# A signed index could be negative, which Numba would ask each time.
+_unsigned = int if SIMULATED else np.uint64
+
+
+@device
+def products(totals, matrix, first, stride, memory, vectors, count):
+    """Set `totals` to the products of numbers of a matrix and vectors in shared memory, one vector for each total.
+
+    `count` numbers of the matrix lie `stride` apart from `first` on. From `vectors` on, `memory` holds the first numbers of all vectors,
+    then the second ones, and so on. The loop is no `range`, whose state the compiler would keep beside k.
+    """
+    for i in range(totals.size):
+        totals[i] = ZERO
+    k = 0
+    while k < count:
+        weight = matrix[first + k * stride]
+        for i in range(totals.size):
+            totals[i] += weight * memory[_unsigned(vectors + k * totals.size + i)]
+        k += 1
+
+
+@device
+def locate(places, block, batch, d):
+    """Set `places` to where the sequences of a block begin in (batch, d).
+
+    Where they are fewer than the places, the last is done several times over, by the same threads and to the same end.
+    """
+    for i in range(places.size):
+        places[i] = min(block * places.size + i, batch - 1) * d
+
+
+@device
+def load(memory, vectors, states, places, row, rows, d):
+    """Copy the states of a block's sequences to shared memory, from `vectors` on as `products` reads them; `row` of `rows` threads."""
+    for j in range(row, d, rows):
+        for i in range(places.size):
+            memory[vectors + j * places.size + i] = states[places[i] + j]
+
+
+def pipelined(fetch: Callable, step: Callable) -> Callable:
+    """Return a device function that does steps 0..count-1 of a chain, their inputs under way eight steps before.
+
+    So the latency of memory is hidden although few chains run at a time. The eight are spelled out, because what a
+    loop over them indexes would leave the registers; each is fetched anew as soon as it was used, which takes half the
+    registers of fetching eight at a time.
+
+    ``fetch(arrays, n) -> inputs`` reads what step n needs, ``step(neuron, state, inputs, arrays, n) -> state`` does it and writes
+    its results; returned is ``run(neuron, state, arrays, count) -> state``.
+    """
+
+    @device
+    def run(neuron, state, arrays, count):
+        whole = count // 8 * 8
+        if whole > 0:
+            a, b, c, d = fetch(arrays, 0), fetch(arrays, 1), fetch(arrays, 2), fetch(arrays, 3)
+            e, f, g, h = fetch(arrays, 4), fetch(arrays, 5), fetch(arrays, 6), fetch(arrays, 7)
+        for n in range(0, whole, 8):
+            m = min(n + 8, whole - 8)
+            state, a = step(neuron, state, a, arrays, n), fetch(arrays, m)
+            state, b = step(neuron, state, b, arrays, n + 1), fetch(arrays, m + 1)
+            state, c = step(neuron, state, c, arrays, n + 2), fetch(arrays, m + 2)
+            state, d = step(neuron, state, d, arrays, n + 3), fetch(arrays, m + 3)
+            state, e = step(neuron, state, e, arrays, n + 4), fetch(arrays, m + 4)
+            state, f = step(neuron, state, f, arrays, n + 5), fetch(arrays, m + 5)
+            state, g = step(neuron, state, g, arrays, n + 6), fetch(arrays, m + 6)
+            state, h = step(neuron, state, h, arrays, n + 7), fetch(arrays, m + 7)
+        for n in range(whole, count):
+            state = step(neuron, state, fetch(arrays, n), arrays, n)
+        return state
+
+    return run

@@ -1,0 +1,110 @@
+r"""coRNN on one CPU core.
+
+Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W and script W side by side:
+
+.. math::
+    f_n &= \tanh(M (y_{n-1}, z_{n-1}) + g_n) \\
+    z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon, \qquad y_n = y_{n-1} + \Delta t \, z_n
+
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, that of
+:math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
+recurrence):
+
+.. math::
+    \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma \mu_{n+1} + W^\top \delta_{n+1} \\
+    \mu_n &= \Delta t \, \lambda_n + r \mu_{n+1} + \mathcal{W}^\top \delta_{n+1}, \qquad
+    \delta_n = \Delta t \, \mu_n \odot (1 - f_n^2)
+
+Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial M = \sum_n \delta_n (y_{n-1}, z_{n-1})^\top`, a product over
+the whole sequence for each half.
+
+Stored: y (the output), z and f. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh
+from longrnn.kernels._recurrence import Recurrence, drive, in_one, product
+
+
+@scalar
+def oscillate(dt, gamma, r, f, y, z):
+    """Return the position and the velocity after a step of force f."""
+    z = r * z + dt * (f - gamma * y)
+    return y + dt * z, z
+
+
+@scalar
+def pull_back(dt, gamma, r, f, lambda_, mu):
+    """Return lambda and mu as the step before finds them, without the product, and delta."""
+    mu = mu + dt * lambda_
+    return lambda_ - dt * gamma * mu, r * mu, dt * mu * (ONE - f * f)
+
+
+@kernel
+def _forward(dt, gamma, r, M, g, y0, z0, y, z, f):
+    batch, d = y0.shape
+    both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
+    for k in range(batch):
+        for i in range(d):
+            both[k, i], both[k, d + i] = y0[k, i], z0[k, i]
+    for n in range(len(g)):
+        np.dot(both, M.T, f[n])
+        for k in range(batch):
+            f_n, g_n, y_n, z_n = f[n, k], g[n, k], y[n, k], z[n, k]
+            y_before, z_before = both[k, :d], both[k, d:]
+            for i in range(d):
+                f_n[i] = tanh(f_n[i] + g_n[i])
+                position, velocity = oscillate(dt, gamma, r, f_n[i], y_before[i], z_before[i])
+                y_n[i] = y_before[i] = position
+                z_n[i] = z_before[i] = velocity
+
+
+@kernel
+def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    batch, d = y_carried.shape
+    products = np.empty((batch, 2 * d), M.dtype)
+    for n in range(len(f) - 1, -1, -1):
+        for k in range(batch):
+            lambda_, mu = y_carried[k], z_carried[k]
+            o_n, f_n, d_n = from_y[n, k], f[n, k], delta[n, k]
+            for i in range(d):
+                lambda_[i], mu[i], d_n[i] = pull_back(
+                    dt, gamma, r, f_n[i], lambda_[i] + o_n[i], mu[i]
+                )
+        np.dot(delta[n], M, products)
+        for k in range(batch):
+            for i in range(d):
+                y_carried[k, i] += products[k, i]
+                z_carried[k, i] += products[k, d + i]
+
+
+def _states(scalars, M, g, y0, z0):
+    y, z, f = (np.empty_like(g) for _ in range(3))
+    _forward(*scalars, M, g, y0, z0, y, z, f)
+    return y, [y[-1], z[-1]], [y, z, f]
+
+
+def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
+    delta = np.empty_like(y)
+    _backward(*scalars, M, f, arrived, *carried, delta)
+    of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
+    return lambda: np.concatenate([of_W(), of_W_z()], axis=1), delta, *carried
+
+
+_CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
+
+
+@engine("cornn")
+def cornn(weights, state, u):
+    """coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
+    return run_by(_CORNN, weights, state, u)
+
+
+def run_by(recurrence: Recurrence, weights, state, u):
+    """Run the network by its loops on a device."""
+    W, W_z, V, b, dt, gamma, epsilon = weights
+    scalars = in_one(V, dt, gamma, 1 - dt * epsilon)
+    return recurrence(scalars, torch.cat([W, W_z], dim=1), drive(u, V, b), *state)

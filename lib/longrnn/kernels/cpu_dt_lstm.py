@@ -1,0 +1,107 @@
+r"""The dt-LSTM, versions 1 and 2, on one CPU core.
+
+Forward, with the drive :math:`g_n = R u_n + b` of all times computed before, its parts in the order i f g o, and the factors
+:math:`\iota, \varphi` of the input and the forget gate:
+
+.. math::
+    i_n, f_n, o_n &= \sigma(W_{i,f,o} h_{n-1} + g^{i,f,o}_n), \qquad c'_n = \tanh(W_g h_{n-1} + g^g_n) \\
+    c_n &= \varphi f_n \odot c_{n-1} + \iota \, i_n \odot c'_n, \qquad h_n = o_n \odot \tanh(c_n)
+
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`h_n, c_n` through everything that follows, and
+:math:`o^L_n` the part that arrives at the output at n (the gradients of the final state start the recurrence):
+
+.. math::
+    \lambda_n &= o^L_n + W^\top \delta_{n+1} \\
+    \mu_n &= \varphi f_{n+1} \odot \mu_{n+1} + \lambda_n \odot o_n \odot (1 - \tanh^2 c_n) \\
+    \delta^i_n &= \iota \, \mu_n \odot c'_n \odot i_n (1 - i_n), \qquad
+    \delta^f_n = \varphi \mu_n \odot c_{n-1} \odot f_n (1 - f_n) \\
+    \delta^g_n &= \iota \, \mu_n \odot i_n \odot (1 - c'^2_n), \qquad
+    \delta^o_n = \lambda_n \odot \tanh(c_n) \odot o_n (1 - o_n)
+
+Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial W = \sum_n \delta_n h_{n-1}^\top`, one product over the whole
+sequence.
+
+Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh(c).
+"""
+
+import numpy as np
+
+from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._recurrence import Recurrence, drive, in_one, product
+
+
+@kernel
+def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
+    """`gates` (time, batch, 4 hidden) receives i f g o."""
+    batch, d = h0.shape
+    h_before, c_before = h0, c0
+    for n in range(len(g)):
+        np.dot(h_before, W.T, gates[n])
+        for k in range(batch):
+            all_, g_n, before, c, h = gates[n, k], g[n, k], c_before[k], cells[n, k], outputs[n, k]
+            # Short loops: with many arrays in one the compiler does not vectorise it.
+            for j in range(2 * d):
+                all_[j] = sigmoid(all_[j] + g_n[j])
+            for j in range(2 * d, 3 * d):
+                all_[j] = tanh(all_[j] + g_n[j])
+            for j in range(3 * d, 4 * d):
+                all_[j] = sigmoid(all_[j] + g_n[j])
+            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
+            for j in range(d):
+                c[j] = phi * f[j] * before[j] + iota * i[j] * new[j]
+            for j in range(d):
+                h[j] = o[j] * tanh(c[j])
+        h_before, c_before = outputs[n], cells[n]
+
+
+@kernel
+def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    batch, d = c0.shape
+    squashed = np.empty(d, W.dtype)
+    for n in range(len(cells) - 1, -1, -1):
+        for k in range(batch):
+            all_, d_all, c, o_n = gates[n, k], delta[n, k], cells[n, k], from_outputs[n, k]
+            i, f, new, o = all_[:d], all_[d : 2 * d], all_[2 * d : 3 * d], all_[3 * d :]
+            d_i, d_f, d_new, d_o = d_all[:d], d_all[d : 2 * d], d_all[2 * d : 3 * d], d_all[3 * d :]
+            before = c0[k] if n == 0 else cells[n - 1, k]
+            back, mu = h_carried[k], c_carried[k]
+            for j in range(d):
+                back[j] += o_n[j]
+                squashed[j] = tanh(c[j])
+            for j in range(d):
+                mu[j] += back[j] * o[j] * (ONE - squashed[j] * squashed[j])
+            for j in range(d):
+                d_o[j] = back[j] * squashed[j] * o[j] * (ONE - o[j])
+            for j in range(d):
+                d_i[j] = iota * mu[j] * new[j] * i[j] * (ONE - i[j])
+            for j in range(d):
+                d_new[j] = iota * mu[j] * i[j] * (ONE - new[j] * new[j])
+            for j in range(d):
+                d_f[j] = phi * mu[j] * before[j] * f[j] * (ONE - f[j])
+            for j in range(d):
+                mu[j] *= phi * f[j]
+        np.dot(delta[n], W, h_carried)
+
+
+def _states(scales, W, g, h0, c0):
+    gates = np.empty_like(g)
+    outputs, cells = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
+    _forward(*scales, W, g, h0, c0, outputs, cells, gates)
+    return outputs, [outputs[-1], cells[-1]], [outputs, cells, gates]
+
+
+def _gradients(scales, W, h0, c0, outputs, cells, gates, arrived, *carried):
+    delta = np.empty_like(gates)
+    _backward(*scales, W, c0, cells, gates, arrived, *carried, delta)
+    return product(delta, h0, outputs), delta, *carried
+
+
+_DT_LSTM = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
+
+
+@engine("dt_lstm")
+def dt_lstm(weights, state, u):
+    """The dt-LSTM, appendix D of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    W, R, b, *scales = weights
+    return _DT_LSTM(in_one(W, *scales), W, drive(u, R, b), *state)

@@ -1,0 +1,97 @@
+r"""The GRU on one CPU core.
+
+Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, its parts and those of
+:math:`a_t = W h_{t-1}` in the order r z n:
+
+.. math::
+    r_t, z_t &= \sigma(a^{r,z}_t + g^{r,z}_t) \\
+    n_t &= \tanh(r_t \odot a^n_t + g^n_t) \\
+    h_t &= (1 - z_t) \odot n_t + z_t \odot h_{t-1}
+
+Adjoint (symbols as in `longrnn.kernels._recurrence`):
+
+.. math::
+    \lambda_t &= o_t + z_{t+1} \odot \lambda_{t+1} + W^\top \delta^a_{t+1} \\
+    \delta^n_t &= \lambda_t \odot (1 - z_t) \odot (1 - n_t^2) \\
+    \delta^r_t &= \delta^n_t \odot a^n_t \odot r_t \odot (1 - r_t) \\
+    \delta^z_t &= \lambda_t \odot (h_{t-1} - n_t) \odot z_t \odot (1 - z_t)
+
+where :math:`\delta^a_t = (\delta^r_t, \delta^z_t, r_t \odot \delta^n_t)` belongs to the product with the state. Then
+:math:`\partial L / \partial g_t = (\delta^r_t, \delta^z_t, \delta^n_t)` and
+:math:`\partial L / \partial W = \sum_t \delta^a_t h_{t-1}^\top`, one product over the whole sequence.
+
+Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Recomputed: nothing.
+"""
+
+import numpy as np
+
+from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._recurrence import Recurrence, drive, product
+
+
+@kernel
+def _forward(W, g, h0, outputs, gates, products):
+    """`gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n."""
+    d = W.shape[1]
+    previous = h0
+    for t in range(len(g)):
+        np.dot(previous, W.T, gates[t])
+        for k in range(len(h0)):
+            r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
+            g_r, g_z, g_n = g[t, k, :d], g[t, k, d : 2 * d], g[t, k, 2 * d :]
+            before, h, product = previous[k], outputs[t, k], products[t, k]
+            for i in range(d):
+                product[i] = n[i]
+                r[i] = sigmoid(r[i] + g_r[i])
+                z[i] = sigmoid(z[i] + g_z[i])
+                n[i] = tanh(r[i] * product[i] + g_n[i])
+                h[i] = (ONE - z[i]) * n[i] + z[i] * before[i]
+        previous = outputs[t]
+
+
+@kernel
+def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state):
+    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    d = W.shape[1]
+    direct = np.empty_like(carried)
+    for t in range(len(outputs) - 1, -1, -1):
+        previous = outputs[t - 1] if t > 0 else h0
+        for k in range(len(h0)):
+            r, z, n = gates[t, k, :d], gates[t, k, d : 2 * d], gates[t, k, 2 * d :]
+            d_r, d_z, d_n = delta[t, k, :d], delta[t, k, d : 2 * d], delta[t, k, 2 * d :]
+            a_r, a_z = delta_state[t, k, :d], delta_state[t, k, d : 2 * d]
+            a_n, product = delta_state[t, k, 2 * d :], products[t, k]
+            before, o_t, back, through = previous[k], from_outputs[t, k], carried[k], direct[k]
+            for i in range(d):
+                arrived = o_t[i] + back[i]
+                from_n = arrived * (ONE - z[i]) * (ONE - n[i] * n[i])
+                from_r = from_n * product[i] * r[i] * (ONE - r[i])
+                from_z = arrived * (before[i] - n[i]) * z[i] * (ONE - z[i])
+                d_r[i], d_z[i], d_n[i] = from_r, from_z, from_n
+                a_r[i], a_z[i], a_n[i] = from_r, from_z, from_n * r[i]
+                through[i] = arrived * z[i]
+        np.dot(delta_state[t], W, carried)
+        carried += direct
+
+
+def _states(W, g, h0):
+    gates = np.empty_like(g)
+    outputs, products = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
+    _forward(W, g, h0, outputs, gates, products)
+    return outputs, [outputs[-1]], [outputs, gates, products]
+
+
+def _gradients(W, h0, outputs, gates, products, arrived, carried):
+    delta, delta_state = np.empty_like(gates), np.empty_like(gates)
+    _backward(W, h0, outputs, gates, products, arrived, carried, delta, delta_state)
+    return product(delta_state, h0, outputs), delta, carried
+
+
+_GRU = Recurrence(_states, _gradients, saved=(0, 2))
+
+
+@engine("gru")
+def gru(weights, state, u):
+    """The GRU; shapes as in `longrnn.cells.Cell.forward`."""
+    W, R, b = weights
+    return _GRU(W, drive(u, R, b), state[0])

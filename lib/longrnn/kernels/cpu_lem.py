@@ -1,0 +1,152 @@
+r"""LEM on one CPU core.
+
+Forward, with the drives :math:`g_n = V u_n + b` of all times computed before, their blocks in the order 1 2 z y, and q
+the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `clip` they are the same):
+
+.. math::
+    q_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad \bar q_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + g^2_n) \\
+    s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
+    r_n &= \tanh(W_y z_n + g^y_n), \qquad y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
+
+Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
+
+.. math::
+    \lambda_n &= o_n + (1 - \bar\Delta_{n+1}) \odot \lambda_{n+1} + W^\top \delta_{n+1} \\
+    \delta^y_n &= \lambda_n \odot \bar\Delta_n \odot (1 - r_n^2) \\
+    \mu_n &= (1 - \Delta_{n+1}) \odot \mu_{n+1} + W_y^\top \delta^y_n \\
+    \delta^z_n &= \mu_n \odot \Delta_n \odot (1 - s_n^2) \\
+    \delta^1_n &= \mu_n \odot (s_n - z_{n-1}) \odot q_n (1 - q_n / \Delta t) \\
+    \delta^2_n &= \lambda_n \odot (r_n - y_{n-1}) \odot \bar q_n (1 - \bar q_n / \Delta t)
+
+with :math:`\delta^1, \delta^2` zero where a step is clipped, and :math:`\delta = (\delta^1, \delta^2, \delta^z)`. Then
+:math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`, :math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
+:math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole sequence. With a single scale (Table 9)
+both steps are the constant :math:`\Delta t`, and the blocks 1 and 2 are absent.
+
+Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped steps.
+"""
+
+import math
+
+import numpy as np
+
+from longrnn.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
+from longrnn.kernels._recurrence import Recurrence, drive, in_one, product, summed
+
+
+@scalar
+def clip(step, least, most):
+    """Return a time step between its bounds."""
+    low = least if step < least else step  # not max and min: NaN must pass
+    return most if low > most else low
+
+
+@scalar
+def relax(step, before, target):
+    """Return a state after a time step towards its target."""
+    return before + step * (target - before)
+
+
+@scalar
+def pull_back(p, q, step, before, target, arrived):
+    """Return what arrives at the tanh of the target and at the logistic function p of the step q, and passes by to the state before."""
+    slope = q * (ONE - p) if step == q else ZERO
+    of_target = arrived * step * (ONE - target * target)
+    return of_target, arrived * (target - before) * slope, (ONE - step) * arrived
+
+
+single_scale = 0
+"""In the text of a kernel: whether it is compiled for a single scale, which has no blocks 1 and 2."""
+_by_scales = variants("single_scale", 2)
+
+
+@_by_scales
+def _forward(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
+    """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
+    d = y0.shape[1]
+    y_before, z_before = y0, z0
+    for n in range(len(g)):
+        np.dot(y_before, W.T, gates[n])
+        for k in range(len(y0)):
+            s, g_s, before, z_n = gates[n, k, -d:], g[n, k, -d:], z_before[k], z[n, k]
+            q, q_bar = gates[n, k, :d], gates[n, k, d : 2 * d]
+            g_1, g_2 = g[n, k, :d], g[n, k, d : 2 * d]
+            for i in range(d):
+                step = dt
+                if not single_scale:
+                    q[i] = dt * sigmoid(q[i] + g_1[i])
+                    q_bar[i] = dt * sigmoid(q_bar[i] + g_2[i])
+                    step = clip(q[i], least, most)
+                s[i] = tanh(s[i] + g_s[i])
+                z_n[i] = relax(step, before[i], s[i])
+        np.dot(z[n], W_y.T, r[n])
+        for k in range(len(y0)):
+            r_n, g_n, before, y_n = r[n, k], g_y[n, k], y_before[k], y[n, k]
+            q_bar = gates[n, k, d : 2 * d]
+            for i in range(d):
+                r_n[i] = tanh(r_n[i] + g_n[i])
+                step = dt if single_scale else clip(q_bar[i], least, most)
+                y_n[i] = relax(step, before[i], r_n[i])
+        y_before, z_before = y[n], z[n]
+
+
+@_by_scales
+def _backward(
+    dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
+):
+    """The carried gradients are those of the final state and become those of the initial one."""
+    batch, d = y0.shape
+    product = np.empty_like(y0)
+    for n in range(len(y) - 1, -1, -1):
+        for k in range(batch):
+            back, r_n, before = y_carried[k], r[n, k], y0[k] if n == 0 else y[n - 1, k]
+            o_n, d_y, d_2 = from_y[n, k], delta_y[n, k], delta[n, k, d : 2 * d]
+            q_bar = gates[n, k, d : 2 * d]
+            for i in range(d):
+                q = dt if single_scale else q_bar[i]
+                step = dt if single_scale else clip(q, least, most)
+                arrived = o_n[i] + back[i]
+                d_y[i], of_q, back[i] = pull_back(q / dt, q, step, before[i], r_n[i], arrived)
+                if not single_scale:
+                    d_2[i] = of_q
+        np.dot(delta_y[n], W_y, product)
+        for k in range(batch):
+            mu, s, d_s, more = z_carried[k], gates[n, k, -d:], delta[n, k, -d:], product[k]
+            gate, d_1, before = gates[n, k, :d], delta[n, k, :d], z0[k] if n == 0 else z[n - 1, k]
+            for i in range(d):
+                q = dt if single_scale else gate[i]
+                step = dt if single_scale else clip(q, least, most)
+                arrived = mu[i] + more[i]
+                d_s[i], of_q, mu[i] = pull_back(q / dt, q, step, before[i], s[i], arrived)
+                if not single_scale:
+                    d_1[i] = of_q
+        np.dot(delta[n], W, product)
+        y_carried += product
+
+
+def _states(steps, W, W_y, g, g_y, y0, z0):
+    y, z, r = (np.empty_like(g_y) for _ in range(3))
+    gates = np.empty_like(g)
+    _forward[len(W) == len(W_y)](*steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
+    return y, [y[-1], z[-1]], [y, z, gates, r]
+
+
+def _gradients(steps, W, W_y, y0, z0, y, z, gates, r, arrived, *carried):
+    delta, delta_y = np.empty_like(gates), np.empty_like(y)
+    arrays = y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y
+    _backward[len(W) == len(W_y)](*steps, W, W_y, *arrays)
+    of_W, of_W_y = product(delta, y0, y), lambda: summed(delta_y, z)
+    return of_W, of_W_y, delta, delta_y, *carried
+
+
+_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 5, 6))
+
+
+@engine("lem")
+def lem(weights, state, u):
+    """LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    W, W_y, V, b, dt, clip, _ = weights
+    steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
+    rows = len(W)  # the blocks that read y; with a single scale one
+    g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
+    return _LEM(in_one(W, *steps), W, W_y, g, g_y, *state)

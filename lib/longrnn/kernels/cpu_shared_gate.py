@@ -1,0 +1,108 @@
+r"""FastGRNN and the gated antisymmetric RNN on one CPU core: gate and candidate share the product with the state.
+
+Forward, with the drives :math:`g_t` of all times computed before, their blocks in the order z c:
+
+.. math::
+    z_t &= \sigma(W h_{t-1} + g^z_t), \qquad c_t = \tanh(W h_{t-1} + g^c_t) \\
+    h_t &= (\kappa + (1 - \kappa) z_t) \odot h_{t-1} + (p + q z_t) \odot c_t
+
+FastGRNN is :math:`\kappa = 0, p = \zeta + \nu, q = -\zeta`, the antisymmetric RNN :math:`\kappa = 1, p = 0, q = \epsilon`.
+
+Adjoint (symbols as in `longrnn.kernels._recurrence`):
+
+.. math::
+    \lambda_t &= o_t + (\kappa + (1 - \kappa) z_{t+1}) \odot \lambda_{t+1} + W^\top (\delta^z_{t+1} + \delta^c_{t+1}) \\
+    \delta^z_t &= \lambda_t \odot ((1 - \kappa) h_{t-1} + q c_t) \odot z_t \odot (1 - z_t) \\
+    \delta^c_t &= \lambda_t \odot (p + q z_t) \odot (1 - c_t^2)
+
+Then :math:`\partial L / \partial g_t = (\delta^z_t, \delta^c_t)` and
+:math:`\partial L / \partial W = \sum_t (\delta^z_t + \delta^c_t) h_{t-1}^\top`, one product over the whole sequence. The gradients of p and q
+are the sums of :math:`\lambda_t \odot c_t` and :math:`\lambda_t \odot z_t \odot c_t`, kept per neuron and sequence on the way.
+
+Stored: the outputs, which exist anyway, z and c. Recomputed: nothing.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
+from longrnn.kernels._recurrence import Recurrence, drive, product
+
+
+@kernel
+def _forward(kappa, p, q, W, g, h0, outputs, gates):
+    """`gates` (time, batch, 2 hidden) receives z c."""
+    rest = ONE - kappa
+    batch, d = h0.shape
+    products = np.empty_like(h0)
+    previous = h0
+    for t in range(len(g)):
+        np.dot(previous, W.T, products)
+        for k in range(batch):
+            product, before, h = products[k], previous[k], outputs[t, k]
+            z, c, g_z, g_c = gates[t, k, :d], gates[t, k, d:], g[t, k, :d], g[t, k, d:]
+            for i in range(d):
+                z[i] = sigmoid(product[i] + g_z[i])
+                c[i] = tanh(product[i] + g_c[i])
+                h[i] = (kappa + rest * z[i]) * before[i] + (p + q * z[i]) * c[i]
+        previous = outputs[t]
+
+
+@kernel
+def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums):
+    """`carried` is the gradient of the final state and becomes that of the initial one."""
+    rest = ONE - kappa
+    batch, d = h0.shape
+    direct = np.empty_like(carried)
+    for t in range(len(outputs) - 1, -1, -1):
+        previous = outputs[t - 1] if t > 0 else h0
+        for k in range(batch):
+            z, c, before = gates[t, k, :d], gates[t, k, d:], previous[k]
+            d_z, d_c, d_state = delta[t, k, :d], delta[t, k, d:], delta_state[t, k]
+            o_t, back, through = from_outputs[t, k], carried[k], direct[k]
+            of_p, of_q = sums[0, k], sums[1, k]
+            for i in range(d):
+                arrived = o_t[i] + back[i]
+                share = arrived * c[i]
+                of_p[i] += share
+                of_q[i] += share * z[i]
+                from_z = (arrived * rest * before[i] + q * share) * z[i] * (ONE - z[i])
+                from_c = arrived * (p + q * z[i]) * (ONE - c[i] * c[i])
+                d_z[i], d_c[i], d_state[i] = from_z, from_c, from_z + from_c
+                through[i] = arrived * (kappa + rest * z[i])
+        np.dot(delta_state[t], W, carried)
+        carried += direct
+
+
+def _states(scalars, W, g, h0):
+    outputs, gates = np.empty((len(g), *h0.shape), g.dtype), np.empty_like(g)
+    _forward(*scalars, W, g, h0, outputs, gates)
+    return outputs, [outputs[-1]], [outputs, gates]
+
+
+def _gradients(scalars, W, h0, outputs, gates, arrived, carried):
+    delta, delta_state = np.empty_like(gates), np.empty_like(outputs)
+    sums = np.zeros((2, *h0.shape), h0.dtype)
+    _backward(*scalars, W, h0, outputs, gates, arrived, carried, delta, delta_state, sums)
+    # In float64: what is left of one less the other may be a small part of either.
+    of_scalars = np.append(0, sums.sum(axis=(1, 2), dtype=float)).astype(h0.dtype)
+    return of_scalars, product(delta_state, h0, outputs), delta, carried
+
+
+_SHARED_GATE = Recurrence(_states, _gradients, saved=(0, 1, 3))
+
+
+@engine("fastgrnn")
+def fastgrnn(weights, state, u):
+    """FastGRNN, section 3.2 of Kusupati et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    U, W, b_z, b_h, zeta, nu = weights
+    scalars = torch.stack([torch.zeros_like(zeta), zeta + nu, -zeta])
+    g = drive(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
+    return _SHARED_GATE(scalars, U, g, state[0])
+
+
+@engine("gated_antisymmetric")
+def gated_antisymmetric(weights, state, u):
+    """The gated antisymmetric RNN of Chang et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    W, R, b, epsilon = weights
+    return _SHARED_GATE(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])

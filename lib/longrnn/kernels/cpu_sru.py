@@ -1,0 +1,116 @@
+r"""SRU on the CPU, a layer at a time: its neurons are independent of each other.
+
+Forward of one layer, with :math:`g^f_t = W_f x_t + b_f`, :math:`\tilde x_t = W x_t`, :math:`g^r_t = W_r x_t + b_r` and the
+highway :math:`k_t = \alpha x_t` of all times computed before:
+
+.. math::
+    f_t &= \sigma(g^f_t + v_f \odot c_{t-1}), \qquad r_t = \sigma(g^r_t + v_r \odot c_{t-1}) \\
+    c_t &= f_t \odot c_{t-1} + (1 - f_t) \odot \tilde x_t \\
+    h_t &= r_t \odot c_t + (1 - r_t) \odot k_t
+
+Adjoint. Let :math:`\lambda_t` be the derivative of the loss by :math:`c_t` through everything that follows, and
+:math:`o_t` the part that arrives at the output :math:`h_t`, which nothing reads back (the gradient of the final state starts
+the recurrence):
+
+.. math::
+    \lambda_t &= o_t \odot r_t + f_{t+1} \odot \lambda_{t+1} + v_f \odot \delta^f_{t+1} + v_r \odot \delta^r_{t+1} \\
+    \delta^f_t &= \lambda_t \odot (c_{t-1} - \tilde x_t) \odot f_t \odot (1 - f_t) \\
+    \delta^r_t &= o_t \odot (c_t - k_t) \odot r_t \odot (1 - r_t)
+
+Then the derivatives by :math:`g^f_t, \tilde x_t, g^r_t, k_t` are
+:math:`\delta^f_t, \lambda_t \odot (1 - f_t), \delta^r_t, o_t \odot (1 - r_t)`, and those by v_f and v_r are
+:math:`\sum_t \delta^f_t \odot c_{t-1}` and :math:`\sum_t \delta^r_t \odot c_{t-1}`.
+
+Stored: c, both gates, and what they weigh, the candidate and the highway. Recomputed: nothing.
+"""
+
+import numpy as np
+
+from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, sigmoid
+from longrnn.kernels._recurrence import Recurrence, drive, per_chain
+
+
+@scalar
+def step(v_f, v_r, g_f, candidate, g_r, c):
+    """Return both gates and the next c."""
+    f, r = sigmoid(g_f + v_f * c), sigmoid(g_r + v_r * c)
+    return f, r, f * c + (ONE - f) * candidate
+
+
+@scalar
+def pull_back(gates, weighed, before, c, o, back):
+    """Return the deltas of f, candidate, r and highway, and the part of lambda for the step before that needs no weight."""
+    (f, r), (candidate, highway) = gates, weighed
+    arrived = o * r + back
+    d_f = arrived * (before - candidate) * f * (ONE - f)
+    d_r = o * (c - highway) * r * (ONE - r)
+    return d_f, arrived * (ONE - f), d_r, o * (ONE - r), arrived * f
+
+
+@kernel
+def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
+    v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
+    for t in range(len(h)):
+        gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
+        x_t, k_t = candidate[t, start:stop], highway[t, start:stop]
+        h_t, c_t = h[t, start:stop], c[t, start:stop]
+        f_t, r_t = f[t, start:stop], r[t, start:stop]
+        for i in range(h_t.size):
+            f_t[i], r_t[i], c_t[i] = step(v_f[i], v_r[i], gf_t[i], x_t[i], gr_t[i], before[i])
+            h_t[i] = r_t[i] * c_t[i] + (ONE - r_t[i]) * k_t[i]
+        before = c_t
+
+
+@kernel
+def _backward(
+    v_f, v_r, c0, x, k, c, f, r, from_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
+):
+    """`carried` is the gradient of the final c and becomes that of the initial one."""
+    v_f, v_r, back = v_f[start:stop], v_r[start:stop], carried[start:stop]
+    vf_sum, vr_sum = vf_sum[start:stop], vr_sum[start:stop]
+    for t in range(len(c) - 1, -1, -1):
+        before = c0[start:stop] if t == 0 else c[t - 1, start:stop]
+        x_t, k_t, o_t = x[t, start:stop], k[t, start:stop], from_h[t, start:stop]
+        c_t, f_t, r_t = c[t, start:stop], f[t, start:stop], r[t, start:stop]
+        df_t, dx_t = df[t, start:stop], dx[t, start:stop]
+        dr_t, dk_t = dr[t, start:stop], dk[t, start:stop]
+        for i in range(c_t.size):
+            gates, weighed = (f_t[i], r_t[i]), (x_t[i], k_t[i])
+            d_f, dx_t[i], d_r, dk_t[i], through = pull_back(
+                gates, weighed, before[i], c_t[i], o_t[i], back[i]
+            )
+            df_t[i], dr_t[i] = d_f, d_r
+            vf_sum[i] += d_f * before[i]
+            vr_sum[i] += d_r * before[i]
+            back[i] = through + v_f[i] * d_f + v_r[i] * d_r
+
+
+def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
+    h, c, f, r = (np.empty_like(g_f) for _ in range(4))
+    run_chains(_forward, len(h), v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
+    return h, [c[-1]], [c, f, r]
+
+
+def _gradients(v_f, v_r, candidate, highway, c0, c, f, r, arrived, carried):
+    deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
+    parts = v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums
+    run_chains(_backward, len(c), *parts)
+    return *sums, *deltas, carried
+
+
+_SRU = Recurrence(_states, _gradients, saved=(0, 1, 3, 5, 6))
+
+
+@engine("sru")
+def sru(weights, state, u):
+    """SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    layers, alpha = weights
+    x, final = u, []
+    for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
+        v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
+        (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
+        highway = alpha * (x if skip is None else drive(x, skip))
+        drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
+        x, c = _SRU(v_f, v_r, *drives, c0)
+        final += c
+    return x, (*final, x[-1])

@@ -1,0 +1,173 @@
+r"""The incremental RNN on the GPU: one block for some sequences, one thread for each unit.
+
+Forward and adjoint are those of `longrnn.kernels.cpu_irnn`, but a matrix of low rank is formed once per call: as two products it would
+take a barrier more in every inner step, and leave most threads idle during the first.
+
+Stored: the outputs, what every product multiplies (s, in form (8) a too) and z, all of every inner step. The way back writes the
+deltas beside them, and PyTorch forms the gradients of the matrix and the step sizes from both.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cpu import PHI
+from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
+from longrnn.kernels._recurrence import Recurrence, drive, in_one, summed
+from longrnn.kernels.cpu_irnn import step_sizes
+
+_BUFFERS = 4  # vectors in shared memory
+
+
+@kernel
+def _forward(phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch):
+    """`U_T` is transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
+
+    `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the activations.
+    """
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    r_t, total = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    locate(places, cuda.blockIdx.x, batch, 1)
+    alpha, sign = scalars[0], scalars[1]
+    count = K + K * twice
+    here = 0
+    memory = cuda.shared.array(0, real)
+    h, g, s, a = 0, d * tile, 2 * d * tile, 3 * d * tile
+    for j in range(row, d, rows):
+        for i in range(tile):
+            memory[h + j * tile + i] = h0[places[i] * d + j]
+    for _ in range(T):
+        for j in range(row, d, rows):
+            for i in range(tile):
+                own = j * tile + i
+                memory[g + own] = memory[h + own] if previous > 0 else ZERO
+        for round_ in range(K):
+            for j in range(row, d, rows):
+                for i in range(tile):
+                    own, at = j * tile + i, (here + places[i]) * count + round_
+                    value = memory[g + own] + sign * memory[h + own]
+                    memory[s + own], factors[at * d + j] = value, value
+            cuda.syncthreads()
+            factor = s  # what the matrix multiplies
+            for turn in range(1 + twice):
+                for j in range(row, d, rows):
+                    for i in range(tile):
+                        r_t[i] = r[(here + places[i]) * d + j]  # under way during the product
+                    products(total, U_T, j, d, memory, factor, d)
+                    for i in range(tile):
+                        own, row_ = j * tile + i, here + places[i]
+                        value = total[i]
+                        if turn == 0:
+                            value += r_t[i]
+                        if turn < twice:
+                            memory[a + own] = value
+                            factors[(row_ * count + K + round_) * d + j] = value
+                        else:
+                            at = row_ * K + round_
+                            value = activate(phi, value)
+                            z[at * d + j] = value
+                            memory[g + own] += eta[at] * (value - alpha * memory[s + own])
+                if turn == 0:
+                    cuda.syncthreads()
+                factor = a
+        for j in range(row, d, rows):
+            for i in range(tile):
+                own = j * tile + i
+                memory[h + own] = memory[g + own]
+                outputs[(here + places[i]) * d + j] = memory[g + own]
+        here += batch
+
+
+@kernel
+def _backward(
+    phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, T, batch
+):  # fmt: skip
+    """`carried` is the gradient of the final state and becomes that of the initial one; `shares` add up to those of eta."""
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places, total = cuda.local.array(tile, np.int64), cuda.local.array(tile, real)
+    locate(places, cuda.blockIdx.x, batch, 1)
+    alpha, sign = scalars[0], scalars[1]
+    count = K + K * twice
+    here = (T - 1) * batch
+    memory = cuda.shared.array(0, real)
+    gamma, back, delta, rho = 0, d * tile, 2 * d * tile, 3 * d * tile
+    for j in range(row, d, rows):
+        for i in range(tile):
+            memory[back + j * tile + i] = carried[places[i] * d + j]
+    for _ in range(T):
+        for j in range(row, d, rows):
+            for i in range(tile):
+                own = j * tile + i
+                memory[gamma + own] = from_outputs[(here + places[i]) * d + j] + memory[back + own]
+                memory[back + own] = ZERO
+        for round_ in range(K - 1, -1, -1):
+            for j in range(row, d, rows):
+                for i in range(tile):
+                    own, at = j * tile + i, (here + places[i]) * count + round_
+                    of_K = (here + places[i]) * K + round_
+                    value, arrived = z[of_K * d + j], memory[gamma + own]
+                    shares[of_K * d + j] = arrived * (value - alpha * factors[at * d + j])
+                    value = times_slope(phi, eta[of_K] * arrived, value)
+                    memory[delta + own] = value
+                    if twice > 0:
+                        deltas[(at + K) * d + j] = value
+            factor = delta  # what the transposed matrix multiplies
+            for turn in range(1 + twice):
+                cuda.syncthreads()
+                for j in range(row, d, rows):
+                    products(total, U, j, d, memory, factor, d)
+                    for i in range(tile):
+                        own, row_ = j * tile + i, here + places[i]
+                        value = total[i]
+                        if turn == twice:
+                            step = eta[row_ * K + round_]
+                            deltas[(row_ * count + round_) * d + j] = memory[factor + own]
+                            value -= alpha * step * memory[gamma + own]
+                            memory[gamma + own] += value
+                            memory[back + own] += sign * value
+                        else:
+                            memory[rho + own] = value
+                factor = rho
+            cuda.syncthreads()
+        for j in range(row, d, rows):
+            for i in range(tile):
+                own = j * tile + i
+                memory[back + own] += memory[gamma + own] if previous > 0 else ZERO
+        here -= batch
+    for j in range(row, d, rows):
+        for i in range(tile):
+            carried[places[i] * d + j] = memory[back + j * tile + i]
+
+
+def _states(numbers, scalars, U, eta, r, h0):
+    (T, batch, d), (_, K, twice, _) = r.shape, numbers
+    z, factors = r.new_empty(T, batch, K, d), r.new_empty(T, batch, K + K * twice, d)
+    outputs = torch.empty_like(r)
+    parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, T
+    launch_rows(_forward, h0, *numbers, *parts, buffers=_BUFFERS)
+    return outputs, [outputs[-1]], [factors, z]
+
+
+def _gradients(numbers, scalars, U, eta, factors, z, arrived, carried):
+    deltas, shares = torch.empty_like(factors), torch.empty_like(z)
+    parts = U, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
+    launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS)
+    of_r = deltas[:, :, : z.shape[2]].sum(dim=2)
+    return lambda: summed(deltas, factors), shares.sum(dim=-1), of_r, carried
+
+
+_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3), arrays=False)
+
+
+@engine("irnn")
+def irnn(weights, state, u):
+    """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
+    h, *rounds = state
+    if U is None:
+        U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
+    numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
+    drives = step_sizes(eta, rounds, u), drive(u, W, b)
+    outputs, (h,) = _IRNN(numbers, in_one(h, alpha, sign), U, *drives, h)
+    return outputs, (h, *(part + len(u) for part in rounds))

@@ -1,0 +1,165 @@
+r"""LEM on the GPU: one block for some sequences, one thread for each unit.
+
+Forward and adjoint are those of `longrnn.kernels.cpu_lem`, with p and q for its :math:`q / \Delta t` and :math:`\bar q / \Delta t`, the
+logistic functions of (3). Without `clip` the steps are clipped to [0, 2], which is no restriction. With a single scale (Table 9) the drives
+of p and q are infinite, so that both are 1 and have no slope, and their weights are zero.
+
+The states are in shared memory. Neighbouring threads read neighbouring weights, as in `longrnn.kernels.cuda_rnn`; two barriers a step, since
+y waits for z.
+
+Stored: y (the output), z, and p q s r. Recomputed: the clipped steps.
+"""
+
+import numpy as np
+import torch
+
+from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
+from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
+from longrnn.kernels._recurrence import Recurrence, drive, in_one, product, summed
+from longrnn.kernels.cpu_lem import clip, pull_back, relax
+
+_clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
+_BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
+
+
+@kernel
+def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
+    """`limits` holds dt and the bounds of the clipping; `gates` (time, batch, 4 d) receives p q s r."""
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    g_1, g_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    g_z, g_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    by_1, by_2 = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    by_z, by_y = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    locate(places, cuda.blockIdx.x, batch, d)
+    dt, least, most = limits[0], limits[1], limits[2]
+    here = 0
+    memory = cuda.shared.array(0, real)
+    y_, z_ = 0, d * tile
+    load(memory, y_, y0, places, row, rows, d)
+    load(memory, z_, z0, places, row, rows, d)
+    cuda.syncthreads()
+    for _ in range(T):
+        for j in range(row, d, rows):
+            for i in range(tile):  # under way during the products
+                k = 4 * (here + places[i]) + j
+                g_1[i], g_2[i], g_z[i] = g[k], g[k + d], g[k + 2 * d]
+            products(by_1, W_T, j, 3 * d, memory, y_, d)
+            products(by_2, W_T, d + j, 3 * d, memory, y_, d)
+            products(by_z, W_T, 2 * d + j, 3 * d, memory, y_, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                p, q = sigmoid(by_1[i] + g_1[i]), sigmoid(by_2[i] + g_2[i])
+                s = tanh(by_z[i] + g_z[i])
+                gates[k], gates[k + d], gates[k + 2 * d] = p, q, s
+                value = _relax(_clip(dt * p, least, most), memory[z_ + own], s)
+                memory[z_ + own], z[here + places[i] + j] = value, value
+        cuda.syncthreads()
+        for j in range(row, d, rows):
+            for i in range(tile):
+                g_y[i] = g[4 * (here + places[i]) + 3 * d + j]
+            products(by_y, W_y_T, j, d, memory, z_, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                q, r = gates[k + d], tanh(by_y[i] + g_y[i])
+                gates[k + 3 * d] = r
+                value = _relax(_clip(dt * q, least, most), memory[y_ + own], r)
+                memory[y_ + own], y[here + places[i] + j] = value, value
+        cuda.syncthreads()
+        here += batch * d
+
+
+@kernel
+def _backward(
+    W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch
+):  # fmt: skip
+    """The carried gradients are those of the final state and become those of the initial one."""
+    row, rows = cuda.threadIdx.x, cuda.blockDim.x
+    places = cuda.local.array(tile, np.int64)
+    gate, candidate = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    before, arrived = cuda.local.array(tile, real), cuda.local.array(tile, real)
+    total = cuda.local.array(tile, real)
+    locate(places, cuda.blockIdx.x, batch, d)
+    dt, least, most = limits[0], limits[1], limits[2]
+    here = (T - 1) * batch * d
+    memory = cuda.shared.array(0, real)
+    delta_12z, delta_y = 0, 3 * d * tile
+    # Each thread's own: what lambda and mu leave for the step before, and delta of 2 until all may see it.
+    lambda_, mu, held = 4 * d * tile, 5 * d * tile, 6 * d * tile
+    load(memory, lambda_, y_carried, places, row, rows, d)
+    load(memory, mu, z_carried, places, row, rows, d)
+    for n in range(T - 1, -1, -1):
+        for j in range(row, d, rows):
+            for i in range(tile):  # under way during the product
+                there, k = here + places[i] + j, 4 * (here + places[i]) + j
+                gate[i], candidate[i], arrived[i] = gates[k + d], gates[k + 3 * d], from_y[there]
+                before[i] = y[there - batch * d] if n > 0 else y0[places[i] + j]
+                total[i] = ZERO
+            if n < T - 1:
+                products(total, W, j, d, memory, delta_12z, 3 * d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                q, r = gate[i], candidate[i]
+                gradient_y = arrived[i] + memory[lambda_ + own] + total[i]
+                step = _clip(dt * q, least, most)
+                of_y, of_2, left = _pull_back(q, dt * q, step, before[i], r, gradient_y)
+                memory[held + own], memory[delta_y + own] = of_2, of_y
+                memory[lambda_ + own] = left
+                delta[k + d], delta[k + 3 * d] = of_2, of_y
+        cuda.syncthreads()
+        for j in range(row, d, rows):
+            for i in range(tile):
+                there, k = here + places[i] + j, 4 * (here + places[i]) + j
+                gate[i], candidate[i] = gates[k], gates[k + 2 * d]
+                before[i] = z[there - batch * d] if n > 0 else z0[places[i] + j]
+            products(total, W_y, j, d, memory, delta_y, d)
+            for i in range(tile):
+                own, k = j * tile + i, 4 * (here + places[i]) + j
+                p, s = gate[i], candidate[i]
+                gradient_z = memory[mu + own] + total[i]
+                step = _clip(dt * p, least, most)
+                of_z, of_1, left = _pull_back(p, dt * p, step, before[i], s, gradient_z)
+                memory[delta_12z + own] = of_1
+                memory[delta_12z + d * tile + own] = memory[held + own]
+                memory[delta_12z + 2 * d * tile + own] = of_z
+                memory[mu + own] = left
+                delta[k], delta[k + 2 * d] = of_1, of_z
+        cuda.syncthreads()
+        here -= batch * d
+    for j in range(row, d, rows):
+        products(total, W, j, d, memory, delta_12z, 3 * d)
+        for i in range(tile):
+            own, there = j * tile + i, places[i] + j
+            y_carried[there] = memory[lambda_ + own] + total[i]
+            z_carried[there] = memory[mu + own]
+
+
+def _states(limits, W, W_y, g, y0, z0):
+    y, z = (g.new_empty(len(g), *y0.shape) for _ in range(2))
+    gates = torch.empty_like(g)
+    parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
+    launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
+    return y, [y[-1], z[-1]], [y, z, gates]
+
+
+def _gradients(limits, W, W_y, y0, z0, y, z, gates, arrived, *carried):
+    delta, d = torch.empty_like(gates), y.shape[2]
+    parts = W, W_y, limits, y0, z0, y, z, gates, arrived, *carried, delta
+    launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS)
+    of_W, of_W_y = product(delta[..., : 3 * d], y0, y), lambda: summed(delta[..., 3 * d :], z)
+    return of_W, of_W_y, delta, *carried
+
+
+_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 4, 5), arrays=False)
+
+
+@engine("lem")
+def lem(weights, state, u):
+    """LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    W, W_y, V, b, dt, clip, single_scale = weights
+    g = drive(u, V, b)
+    if single_scale:
+        g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
+        W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
+    limits = in_one(state[0], dt, *((0, 2) if clip is None else (clip, 1)))
+    return _LEM(limits, W, W_y, g, *state)

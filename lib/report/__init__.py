@@ -1,4 +1,0 @@
-"""The report: a static site of what the pipeline produced, built by Sphinx and myst-nb with execution off.
-
-`python -m lib.report` builds the site. Nothing here names a notebook or an artefact: a new one appears by itself.
-"""

@@ -1,0 +1,127 @@
+"""Time every GPU engine: ``python -m study.bench.gpu --out data/tables/bench_gpu.csv``; that they are right is what tests/test_gpu.py checks.
+
+Every part runs in a process of its own, so that a kernel that breaks the device breaks no other part, and every
+measurement is a row of the table as soon as it is known.
+
+Exit status: 0, 1 where a part failed (speed is reported, not judged), 2 where there is no GPU to use.
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from longrnn import kernels
+from longrnn.cells import cell_names, make_cell
+from longrnn.kernels import _cuda
+
+from study.bench.gpu import slices
+from study.bench.race import Ledger, Workload, engines_on, on_device, race, read_rows, training_pass
+
+PIXELS = Workload(100, 784, 128)
+"""A mini-batch of MNIST's pixels."""
+SLICES = [Workload(32, 784, width) for width in (128, 256)]
+"""A training step of the factorial, of the dissertation's widths."""
+PATIENCE = 600.0
+"""Seconds that a part may take."""
+_SMI = "driver_version,clocks.sm,clocks.max.sm,clocks.mem,power.limit,temperature.gpu"
+
+
+def parts() -> dict[str, Callable[[Ledger], object]]:
+    """Return what there is to do by name, the surest first."""
+    cells = [n for n in cell_names() if "numba-cuda" in kernels.engine_names(n)]
+    return {
+        "machine": _machine,
+        **{
+            f"slice {name} {size}": partial(slices.time_slice, name, size, places=50, rounds=3)
+            for name in slices.CELLS
+            for size in SLICES
+        },
+        **{f"engines {name}": partial(time_engines, name, PIXELS) for name in cells},
+    }
+
+
+def time_engines(name: str, workload: Workload, ledger: Ledger, device: str = "cuda") -> list[dict]:
+    """Time a training pass by each engine of a cell, beside its kernels: what ``auto`` should prefer. Return rows of `race`."""
+    u = torch.randn(workload.time_steps, workload.batch, workload.inputs, device=device)
+    cell = make_cell(name, workload.inputs, workload.hidden).to(device)
+    entrants = {
+        f"{name}, {engine}": on_device(training_pass(cell, u, engine=engine))
+        for engine in engines_on(name, device)
+    }
+    baselines = [f"{name}, numba-cuda"]
+    return race(entrants, ledger, size=workload, rounds=5, baselines=baselines)
+
+
+def _machine(ledger: Ledger) -> None:
+    """Add what times depend on: it is asked before and after them, since clocks change under load."""
+    device = torch.cuda.get_device_properties(0)
+    facts = {
+        "multiprocessors": device.multi_processor_count,
+        "memory": f"{device.total_memory / 2**30:.1f} GiB",
+        "compute capability": f"{device.major}.{device.minor}",
+        "CUDA of PyTorch": torch.version.cuda,
+        "cuDNN": torch.backends.cudnn.version(),
+        "TF32 in cuDNN": torch.backends.cudnn.allow_tf32,
+        "TF32 in products": torch.backends.cuda.matmul.allow_tf32,
+    }
+    for quantity, value in facts.items():
+        ledger.add("machine", quantity, value=value)
+    if obstacle := _cuda.obstacle():  # the library's layers are timed all the same
+        ledger.add("machine", "compiler of the kernels", failure=obstacle)
+    command = ["nvidia-smi", f"--query-gpu={_SMI}", "--format=csv,noheader", "--id=0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ledger.add("machine", _SMI, value=done.stdout.strip())
+
+
+def in_its_own_process(part: str, out: Path, where: str) -> None:
+    """Do one of `parts` in another process; that it died is a row."""
+    print(part, file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "study.bench.gpu", "--out", str(out), "--part", part]
+    try:
+        status = subprocess.run(command, check=False, timeout=PATIENCE).returncode
+        failure = f"its process ended with status {status}" if status else ""
+    except subprocess.TimeoutExpired:
+        failure = f"it took more than {PATIENCE:.0f} s"
+    if failure:
+        Ledger(out, anew=False, where=where).add(part, "process", passed=False, failure=failure)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m study.bench.gpu", description=__doc__.split(":")[0]
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("data/tables/bench_gpu.csv"), help="table (CSV)"
+    )
+    parser.add_argument("--look", action="store_true", help="only say whether there is a GPU")
+    parser.add_argument("--part", choices=parts(), metavar="PART", help="do this alone")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        need = "bench-gpu needs an NVIDIA GPU that PyTorch can use"
+        print(f"{need}, and there is none on this machine", file=sys.stderr)
+        return 2
+    where = torch.cuda.get_device_name(0)
+    if arguments.look:
+        print(where)
+        return 0
+    if arguments.part:
+        parts()[arguments.part](Ledger(arguments.out, anew=False, where=where))
+        return 0
+    Ledger(arguments.out)  # anew
+    for part in (*parts(), "machine"):
+        in_its_own_process(part, arguments.out, where)
+    found = read_rows(arguments.out)
+    for row in found:
+        if row["quantity"] != "time":
+            print("  ".join(row[c] for c in row if c not in ("machine", "versions") and row[c]))
+    failed = [row for row in found if row["failure"]]
+    print(f"{len(failed)} rows tell of a failure, of {len(found)} in {arguments.out}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Make an executed notebook a function of its inputs: what varies from run to run is removed or renamed.
+
+Kept are the cells, their outputs and their execution counts. Removed are papermill's and Jupyter's records of the
+run (times, paths, versions of the kernel) and everything written to stderr, the channel for progress, times and
+warnings: those are shown live while the notebook runs. What is printed to stdout is kept and must not vary.
+"""
+
+import os
+import re
+from typing import Any
+
+from nbformat import NotebookNode
+
+from study.paths import ROOT
+from study.pipeline.notebooks import INJECTED
+
+# A UUID, or the id of a styled pandas table, which prefixes the ids of all its cells.
+_RANDOM = re.compile(
+    r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<![A-Za-z0-9])T_[0-9a-f]{5}(?![0-9a-f])"
+)
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+_ROOT = re.compile(rf"(?<![\w./-]){re.escape(str(ROOT) + os.sep)}")
+
+
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Return `notebook`, changed in place, without what differs between two runs of the same inputs."""
+    kept = {name: notebook.metadata[name] for name in {"kernelspec"} & set(notebook.metadata)}
+    notebook.metadata = NotebookNode(kept, language_info={"name": "python"})
+    ids: dict[str, str] = {}
+    for cell in notebook.cells:
+        tags = cell.metadata.get("tags", [])
+        if INJECTED in tags:
+            cell.id = INJECTED  # instead of a random one
+        for name in ("papermill", "execution", "ExecuteTime", *([] if tags else ["tags"])):
+            cell.metadata.pop(name, None)
+        if cell.cell_type == "code":
+            cell.outputs = _renamed(_merge(cell.outputs), ids)
+    return notebook
+
+
+def _merge(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Drop stderr and join chunks of stdout: where a stream is cut depends on the clock."""
+    merged: list[NotebookNode] = []
+    for output in outputs:
+        stream = output.output_type == "stream"
+        if stream and output.name == "stdout" and merged and merged[-1].output_type == "stream":
+            merged[-1].text += output.text
+        elif not stream or output.name == "stdout":
+            merged.append(output)
+    return merged
+
+
+def _renamed(content: Any, ids: dict[str, str]) -> Any:
+    """Return what outputs hold with random ids numbered, those in `ids` as before, and without addresses and the root's path."""
+    match content:
+        case dict():
+            return type(content)({key: _renamed(part, ids) for key, part in content.items()})
+        case list():
+            return [_renamed(part, ids) for part in content]
+        case str():
+            content = _RANDOM.sub(
+                lambda found: ids.setdefault(found[0], f"T_{len(ids):05x}"), content
+            )
+            return _ROOT.sub("", _ADDRESS.sub("at 0x0", content))
+    return content

@@ -1,0 +1,101 @@
+"""Write what the stages of `dvc.yaml` depend on beside notebooks and data: the code and the settings, one file each.
+
+``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches (`study.pipeline.fingerprint`), so that
+its history says why a stage ran again; ``data/code/report`` says the same of the pages. ``data/code/settings/<section>`` is a
+section of the chosen profile of `params.yaml`, with every default and difference filled in. The stage `code` runs at every `dvc
+repro`, and writes a file only when its content changes.
+"""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from study.paths import DATA, ROOT
+from study.pipeline.files import write_whole
+from study.pipeline.fingerprint import FingerprintError, as_lines, notebook_reached, reached
+from study.pipeline.notebooks import NotebookError
+from study.pipeline.params import ParameterError, merged
+
+_PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
+"""The command of a stage that runs a package instead of a notebook."""
+_NO_STAGE = "8"
+"""Benchmarks are no stages: times never repeat. Their numbers begin so."""
+_NO_INPUT = {"jobs"}
+"""Where jobs run does not change what they give."""
+
+
+def notebooks(root: Path = ROOT) -> list[Path]:
+    """Return the notebooks that are stages, in the order of the story."""
+    found = sorted((root / "notebooks").glob("*.ipynb"))
+    return [path for path in found if not path.name.startswith(_NO_STAGE)]
+
+
+def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
+    """Bring every file in `folder` up to date, remove those nobody needs any more, and return the names that changed.
+
+    Raises FingerprintError (it cannot be told which code something reaches), NotebookError (one is damaged) or
+    ParameterError (`params.yaml` cannot be read; what a section may say, its experiment knows).
+    """
+    contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
+    pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
+    for package, name in _PACKAGE.findall(pipeline):
+        contents[name] = as_lines(reached([f"{package}.__main__"], whole=True, root=root))
+    for name, section in _sections(root).items():
+        contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
+    changed = [name for name, text in contents.items() if _write(folder / name, text)]
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in contents:
+            path.unlink()
+    return changed
+
+
+def _sections(root: Path) -> dict[str, dict]:
+    sections = merged(path=root / "params.yaml")
+    tables = {name: part for name, part in sections.items() if name not in ("tasks", *_NO_INPUT)}
+    # Which data sets are prepared changes with the words of the tables and of the tasks alone, and how often they stand there.
+    sections["data"] = {"tables": _words(tables), "tasks": _words(sections["tasks"])}
+    return {name: section for name, section in sections.items() if name not in _NO_INPUT}
+
+
+def _words(content: dict) -> list[str]:
+    """Return every text that stands in it; keys too, but for those of nothing."""
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"(: null)?', json.dumps(content))
+    return sorted(text for text, nothing in found if not nothing)
+
+
+def _write(path: Path, text: str) -> bool:
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+        return False
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    return True
+
+
+def prune(root: Path = ROOT) -> list[Path]:
+    """Remove the outputs of notebooks that are gone, and return what was removed.
+
+    DVC forgets a stage that is gone and leaves its outputs; coverage and report would still find them.
+    """
+    known = [path.stem for path in notebooks(root)]
+    made = [*root.glob("data/made/[!.]*/"), *root.glob("data/executed/[!.]*.ipynb")]
+    gone = [path for path in made if path.name.partition(".")[0] not in known]
+    for path in gone:
+        remove = shutil.rmtree if path.is_dir() else Path.unlink
+        remove(path)
+    return [path.relative_to(root) for path in gone]
+
+
+def main() -> int:
+    """Write the files, remove outputs that no stage makes any more, and return the exit status."""
+    try:
+        write_code()
+        for path in prune():
+            print(
+                f"study.pipeline code: removed {path}, which no stage makes any more",
+                file=sys.stderr,
+            )
+    except (FingerprintError, NotebookError, ParameterError, OSError) as error:
+        print(f"study.pipeline code: {error}", file=sys.stderr)
+        return 2
+    return 0

@@ -1,0 +1,32 @@
+"""`python -m study.report` builds the report from what the pipeline produced."""
+
+import argparse
+import sys
+
+import pandas as pd
+
+from study.paths import DATA, ROOT, resolve
+from study.report.build import build
+from study.report.inputs import ReportError
+from study.report.verdicts import in_words
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the report and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m study.report", description=__doc__)
+    parser.add_argument("--data", default=DATA, help="folder of executed/ and made/ (data)")
+    parser.add_argument("--out", default=DATA / "report", help="folder of the site (data/report)")
+    options = parser.parse_args(arguments)
+    try:
+        page = build(resolve(options.data), resolve(options.out))
+    except (ReportError, OSError) as error:  # of which a full disk is one
+        print(f"report: {error}", file=sys.stderr)
+        return 1
+    score = pd.read_csv(page.with_name("files") / "claims.csv")["counted"].value_counts()
+    print(f"report: of {score.sum()} claims of the texts {in_words(score)}")
+    print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

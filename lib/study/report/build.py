@@ -1,0 +1,86 @@
+"""Run Sphinx in a temporary folder and put the finished site in place of the old one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from study.report.coverage import count_coverage, summarise
+from study.report.inputs import SUFFIXES, Inputs, ReportError, load_inputs
+from study.report.pages import write_pages
+from study.report.verdicts import judge_claims
+from study.results.published import artefacts
+
+HERE = Path(__file__).parent
+# Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
+_RECORDS = (".buildinfo", "objects.inv")
+
+
+def build(data: Path, out: Path) -> Path:
+    """Build the site from the folder `data` into the folder `out` and return its front page.
+
+    Equal inputs give equal bytes. The site is built beside `out` and moved there whole: when anything
+    fails, the old site stays as it was. A ReportError says which input is missing or damaged, or which page Sphinx refused.
+    """
+    if out.exists() and any(out.iterdir()) and not (out / "files/claims.csv").is_file():
+        raise ReportError(f"{out} holds something that is no report; name a new folder or a report")
+    inputs = load_inputs(data)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    work = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(work, ignore_errors=True)  # of a build that was killed
+    try:
+        site = work / "site"
+        judged, listed = judge_claims(inputs.artefacts), artefacts()
+        coverage = count_coverage(inputs.artefacts, listed)
+        write_pages(inputs, judged, summarise(coverage, listed), work / "source")
+        pages = sum(1 for page in (work / "source").rglob("*.*"))
+        said = f"{len(inputs.notebooks)} notebooks, {len(inputs.artefacts)} figures and tables"
+        print(f"report: {said}; Sphinx makes {pages} pages of them", file=sys.stderr, flush=True)
+        _run_sphinx(work / "source", site, work / "doctrees")
+        for name in _RECORDS:
+            (site / name).unlink(missing_ok=True)
+        _copy_files(inputs, site)
+        tables = {"coverage": coverage, "claims": judged.drop(columns="judged_by")}
+        (site / "files").mkdir(exist_ok=True)
+        for name, table in tables.items():
+            table.to_csv(site / "files" / f"{name}.csv", index=False, lineterminator="\n")
+        if out.exists():  # whole, so that no half of it is left where it cannot be removed
+            out.rename(work / "old")
+        site.rename(out)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return out / "index.html"
+
+
+def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
+    # A process of its own: Sphinx and docutils keep global state, and the order of sets must not vary.
+    command = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--no-color"]
+    command += ["--fail-on-warning", "--conf-dir", str(HERE), "--doctree-dir", str(doctrees)]
+    # One more than there are cores: where it writes, Sphinx counts the process that hands out pages as well.
+    command += ["--jobs", str(len(os.sched_getaffinity(0)) + 1)]
+    done = subprocess.run(
+        [*command, str(source), str(site)],
+        env={**os.environ, "PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": "0"},
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        told = [line for line in lines if "WARNING" in line or "ERROR" in line or "Error" in line]
+        reason = (told or lines or ["no message"])[0].replace(f"{source}{os.sep}", "")
+        raise ReportError(
+            f"Sphinx refused to build the report: {reason.strip()}; correct that page's notebook or caption "
+            "and build again"
+        )
+
+
+def _copy_files(inputs: Inputs, site: Path) -> None:
+    """Copy the files of every artefact under their own names, so that links to them stay the same."""
+    for item in inputs.artefacts:
+        for suffix in SUFFIXES[item.kind]:
+            copy = site / (item.files + suffix)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(item.path(suffix), copy)

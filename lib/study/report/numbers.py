@@ -1,0 +1,72 @@
+"""Write the values of a table's column for reading: equal decimals in a column, names as the texts have them."""
+
+import math
+from collections.abc import Callable
+
+import pandas as pd
+
+from study.results.names import label
+
+DASH = "–"
+"""Stands for a missing value."""
+_NAMES = ("architecture", "dataset")
+"""Columns whose levels the texts write in their own way."""
+_DIGITS = 3
+
+
+def formatter(column: pd.Series) -> Callable[[object], str]:
+    """Return a function that writes the values of `column` as HTML text.
+
+    Whole numbers get thousands separators. Others have equal decimals, three significant digits at the largest and no more than
+    they have, where the column spans few orders of magnitude; where it spans many, each has three significant digits of its
+    own. Levels such as the learning rates 0.1 and 0.00001 are written as they are.
+    """
+    if pd.api.types.is_bool_dtype(column):
+        return lambda value: "yes" if value else "no"
+    if not pd.api.types.is_numeric_dtype(column):
+        name = label if column.name in _NAMES else str
+        return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
+    finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
+    smallest, largest = finite[finite > 0].min(), finite.max()
+    if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
+        return lambda value: _special(value) or f"{value:.15f}".rstrip("0").rstrip(".")
+    if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
+        return significant
+    needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
+    decimals = max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed))
+    fewest = 10 ** (1 - decimals)  # below it equal decimals would leave fewer than two digits
+    return lambda value: (
+        f"{value:,.{decimals}f}"
+        if value == 0 or fewest <= abs(value) < math.inf
+        else significant(value)
+    )
+
+
+def significant(value: float) -> str:
+    """Return a number with three significant digits, large and whole ones whole, tiny ones as a power of ten."""
+    if special := _special(value):
+        return special
+    if value % 1 == 0:
+        return f"{value:,.0f}"
+    place = math.floor(math.log10(abs(value)))
+    if place < -_DIGITS:
+        return f"{value:.{_DIGITS - 1}e}"
+    return f"{value:,.{max(0, _DIGITS - 1 - place)}f}"
+
+
+def counted(number: float, what: str) -> str:
+    """Return a number of things in words: ``1 run``, ``3,456 runs``."""
+    return f"{int(number):,} {what}{'' if number == 1 else 's'}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
+    return DASH if pd.isna(value) else f"{100 * value:.1f}%"
+
+
+def _special(value: float) -> str:
+    if pd.isna(value):
+        return DASH
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return ""

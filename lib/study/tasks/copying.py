@@ -1,0 +1,58 @@
+r"""The copying task: repeat ten symbols after a long pause.
+
+A. Kag, Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020, after S. Hochreiter
+and J. Schmidhuber, *Long short-term memory*, 1997. A sequence has T + 20 steps: ten symbols out of eight, T - 1 blanks, a
+delimiter, ten blanks. What is asked for is blank at all steps but the last ten, which repeat the symbols. The best answer
+without memory has the cross entropy :math:`10 \ln 8 / (T + 20)`.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from study.tasks._registry import Count, task
+from study.tasks.data import Part, Task
+
+BLANK, SYMBOLS, LENGTH = 0, 8, 10
+DELIMITER = SYMBOLS + 1
+FEATURES = SYMBOLS + 2
+"""Numbers of an input: a one for the blank, for each symbol, for the delimiter."""
+
+
+@task
+def copying(*, delay: Count) -> Task:
+    """Return the copying task with a delay T, see `draw_copies`."""
+    about = {"kind": "series", "target": "steps", "outputs": SYMBOLS + 1}
+    draw = partial(draw_copies, delay)
+    return Task(name="copying", **about, draw=draw, memoryless=memoryless(delay))
+
+
+def draw_copies(delay: int, size: int, rng: np.random.Generator) -> Part:
+    """Draw `size` sequences of the copying task with a delay T.
+
+    Inputs (n, T + 20, 10), float32, one number of each input is one; targets (n, T + 20), int64, 0 for the blank and
+    1..8 for the symbols.
+
+    >>> part = draw_copies(3, 1, np.random.default_rng(0))
+    >>> part.inputs[0].argmax(axis=1).tolist()
+    [7, 6, 5, 3, 3, 1, 1, 1, 2, 7, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    >>> part.targets[0].tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 6, 5, 3, 3, 1, 1, 1, 2, 7]
+    """
+    symbols = rng.integers(1, SYMBOLS + 1, (size, LENGTH))
+    steps = np.full((size, delay + 2 * LENGTH), BLANK)
+    steps[:, :LENGTH] = symbols
+    steps[:, LENGTH + delay - 1] = DELIMITER
+    targets = np.full_like(steps, BLANK)
+    targets[:, -LENGTH:] = symbols
+    return Part(np.eye(FEATURES, dtype=np.float32)[steps], targets)
+
+
+def memoryless(delay: int) -> tuple[float, float]:
+    """Return cross entropy and accuracy, per step, of blanks and then guesses.
+
+    >>> [round(memoryless(T)[0], 4) for T in (200, 500)]
+    [0.0945, 0.04]
+    """
+    steps = delay + 2 * LENGTH
+    return LENGTH * float(np.log(SYMBOLS)) / steps, 1 - (LENGTH - LENGTH / SYMBOLS) / steps

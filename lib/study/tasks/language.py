@@ -1,0 +1,48 @@
+"""Language models: predict the next token at every step.
+
+Sequences start from an empty state. The texts' programs read the stream in order and carry the state from one piece to the
+next; the first steps of a piece know less here, the more the shorter the pieces.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from study.pipeline.params import Positive, Size
+from study.tasks._registry import task
+from study.tasks.data import Part, Task
+
+
+@task
+def language(
+    data: Task,
+    *,
+    time_steps: Positive,
+    train_size: Size = 0,
+    validation_size: Size = 0,
+    test_size: Size = 0,
+) -> Task:
+    """Return a stream of tokens in pieces of T = `time_steps`; of the pieces so many are kept, from the start of each stream; 0 keeps all."""
+    data.check("tokens", "steps")
+    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
+    parts = {}
+    for name, size in sizes.items():
+        rows = getattr(data, name)
+        stream = np.append(rows.inputs.ravel(), rows.targets.ravel()[-1])
+        pieces = Part(*cut(stream, time_steps))
+        if not pieces or size > len(pieces):
+            raise ValueError(
+                f"{data.name} {name}: {size or 1} pieces of {time_steps} tokens asked for, there are {len(pieces)}"
+            )
+        parts[name] = pieces.take(slice(size or None))
+    return replace(data, **parts)
+
+
+def cut(stream: np.ndarray, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of a stream and, for each token, the one after it, (n, steps) each; an incomplete row is left out.
+
+    >>> cut(np.arange(6), 2)[1].tolist()
+    [[1, 2], [3, 4]]
+    """
+    rows = (len(stream) - 1) // steps
+    return tuple(stream[k : k + rows * steps].reshape(rows, steps) for k in (0, 1))

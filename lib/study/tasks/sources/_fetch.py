@@ -1,0 +1,155 @@
+"""Get a file from the mirror or the publisher, and trust it only with the right checksum."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pooch
+import requests
+
+from study.paths import DATA, resolve
+from study.tasks.sources._table import ORIGINS
+
+T = TypeVar("T")
+
+MIRROR = "LTD_DATA_MIRROR"
+SILENCE = 60.0
+"""Seconds that a publisher may be silent."""
+
+
+class ChecksumError(ValueError):
+    """A file is not the one that was expected."""
+
+
+class DownloadError(OSError):
+    """A file could not be fetched, or not be kept."""
+
+
+def mirror() -> Path | None:
+    """Return the folder named by ``LTD_DATA_MIRROR``, None if the variable is not set; raises `ValueError` if it is no folder."""
+    value = os.environ.get(MIRROR)
+    if not value:
+        return None
+    folder = resolve(value)  # counted from the repository, where notebooks and stages run
+    if not folder.is_dir():
+        raise ValueError(f"{MIRROR} is {value!r}, which is not a folder; correct or unset it")
+    return folder
+
+
+def in_mirror(origin: str, name: str) -> bool:
+    """Return whether a mirror is set and holds the file."""
+    return mirror() is not None and (mirror() / origin / name).is_file()
+
+
+def fetch(origin: str, name: str) -> Path:
+    """Return a file of an origin in `table.toml`, from the mirror if one is set, its SHA-256 checked where one is stated.
+
+    Raises `FileNotFoundError` where a mirror is set and has no such file, else as `from_publisher`.
+    """
+    row = ORIGINS[origin]
+    stated = {**row.get("files", {}), **row.get("mirrored", {}), **row.get("published", {})}
+    sha256 = stated.get(name, "")
+    if mirror() is None:
+        return from_publisher(row["address"] + name, sha256, origin)
+    if not in_mirror(origin, name):
+        raise FileNotFoundError(
+            f"the mirror has no {origin}/{name}; unset {MIRROR} to download instead"
+        )
+    file = mirror() / origin / name
+    if sha256:
+        _compare(pooch.file_hash(file), sha256, f"{origin}/{name}")
+    return file
+
+
+def from_publisher(url: str, sha256: str, folder: str) -> Path:
+    """Download a file to ``data/raw/<folder>``, unless it is there with the right checksum.
+
+    `sha256` is empty where the publisher states none and the caller checks the content. Raises `ValueError` where what came is not
+    what was expected, and `DownloadError` where the publisher cannot be reached or the file cannot be kept; nothing is left then.
+    """
+    target, name = DATA / "raw" / folder, url.rsplit("/", 1)[1]
+    # Its bytes as they are: packed once more on the way they would have another checksum.
+    download = pooch.HTTPDownloader(
+        chunk_size=2**16, timeout=SILENCE, headers={"Accept-Encoding": "identity"}
+    )
+    if (target / name).exists() and not (target / name).is_file():
+        raise DownloadError(
+            f"{target / name} is no file but a link, a folder or a pipe; remove it and run again"
+        )
+    try:
+        found = pooch.retrieve(url, sha256 or None, fname=name, path=target, downloader=download)
+    except requests.RequestException as error:
+        raise DownloadError(
+            f"{name} could not be downloaded ({type(error).__name__}); try again with a network, or "
+            f"set {MIRROR} to a folder that holds the files"
+        ) from None
+    except OSError as error:
+        raise DownloadError(
+            f"{name} could not be kept in {target} ({error.strerror or error}); make room and run again"
+        ) from None
+    return Path(found)
+
+
+def read_or_remove(archive: Path, read: Callable[[Path], T]) -> T:
+    """Return what `read` makes of a file without a stated checksum, whose content `read` checks.
+
+    A download that is not the expected one is removed, so that the next run downloads it again; what lies in the mirror stays.
+    """
+    try:
+        return read(archive)
+    # Of content, of format, for want of a file in it, or of its reader's limits.
+    except Exception as error:
+        if mirror() is not None and archive.is_relative_to(mirror()):
+            raise
+        archive.unlink()
+        if isinstance(error, ChecksumError):
+            raise
+        raise ChecksumError(
+            f"{archive.name}: found something else than the expected archive ({error}); it has been removed: "
+            "run again to download it again"
+        ) from None
+
+
+def arrays(origin: str, read: Callable[[Path], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the arrays of the mirror's file of an origin, or what `read` makes of its publisher's archive; the first of either."""
+    if mirror() is not None:
+        return read_arrays(fetch(origin, next(iter(ORIGINS[origin]["mirrored"]))))
+    return read_or_remove(fetch(origin, next(iter(ORIGINS[origin]["published"]))), read)
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an ``.npz`` file; a pickled object in it raises `ValueError`."""
+    with np.load(path, allow_pickle=False) as file:
+        return dict(file)
+
+
+def check_contents(origin: str, contents: Mapping[str, bytes], where: str = "") -> None:
+    """Raise `ValueError` unless all that `table.toml` states of an origin's contents is there, `ChecksumError` unless as stated."""
+    for name, sha256 in ORIGINS[origin]["contents"].items():
+        if name not in contents:
+            raise ValueError(f"there is no {name} in it")
+        _compare(hashlib.sha256(contents[name]).hexdigest(), sha256, where or name)
+
+
+def _compare(found: str, sha256: str, name: str) -> None:
+    """Raise `ChecksumError` unless both are equal."""
+    if found != sha256:
+        raise ChecksumError(
+            f"{name}: expected SHA-256 {sha256}, found {found}; the file is cut or altered: "
+            "replace it, or run again to download it again"
+        )
+
+
+def unpacked(path: Path) -> bytes:
+    """Return what a gzip file holds; one that is cut or altered raises `ChecksumError`."""
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (EOFError, OSError, zlib.error) as error:
+        raise ChecksumError(
+            f"{path.name} cannot be unpacked ({error}); the file is cut or altered: replace it"
+        ) from None

@@ -1,0 +1,40 @@
+"""The table of data sets (`table.toml`), the readers that its rows name, and what these share."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from study.tasks.prepared import Arrays
+
+_TABLE = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
+SETS: dict[str, dict] = _TABLE["sets"]
+ORIGINS: dict[str, dict] = _TABLE["origins"]
+READERS: dict[str, Callable[..., dict[str, Any]]] = {}
+
+
+def reader(read: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Register a function under its name: ``(**settings) -> what a set's row leaves open``.
+
+    It returns keywords of `study.tasks.prepared.prepared_dataset`: the parts ``train``, ``test`` and maybe ``validation``, and
+    whatever follows from the data.
+    """
+    READERS[read.__name__] = read
+    return read
+
+
+def parted(inputs: np.ndarray, targets: np.ndarray, **parts: np.ndarray) -> dict[str, Arrays]:
+    """Return inputs and targets of each part, by its indices or a mask."""
+    return {name: (inputs[part], targets[part]) for name, part in parts.items()}
+
+
+def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[str, Arrays]:
+    """Return all parts by the mean and the deviation of the training part over `axis`; what never changes there is only centred."""
+    train, _ = parts["train"]
+    mean, deviation = train.mean(axis), train.std(axis)
+    deviation[deviation < 1e-6] = 1
+    return {
+        name: ((inputs - mean) / deviation, targets) for name, (inputs, targets) in parts.items()
+    }

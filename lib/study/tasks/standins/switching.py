@@ -1,0 +1,55 @@
+r"""Switching series: a stand-in for EigenWorms, long series whose class is how often something happens.
+
+Three pairs of noisy oscillators, equal in all classes, hide turns that arrive as a Poisson process. A turn adds 3 to the
+second pair, :math:`3 / \sqrt 2` to each of its channels, for a geometric time of mean 60 steps. The class is the rate of
+turns, so its evidence is spread evenly over the series, and its optimal classifier is known: notebook 61.
+"""
+
+import numpy as np
+from scipy.signal import lfilter
+
+from study.tasks.formats.series import Series
+
+PERIODS = (37, 83, 190)
+DAMPING = 0.995
+HEIGHT, MEAN_LENGTH = 3.0, 60
+RATES = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Turns in 1,000 steps, by class."""
+PRIORS = (0.42, 0.145, 0.145, 0.145, 0.145)
+"""Shares of the classes; the largest is that of EigenWorms' test part, 16 of 39."""
+LABELS = ("1", "2", "3", "4", "5")
+
+
+def switching_series(
+    size: int, time_steps: int, rng: np.random.Generator, faster: float = 1.0
+) -> Series:
+    """Draw switching series: inputs (n, T, 6), float32, and classes 0..4.
+
+    EigenWorms has 259 of 17,984 steps; `faster` is a factor of all rates, for short series.
+    """
+    targets = rng.choice(len(RATES), size, p=PRIORS)
+    inputs = np.empty((size, time_steps, 2 * len(PERIODS)), np.float32)
+    for series, target in zip(inputs, targets, strict=True):
+        for k, period in enumerate(PERIODS):
+            pair = _oscillator(period, time_steps, rng)
+            series[:, 2 * k], series[:, 2 * k + 1] = pair.real, pair.imag
+        turns = _turns(RATES[target] * faster / 1000, time_steps, rng)
+        series[:, 2:4] += (HEIGHT / np.sqrt(2) * turns)[:, None]
+    return Series(inputs, targets, LABELS)
+
+
+def _oscillator(period: float, time_steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Return a stationary rotation with noise, both channels of unit variance, (T,) complex."""
+    pole = DAMPING * np.exp(2j * np.pi / period)
+    noise = rng.standard_normal((2, time_steps + 1))
+    start, *rest = noise[0] + 1j * noise[1]
+    drive = np.array(rest) * np.sqrt(1 - DAMPING**2)
+    return lfilter([1], [1, -pole], drive, zi=[pole * start])[0]
+
+
+def _turns(rate: float, time_steps: int, rng: np.random.Generator) -> np.ndarray:
+    """Return how many turns last at each step, (T,)."""
+    starts = rng.integers(0, time_steps, rng.poisson(rate * time_steps))
+    ends = np.minimum(starts + rng.geometric(1 / MEAN_LENGTH, len(starts)), time_steps)
+    begun, ended = (np.bincount(steps, minlength=time_steps + 1) for steps in (starts, ends))
+    return (begun - ended)[:-1].cumsum()

@@ -1,0 +1,71 @@
+"""Tone words: a stand-in for Speech Commands, clips of a second in files of the same names.
+
+A word is two or three tones that glide from one frequency to another, the same in every clip. Speakers differ in pitch and
+speed, clips in place, loudness and noise. `write_clips` gives what the real set's reader finds in an archive.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from study.tasks.formats.sound import FULL, RATE, wav_bytes
+
+_LISTS = ("validation_list.txt", "testing_list.txt")
+_NOISE = "_background_noise_"
+
+
+def write_clips(
+    words: tuple[str, ...], clips: int, speakers: int, seed: int
+) -> Iterator[tuple[str, bytes]]:
+    """Give ``<word>/<speaker>_nohash_<k>.wav`` and the lists of validation and test clips, each with its content.
+
+    Sounds are drawn in the order of the words, `clips` of each; a tenth of the speakers is for validation and a tenth for testing,
+    at least one each. A further word or clip changes none of those before it.
+    """
+    few = max(1, speakers // 10)
+    parts = {speaker: speaker // few for speaker in range(2 * few)}
+    lists: tuple[list[str], list[str]] = ([], [])
+    for index, word in enumerate(words):
+        glides = _glides(np.random.default_rng([seed, index]))
+        for clip in range(clips):
+            speaker = clip % speakers
+            name = f"{word}/{speaker:08x}_nohash_{clip // speakers}.wav"
+            rng = np.random.default_rng([seed, index, clip])
+            yield name, wav_bytes(_clip(glides, _voice(seed, speaker), rng))
+            if speaker in parts:
+                lists[parts[speaker]].append(name)
+    for k in range(2):
+        noise = np.random.default_rng([seed, len(words), k]).normal(0, 0.05 * FULL, 3 * RATE)
+        yield f"{_NOISE}/noise_{k}.wav", wav_bytes(noise.astype(np.int16))
+    for name, members in zip(_LISTS, lists, strict=True):
+        yield name, "".join(f"{member}\n" for member in members).encode()
+
+
+def _glides(rng: np.random.Generator) -> np.ndarray:
+    """Return the tones of a word: first and last frequency, loudness, (2 or 3, 3)."""
+    count = rng.integers(2, 4)
+    ends = np.exp(rng.uniform(np.log(250), np.log(3500), (count, 2)))
+    return np.column_stack([ends, rng.uniform(0.4, 1, count)])
+
+
+def _voice(seed: int, speaker: int) -> tuple[float, float]:
+    """Return a speaker's factor of pitch and of speed."""
+    rng = np.random.default_rng([seed, 2**20, speaker])
+    return float(np.exp(rng.normal(0, 0.08))), float(np.exp(rng.normal(0, 0.15)))
+
+
+def _clip(glides: np.ndarray, voice: tuple[float, float], rng: np.random.Generator) -> np.ndarray:
+    """Return one second with the word somewhere in it, (16000,) int16."""
+    pitch, speed = voice
+    length = int(RATE * np.clip(0.5 / speed * np.exp(rng.normal(0, 0.1)), 0.25, 0.9))
+    share = np.arange(length) / length
+    pitch = pitch * np.exp(rng.normal(0, 0.03))
+    sound = np.zeros(length)
+    for first, last, loudness in glides:
+        phase = 2 * np.pi * np.cumsum(pitch * first * (last / first) ** share) / RATE
+        sound += loudness * np.sin(phase + rng.uniform(0, 2 * np.pi))
+    sound *= np.sin(np.pi * share) / len(glides) * rng.uniform(0.1, 0.5)
+    clip = rng.normal(0, 10 ** rng.uniform(-3, -1.5), RATE)
+    start = rng.integers(0, RATE - length + 1)
+    clip[start : start + length] += sound
+    return np.clip(clip * FULL, -FULL, FULL - 1).astype(np.int16)
