@@ -1,11 +1,14 @@
 """The study: interrupted, extended, killed and scaled out, it comes to the same dataset."""
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 from dask.distributed import LocalCluster, Security
-from designs import PlainJob, copy_to_edit, edit, factorial, study
+from designs import PlainJob, copy_to_edit, edit, factorial, rows_of, study
 from distributed.client import _get_global_client
 from processes import python
 from study.pipeline import fingerprint
@@ -252,6 +255,65 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
         run.work([job], [job.name(prepared) | {"code": "0123"}], prepared, tmp_path)
 
 
+DROPOUT = {
+    "settings": {
+        "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
+        "test_draws": 16, "output_dropout": 0.5,
+    },
+    "tasks": ["sums"],
+    "networks": {"LEM": {"dt": [0.1, 0.2, 0.3, 0.4]}},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def dropout_jobs():
+    """Return four jobs that draw dropout masks from PyTorch's generator."""
+    rows = rows_of(DROPOUT, tasks={"sums": {"task": "adding", "time_steps": 6}})
+    return [next(row.jobs()) for row in rows]
+
+
+def test_a_worker_with_two_threads_is_refused(dropout_jobs, tmp_path):
+    quiet = {"processes": False, "dashboard_address": None}
+    scheduler = LocalCluster(n_workers=0, protocol="tcp://", **quiet)
+    with scheduler, contextlib.ExitStack() as stack:
+        address = scheduler.scheduler_address
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny"]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        worker = subprocess.Popen([*command, "--nthreads", "2", "--no-dashboard"], **silent)
+        stack.callback(worker.wait)
+        stack.callback(worker.kill)
+        advice = f"has 2 threads, which would share .*`dask worker {address} --nthreads 1`"
+        with pytest.raises(ConnectionError, match=advice):
+            run_jobs({"test": dropout_jobs}, tmp_path, Jobs(scheduler=address, workers=0))
+        assert not list(tmp_path.glob("*.npz"))
+
+
+def test_jobs_in_two_threads_draw_their_own_dropout(dropout_jobs, tmp_path):
+    def losses(job):
+        (result,) = run.work([job], [job.name(None)], None, tmp_path)
+        return result["test_loss"].tolist()
+
+    expected = [losses(job) for job in dropout_jobs]
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(losses, dropout_jobs)) == expected
+
+
+def test_results_of_workers_with_several_threads_are_ignored(where, tmp_path, capsys):
+    job = PlainJob(_counts, (0, tmp_path / "runs"))
+    found = run_jobs({"test": [job]}, tmp_path, where)["test"]
+    assert found.threads == found.workers == 1
+    cost = json.loads((tmp_path / "test.cost.json").read_text())
+    assert (cost["threads"], cost["workers"]) == (1, 1)
+    written = read_shard(tmp_path, job.name(None))
+    assert str(written[run.WORKER]).startswith("tcp://")
+    for threads in ({}, {run.THREADS: 2}):
+        kept = {name: value for name, value in written.items() if name != run.THREADS}
+        write_shard(tmp_path, job.name(None), kept | threads)
+        assert run_jobs({"test": [job]}, tmp_path, where)["test"].trained == 1
+        assert "not come from a single-threaded worker; its job runs" in capsys.readouterr().err
+    assert len((tmp_path / "runs").read_text().splitlines()) == 3
+
+
 def test_data_not_prepared_and_a_silent_scheduler_are_named(prepared, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="'digits' is not prepared: .*run notebook 00 first"):
         run_study(LOCAL, tmp_path, tmp_path / "cache")
@@ -276,6 +338,7 @@ def test_local_processes_admit_no_stranger_and_are_counted():
 def test_a_scheduler_with_certificates_of_dask_s_configuration_is_reached(tmp_path):
     made = Security.temporary()
     secured = {"protocol": "tls://", "security": made, "dashboard_address": None}
+    secured["threads_per_worker"] = 1
     names = ("ca-file", "client.key", "client.cert")
     parts = (made.tls_ca_file, made.tls_client_key, made.tls_client_cert)
     named = {f"distributed.comm.tls.{name}": part for name, part in zip(names, parts, strict=True)}

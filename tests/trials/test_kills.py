@@ -83,7 +83,10 @@ def test_a_study_killed_again_and_again_comes_to_its_end(trials, draw, tmp_path,
     done = lambda: len(list(cache.glob("[!.]*.npz")))  # what a kill leaves half written is hidden
 
     def start():
-        command, environment = [sys.executable, script, cache], os.environ | {"PYTHONPATH": ROOT}
+        command, environment = (
+            [sys.executable, script, cache],
+            os.environ | {"PYTHONPATH": str(ROOT / "lib")},
+        )
         with said.open("w") as stderr:
             apart = {"cwd": ROOT, "env": environment, "start_new_session": True}
             return subprocess.Popen(command, stderr=stderr, **apart)
@@ -163,7 +166,7 @@ _WORKER = "from distributed.cli.dask_worker import main; main()"
 
 
 def _process(tmp_path, *program):
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "lib"), "OMP_NUM_THREADS": "1"}
     quiet = {"stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": environment}
     said = ["--no-dashboard", "--scheduler-file", str(tmp_path / "scheduler.json")]
     return subprocess.Popen([sys.executable, *program, *said], **quiet)

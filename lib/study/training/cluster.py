@@ -6,7 +6,7 @@ import multiprocessing
 from collections.abc import Iterator
 
 import dask
-from dask.distributed import Client, LocalCluster, Security
+from dask.distributed import Client, LocalCluster, Security, get_worker
 
 from study.paths import CACHE
 
@@ -47,7 +47,8 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
     made for them alone (0.1 s), so that no other user of the machine reaches them. Those that die are started again; where none comes for
     three minutes, futures end with Dask's `NoWorkerError`.
 
-    Raises `ConnectionError` where no scheduler answers at the address, no worker joins it, or TLS has no certificates.
+    Raises `ConnectionError` if no scheduler answers at the address, no worker joins it, a worker has more than one thread, or TLS has
+    no certificates.
     """
     with contextlib.ExitStack() as stack:
         if scheduler == "local":
@@ -71,10 +72,67 @@ def connect(scheduler: str, workers: int) -> Iterator[Client]:
                 client.wait_for_workers(1, timeout=WORKERS)
             except TimeoutError:
                 raise ConnectionError(
-                    f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; start one from the driver's "
-                    f"commit and environment with `dask worker {scheduler}`"
+                    f"no worker has joined the scheduler at {scheduler} in {WORKERS:.0f} s; "
+                    "start one from the driver's commit and environment with "
+                    f"`{worker_command(scheduler)}`"
                 ) from None
+            for worker, threads in client.nthreads().items():
+                refuse_threads(worker, threads, scheduler)
         yield client
+
+
+def worker_command(scheduler: str) -> str:
+    """Return the command that starts a worker of the scheduler at an address."""
+    return f"dask worker {scheduler} --nthreads 1"
+
+
+def refuse_threads(worker: str, threads: int, scheduler: str) -> None:
+    """Refuse a worker with several threads.
+
+    PyTorch has one random number generator per process. Two jobs in one process would draw from
+    it in turns, and their dropout masks would depend on which thread ran first.
+
+    Parameters
+    ----------
+    worker : str
+        Address of the worker.
+    threads : int
+        Number of its threads.
+    scheduler : str
+        Address of its scheduler, for the advice.
+
+    Raises
+    ------
+    ConnectionError
+        The worker has more than one thread.
+    """
+    if threads > 1:
+        raise ConnectionError(
+            f"the worker at {worker} has {threads} threads, which would share PyTorch's random "
+            f"numbers; start it again with `{worker_command(scheduler)}`, once per core"
+        )
+
+
+def this_worker() -> tuple[str, int]:
+    """Return the address and the number of threads of the worker that runs this call.
+
+    Returns
+    -------
+    tuple of (str, int)
+        The address is empty, and there is one thread, if no Dask worker runs it.
+
+    Raises
+    ------
+    ConnectionError
+        The worker has more than one thread: it joined after the driver had looked.
+    """
+    try:
+        worker = get_worker()
+    except ValueError:  # called directly, not by Dask
+        return "", 1
+    threads = worker.state.nthreads
+    refuse_threads(worker.address, threads, worker.scheduler.address)
+    return worker.address, threads
 
 
 def _client(scheduler: str) -> Client:

@@ -7,6 +7,7 @@ edited computes only what is missing.
 
 import hashlib
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,14 +25,17 @@ from distributed.scheduler import NoWorkerError
 from study.pipeline.files import write_whole
 from study.pipeline.params import Jobs
 from study.results.schema import DIVERGED
-from study.training.cluster import connect
+from study.training.cluster import connect, this_worker
 from study.training.job import Arrays, Job
 from study.training.resume import Resume, read_sealed, say, write_sealed
 
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
+WORKER, THREADS = "worker", "threads"
+"""In a shard, too: the address of the Dask worker that ran the job, and the number of its threads."""
 QUIET = 5.0
 """Seconds between two lines of progress."""
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class JobError(RuntimeError):
@@ -53,6 +57,10 @@ class Trained:
     diverged: int
     resumed: int
     core_seconds: float
+    workers: int
+    """Number of different processes that ran the jobs."""
+    threads: int
+    """Threads per process: 1, since the threads of one process share PyTorch's random numbers."""
 
 
 @dataclass(eq=False)
@@ -149,13 +157,28 @@ def run_jobs(
             name = job.name(prepared)
             shard = shard_path(cache, name)
             if shard not in jobs:
-                jobs[shard] = _Asked(job, group, name, read_shard(cache, name))
+                jobs[shard] = _Asked(job, group, name, _read_result(cache, name))
             asked[group].append(jobs[shard])
     missing = [job for job in jobs.values() if job.result is None]
     say(f"{len(missing)} of {len(jobs)} jobs to run")
     if missing:
         _train(missing, cache, where, prepared, _Progress(list(jobs.values())))
     return {group: _counted(cache, group, members) for group, members in asked.items()}
+
+
+def _read_result(cache: Path, name: Mapping) -> dict[str, np.ndarray] | None:
+    """Return a job's stored arrays, or None if it must run.
+
+    A result from a worker with several threads, or from a time when threads were not recorded, may
+    hold another job's random numbers and is ignored.
+    """
+    result = read_shard(cache, name)
+    if result is None or int(result.get(THREADS, 0)) == 1:
+        return result
+    say(
+        f"{shard_path(cache, name).name} does not come from a single-threaded worker; its job runs again"
+    )
+    return None
 
 
 def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
@@ -166,6 +189,8 @@ def _counted(cache: Path, group: str, asked: Sequence[_Asked]) -> Trained:
         "diverged": sum(job.diverged for job in different),
         "resumed": sum(bool(job.result.get(RESUMED)) for job in different),
         "core_seconds": round(sum(job.seconds for job in different), 2),
+        "workers": len({str(job.result[WORKER]) for job in different}),
+        "threads": max((int(job.result[THREADS]) for job in different), default=1),
     }
     write_whole(cache / f"{group}.cost.json", lambda path: path.write_text(json.dumps(cost)))
     trained = sum(job.trained for job in different)
@@ -247,6 +272,7 @@ def work(
 
     Raises `JobError` where code, packages, device or data are not the driver's: a result would be kept under another name.
     """
+    worker, threads = this_worker()
     resumes = []
     for job, name in zip(jobs, names, strict=True):
         for what, here in job.name(prepared).items():
@@ -260,9 +286,17 @@ def work(
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
-    found = jobs[0].compute_together(jobs, prepared, resumes)
+    # PyTorch has one generator per process, so jobs of one process run one after another.
+    with _ONE_AT_A_TIME:
+        found = jobs[0].compute_together(jobs, prepared, resumes)
     return [
-        {**one, SECONDS: resume.seconds, RESUMED: resume.resumed}
+        {
+            **one,
+            SECONDS: resume.seconds,
+            RESUMED: resume.resumed,
+            WORKER: worker,
+            THREADS: threads,
+        }
         for one, resume in zip(found, resumes, strict=True)
     ]
 
