@@ -14,7 +14,7 @@ from study.pipeline import repro
 
 
 def _entered(before, *flags):
-    code = f"import runpy, sys; sys.path.insert(0, '.'); {before}; runpy.run_module('study.pipeline', run_name='__main__')"
+    code = f"import runpy, sys; sys.path.insert(0, 'lib'); {before}; runpy.run_module('study.pipeline', run_name='__main__')"
     return python(*flags, "-c", code)
 
 
@@ -101,7 +101,7 @@ def test_of_two_at_once_one_runs_side_by_side_and_a_failure_ends_a_run(pipeline,
 
 def test_the_entry_can_be_read_by_an_old_python():
     for name in (
-        "lib/__init__.py",
+        "lib/study/__init__.py",
         "lib/study/pipeline/__init__.py",
         "lib/study/pipeline/__main__.py",
     ):

@@ -45,7 +45,7 @@ def _module(file):
 
 
 def _room(file):
-    package, room, *_ = file.relative_to(ROOT / "lib").parts
+    _package, room, *_ = file.relative_to(ROOT / "lib").parts
     return room.removesuffix(".py")
 
 
