@@ -78,7 +78,7 @@ def raw(tmp_path, monkeypatch):
 def where():
     """A cluster that the tests share, a thread of this process: starting others takes longer than a small study."""
     from dask.distributed import LocalCluster  # which a GPU box lacks
-    from study.pipeline.params import Jobs
+    from study.config.jobs import Jobs
 
     one = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "memory_limit": 0}
     with LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **one) as cluster:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from study.config import file as params_file
+from study.config.file import merged
 from study.paths import ROOT
-from study.pipeline import fingerprint, params
-from study.pipeline.params import merged
+from study.pipeline import fingerprint
 from study.training import fit, grammar
 from study.training.jobs import run_jobs
 from study.training.profile import DESIGNS, load_profile
@@ -46,9 +47,9 @@ def edit(path, before, after):
 def profile_of(content, name="quick"):
     """Load a profile of what `params.yaml` would hold: to write and to read that takes seconds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(params, "read_params", lambda _: content)
-        params._check_plain("params.yaml", content)
-        params.checked(params._File, content, "")
+        patch.setattr(params_file, "read_params", lambda _: content)
+        params_file._check_plain("params.yaml", content)
+        params_file.checked(params_file._File, content, "")
         return load_profile(name)
 
 

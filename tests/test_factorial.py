@@ -5,12 +5,13 @@ import pytest
 import torch
 from designs import fail_after, one_job
 from longrnn.cells import make_cell
+from study.config.network import Network
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part
 from study.training.factorial import AUTHOR, network, train
 from study.training.measures import measure
-from study.training.model import Model, Network, build, pick_device
+from study.training.model import Model, build, pick_device
 from torch.nn import functional as F
 from toys import autograd_norms, toy_task
 

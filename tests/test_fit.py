@@ -10,14 +10,16 @@ import pytest
 import torch
 from longrnn.cells import make_cell
 from refusals import refused
-from study.pipeline.params import ParameterError, checked
+from study.config.network import Dropout, Network
+from study.config.recipe import Recipe
+from study.config.section import ParameterError, checked
 from study.results.schema import DIVERGED
 from study.tasks import Part, Task
 from study.training.batches import Epochs
-from study.training.fit import Recipe, Record, Training, every_epoch, fit, objective
+from study.training.fit import Record, Training, every_epoch, fit, objective
 from study.training.job import seeds, torch_seed
 from study.training.measures import penalised
-from study.training.model import ARRAYS, Dropout, Model, Network, _same_mask, build, check_memory
+from study.training.model import ARRAYS, Model, _same_mask, build, check_memory
 from study.training.resume import Resume
 from study.training.rows import frozen_states
 from study.training.scores import evaluate, task_loss

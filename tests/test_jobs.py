@@ -23,8 +23,8 @@ from dask.distributed import LocalCluster, Security
 from designs import PlainJob, copy_to_edit, edit, factorial, rows_of, study
 from distributed.client import _get_global_client
 from processes import python
+from study.config.jobs import Jobs
 from study.pipeline import fingerprint
-from study.pipeline.params import Jobs
 from study.results import factorial as results
 from study.results.schema import COMPLETED, DIVERGED
 from study.training import cluster
@@ -104,7 +104,7 @@ EDITS = [
     ("longrnn/cells/irnn.py", "form == 8 else a", "form != 8 else a", set()),
     ("study/training/job.py", 'digest(), "big")', 'digest(), "little")', {"lstm", "linear_rnn"}),
     ("study/training/jobs.py", "QUIET = 5.0", "QUIET = 6.0", set()),
-    ("study/pipeline/params.py", "import ", "import os\nimport ", set()),
+    ("study/config/file.py", "import ", "import os\nimport ", set()),
 ]
 """Of a file, what for what, and the architectures that must be trained again: not for prose, nor for the runner's own code."""
 

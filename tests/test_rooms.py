@@ -23,14 +23,25 @@ LIBRARY = {
 """The rooms of `longrnn`, which imports nothing of `study`."""
 STUDY = {
     "paths": (),
-    "pipeline": ("paths",),
+    "config": (*LIBRARY, "paths"),
+    "pipeline": ("paths", "config"),
     "results": ("paths", "pipeline"),
-    "tasks": (*LIBRARY, "paths", "pipeline", "results"),
-    "training": (*LIBRARY, "paths", "pipeline", "results", "tasks"),
+    "tasks": (*LIBRARY, "paths", "config", "pipeline", "results"),
+    "training": (*LIBRARY, "paths", "config", "pipeline", "results", "tasks"),
     "figures": ("paths", "pipeline", "results"),
     "stats": ("paths", "pipeline", "results", "figures"),
-    "report": ("paths", "pipeline", "results", "stats", "figures"),
-    "bench": (*LIBRARY, "paths", "pipeline", "results", "tasks", "training", "stats", "figures"),
+    "report": ("paths", "config", "pipeline", "results", "stats", "figures"),
+    "bench": (
+        *LIBRARY,
+        "paths",
+        "config",
+        "pipeline",
+        "results",
+        "tasks",
+        "training",
+        "stats",
+        "figures",
+    ),
 }
 ROOMS = LIBRARY | STUDY
 WITHOUT_TORCH = ("pipeline", "results", "figures", "stats", "report")

@@ -11,7 +11,8 @@ from longrnn.cells import make_cell
 from longrnn.probes.adjoint import adjoint_norms
 from longrnn.probes.lyapunov import largest_exponent
 from refusals import refused
-from study.pipeline.params import ParameterError, checked
+from study.config.network import Network
+from study.config.section import ParameterError, checked
 from study.results.latching import LATCHING
 from study.results.rows import REAL_PARTS, schema
 from study.results.schema import COMPLETED, DIVERGED, ResultsError, load
@@ -22,7 +23,7 @@ from study.training.job import torch_seed
 from study.training.latching import Latching
 from study.training.linear_gaps import initial_networks
 from study.training.measures import FOLLOWED
-from study.training.model import Network, build
+from study.training.model import build
 from study.training.resume import Resume
 from study.training.scores import evaluate, sequence_scores
 from toys import autograd_norms

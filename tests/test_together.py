@@ -11,6 +11,8 @@ import pytest
 import torch
 from designs import PlainJob, one_job, study
 from designs import factorial as smoke
+from study.config.network import Network
+from study.config.recipe import Recipe
 from study.results.factorial import MEASUREMENTS
 from study.results.schema import COMPLETED, DIVERGED
 from study.training import factorial, together
@@ -18,9 +20,9 @@ from study.training import job as job_module
 from study.training import jobs as run
 from study.training.batches import Epochs
 from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train
-from study.training.fit import Recipe, Record, Training, every_epoch, fit
+from study.training.fit import Record, Training, every_epoch, fit
 from study.training.job import torch_seed
-from study.training.model import Network, build
+from study.training.model import build
 from study.training.resume import Resume
 from torch.nn import functional as F
 from toys import norm, toy_task, weights

@@ -6,8 +6,9 @@ import zipfile
 import pytest
 from archives import packed, tarred, zipped
 from plain import plain_notebook
+from study.config.file import read_params
+from study.config.section import ParameterError
 from study.pipeline.notebooks import NotebookError, read_parameters
-from study.pipeline.params import ParameterError, read_params
 from study.tasks.formats import FormatError, archives
 from study.tasks.sources._fetch import ChecksumError, unpacked
 from trials.faults import damaged

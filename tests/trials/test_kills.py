@@ -15,8 +15,8 @@ import designs
 import numpy as np
 import psutil
 import pytest
+from study.config.jobs import Jobs
 from study.paths import ROOT
-from study.pipeline.params import Jobs
 from study.training import cluster
 from study.training.jobs import read_shard, run_jobs, shard_path, write_shard
 

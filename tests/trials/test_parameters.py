@@ -7,7 +7,8 @@ from operator import getitem
 
 import pytest
 from designs import profile_of
-from study.pipeline.params import ParameterError, merged
+from study.config.file import merged
+from study.config.section import ParameterError
 from study.tasks import check_task
 from study.training.profile import DESIGNS
 from trials.faults import places

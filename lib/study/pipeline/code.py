@@ -12,11 +12,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from study.config.file import merged
+from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
 from study.pipeline.fingerprint import FingerprintError, as_lines, notebook_reached, reached
 from study.pipeline.notebooks import NotebookError
-from study.pipeline.params import ParameterError, merged
 
 _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""

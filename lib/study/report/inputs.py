@@ -9,9 +9,9 @@ import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 from toolz import groupby
 
+from study.config.section import format_value
 from study.paths import REFERENCE
 from study.pipeline.notebooks import NotebookError, read_parameters, read_title
-from study.pipeline.params import shown
 from study.results.manifest import Manifest, Name
 
 SUFFIXES = {"table": (".csv",), "figure": (".png", ".svg", ".csv"), "claims": (".csv",)}
@@ -171,7 +171,7 @@ def _validated(kind: type, path: Path, **more: object) -> Any:
     except ValidationError as error:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"])) or "its content"
-        got = "missing" if wrong["type"] == "missing" else shown(wrong["input"])
+        got = "missing" if wrong["type"] == "missing" else format_value(wrong["input"])
         raise ReportError(
             f"{path}: {name} is {got} ({wrong['msg']}); write the file again"
         ) from None

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field, create_model
 
-from study.pipeline.params import Section, Size, checked, shown
+from study.config.section import Section, Size, checked, format_value
 from study.tasks.data import Task, hold_out, load_prepared
 
 _SIZES = ("train_size", "validation_size", "test_size")
@@ -88,10 +88,10 @@ def find_task(spec: Mapping) -> Maker:
     name = spec.get("task") if isinstance(spec, Mapping) else None
     if not isinstance(name, str):
         raise ValueError(
-            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {shown(spec)}"
+            f"expected a task's name and its settings, such as task: adding, time_steps: 20, got {format_value(spec)}"
         )
     if name not in TASKS:
-        raise ValueError(f"unknown task {shown(name)}; known: {', '.join(sorted(TASKS))}")
+        raise ValueError(f"unknown task {format_value(name)}; known: {', '.join(sorted(TASKS))}")
     return TASKS[name]
 
 

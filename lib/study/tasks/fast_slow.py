@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from study.pipeline.params import Positive
+from study.config.section import Positive
 from study.tasks._registry import task
 from study.tasks.data import Part, Task
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from study.pipeline.params import Positive, Size
+from study.config.section import Positive, Size
 from study.tasks._registry import task
 from study.tasks.data import Part, Task
 

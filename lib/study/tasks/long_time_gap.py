@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from study.pipeline.params import Positive
+from study.config.section import Positive
 from study.tasks._registry import Count, task
 from study.tasks.data import Part, Task
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from study.pipeline.params import Positive
+from study.config.section import Positive
 from study.tasks._registry import task
 from study.tasks.data import Task
 from study.tasks.permutations import PERMUTATIONS

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from study.pipeline.params import Positive, Size
+from study.config.section import Positive, Size
 from study.tasks._registry import task
 from study.tasks.data import Followed, Part, Task, image_shape
 

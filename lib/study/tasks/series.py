@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from study.pipeline.params import Positive
+from study.config.section import Positive
 from study.tasks._registry import task
 from study.tasks.data import Task
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from study.pipeline.params import Size
+from study.config.section import Size
 from study.tasks._registry import task
 from study.tasks.data import Task
 from study.tasks.prepared import PAD

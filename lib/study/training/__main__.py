@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from study.pipeline.params import read_params
+from study.config.file import read_params
 from study.training.profile import load_profile
 
 

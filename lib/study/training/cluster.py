@@ -41,7 +41,7 @@ _LOCAL = {
 
 @contextlib.contextmanager
 def connect(scheduler: str, workers: int) -> Iterator[Client]:
-    """Give a Dask client: of the scheduler at an address, or of local processes (see `study.pipeline.params.Jobs`).
+    """Give a Dask client: of the scheduler at an address, or of local processes (see `study.config.jobs.Jobs`).
 
     Local processes are single-threaded, one per core trains faster than threads or ensembles on a CPU; they speak TLS with certificates
     made for them alone (0.1 s), so that no other user of the machine reaches them. Those that die are started again; where none comes for

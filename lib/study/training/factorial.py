@@ -16,15 +16,17 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from study.pipeline.params import Factor, LearningRate, Positive, Size
+from study.config.network import Architecture, Network
+from study.config.recipe import Group, Recipe
+from study.config.section import Factor, LearningRate, Positive, Size
 from study.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from study.tasks import Task, load_prepared
 from study.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
 from study.training.batches import Epochs
-from study.training.fit import Group, Recipe, Record, Training, every_epoch, fit, objective
+from study.training.fit import Record, Training, every_epoch, fit, objective
 from study.training.job import Job, seeds_of, torch_seed
 from study.training.measures import measure
-from study.training.model import Architecture, Model, Network, build, pick_device
+from study.training.model import Model, build, pick_device
 from study.training.resume import Fit, Resume
 
 AUTHOR: Mapping[str, dict[str, Any]] = {

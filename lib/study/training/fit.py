@@ -5,15 +5,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 
 import torch
 from longrnn.probes import Diverged
 from longrnn.probes.coadjoint import soft_orthogonality
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from study.pipeline.params import LearningRate, Positive, Section, Size, Weight
+from study.config.recipe import OPTIMISERS, Group, Recipe
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Task
 from study.training.batches import Batch, Batches
@@ -22,63 +21,6 @@ from study.training.model import matched
 from study.training.resume import Fit, Moving, Resume
 from study.training.scores import task_loss
 from study.training.together import Objective, Together
-
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "rmsprop": torch.optim.RMSprop,
-    "sgd": torch.optim.SGD,
-}
-Optimiser = Literal[tuple(OPTIMISERS)]
-WEIGHTS = {"plain": "", "coadjoint": "kappa", "orthogonal": "orthogonality"}
-"""The weight that each objective needs, by the objective's name."""
-
-
-class Group(Section):
-    """Parameters with a step of their own: the pattern of their names in the model, such as ``cell.parametrizations.*``, the
-    factor of the learning rate, and the optimiser, by default the recipe's."""
-
-    names: str
-    factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    optimiser: Optimiser | None = None
-
-
-class Recipe(Section):
-    """How a model is trained: by one of the `OPTIMISERS`, of which `options` are further keywords, for so many `epochs` or `steps`.
-
-    After each of the `drops`, epochs or steps as those count, the learning rate falls to a tenth; with `cosine` it falls to zero along a
-    cosine. `gradient_clip` is the largest norm of the gradient, 0 for any. Parameters of `groups` have another step; one
-    belongs to the first group whose pattern it matches.
-    """
-
-    learning_rate: LearningRate
-    optimiser: Optimiser = "adam"
-    options: dict[Literal["eps", "fused", "weight_decay"], bool | float] = Field(
-        default_factory=dict
-    )
-    epochs: Size = 0
-    steps: Size = 0
-    drops: tuple[Positive, ...] = ()
-    cosine: bool = False
-    gradient_clip: Weight = 0.0
-    groups: tuple[Group, ...] = ()
-
-    @model_validator(mode="after")
-    def _can_train(self) -> Self:
-        if (self.epochs > 0) == (self.steps > 0):
-            raise ValueError(f"expected either epochs or steps, got {self.epochs} and {self.steps}")
-        for name, value in self.options.items():
-            if isinstance(value, bool) != (name == "fused"):
-                kind = "true or false" if name == "fused" else "a number"
-                raise ValueError(f"the option {name} is {value}; expected {kind}")
-        try:
-            OPTIMISERS[self.optimiser]([torch.zeros(1)], lr=self.learning_rate, **self.options)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.optimiser} does not take {self.options}: {error}") from None
-        return self
-
-    def total(self, epoch: int) -> int:
-        """Return the number of steps, for epochs of so many batches each."""
-        return self.steps or self.epochs * epoch
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,12 @@ from typing import Any, NamedTuple
 
 from longrnn.cells import cell_class
 
-from study.pipeline.params import ParameterError, checked, nearest, overlaid, shown
+from study.config.file import overlaid
+from study.config.recipe import WEIGHTS
+from study.config.run import PARTS, RunConfig
+from study.config.section import ParameterError, checked, format_value, nearest
 from study.tasks import find_task
-from study.training.rows import WEIGHTS, WHOLE, Row
+from study.training.rows import WHOLE, Row
 
 _COLUMNS = ("width", "learning_rate")
 """What tables print beside a label, and not in it."""
@@ -63,7 +66,7 @@ def rows(
     said = {k for table in tables for k, value in table.shared.items() if value is not None}
     if idle := sorted(said.difference(*(table.used for table in tables))):
         raise ParameterError(
-            f"params.yaml: no network or task of {where} knows {shown(idle[0])}; remove it"
+            f"params.yaml: no network or task of {where} knows {format_value(idle[0])}; remove it"
         )
     return _with_names(planned)
 
@@ -78,7 +81,9 @@ def _each_named(tasks: Mapping[str, Mapping]) -> dict[str, Mapping]:
             chosen = said | dict(zip(keys, levels, strict=True))
             filled = _filled(name, chosen, f"tasks.{name}")
             if found.setdefault(filled, chosen) is not chosen:
-                raise ParameterError(f"params.yaml: two tasks come to the name {shown(filled)}")
+                raise ParameterError(
+                    f"params.yaml: two tasks come to the name {format_value(filled)}"
+                )
     return found
 
 
@@ -105,8 +110,8 @@ class _Table:
                         same = seen.setdefault(json.dumps(row.identity(), sort_keys=True), row)
                         if same is not row:
                             raise ParameterError(
-                                f"params.yaml: {self.where} plans one training twice, as {shown(same.label)} and as "
-                                f"{shown(row.label)} on {shown(row.task_label)}; plan it once"
+                                f"params.yaml: {self.where} plans one training twice, as {format_value(same.label)} and as "
+                                f"{format_value(row.label)} on {format_value(row.task_label)}; plan it once"
                             )
                         yield row
         if idle := self.networks.keys() - {row.network for row in seen.values()}:
@@ -140,7 +145,7 @@ class _Table:
                 row.pop(key, None)
             if row.get("kappa") == 0:
                 row["objective"] = "plain"  # backpropagation
-            yield checked(Row, row, where)
+            yield Row.of(checked(RunConfig, _parts(row), where), where)
 
     def _levels(
         self, name: str, reading: Mapping, task: str, where: str
@@ -187,6 +192,22 @@ class _Table:
         return levels, places
 
 
+def _parts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as the parts of a `RunConfig`."""
+    parts: dict[str, Any] = {name: {} for name in PARTS}
+    for key, value in row.items():
+        part = next((name for name, kind in PARTS.items() if key in kind.model_fields), None)
+        if key == "network":
+            parts["network_name"] = value
+        elif key == "task":
+            parts["task"] = {"maker": value.pop("task"), "settings": value}
+        elif part is None:
+            parts[key] = value
+        else:
+            parts[part][key] = value
+    return parts
+
+
 def _chosen(kind: str, entries: object, known: Mapping, where: str) -> dict[str, Any]:
     """Return what is said of networks or tasks, all of them known, without those that a profile removes; a list names them alone."""
     if isinstance(entries, list):
@@ -194,7 +215,7 @@ def _chosen(kind: str, entries: object, known: Mapping, where: str) -> dict[str,
     for name in mapping(entries, where):
         if name not in known:
             raise ParameterError(
-                f"params.yaml: {where} has {shown(name)}, which is none of {kind}: {nearest(name, known)}"
+                f"params.yaml: {where} has {format_value(name)}, which is none of {kind}: {nearest(name, known)}"
             )
     return {name: said for name, said in entries.items() if said is not None}
 
@@ -210,7 +231,7 @@ def _levels_in(key: str, value: object, where: str, of_network: bool) -> list[Le
         levels = [Level(v, text(v), "" if fixed else f"{key}={text(v)}") for v in value]
     if not levels or len({json.dumps(level.value) for level in levels}) < len(levels):
         raise ParameterError(
-            f"params.yaml: {where} is {shown(value)}; levels must differ from each other"
+            f"params.yaml: {where} is {format_value(value)}; levels must differ from each other"
         )
     in_labels = of_network and key not in _COLUMNS
     return [level if in_labels and level.text else level._replace(part="") for level in levels]
@@ -232,7 +253,9 @@ def _flat(content: object, where: str) -> dict:
 def mapping(content: object, where: str) -> Mapping:
     """Return what has keys and values; raises `ParameterError` where it has none."""
     if not isinstance(content, Mapping):
-        raise ParameterError(f"params.yaml: {where} is {shown(content)}; expected keys and values")
+        raise ParameterError(
+            f"params.yaml: {where} is {format_value(content)}; expected keys and values"
+        )
     return content
 
 
@@ -252,7 +275,7 @@ def _known(ask: Callable[[Any], Iterable[str]], name: object, where: str) -> tup
     try:
         return tuple(ask(str(name)))
     except ValueError as error:
-        raise ParameterError(f"params.yaml: {where} is {shown(name)}; {error}") from None
+        raise ParameterError(f"params.yaml: {where} is {format_value(name)}; {error}") from None
 
 
 def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
@@ -260,7 +283,7 @@ def _filled(template: object, texts: Mapping[str, str], where: str) -> str:
         return template.format_map(texts)
     except (KeyError, ValueError, AttributeError, IndexError, TypeError):
         raise ParameterError(
-            f"params.yaml: the label of {where} is {shown(template)}; expected text, with names among {', '.join(texts)} in braces"
+            f"params.yaml: the label of {where} is {format_value(template)}; expected text, with names among {', '.join(texts)} in braces"
         ) from None
 
 

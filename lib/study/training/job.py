@@ -15,8 +15,8 @@ import xarray as xr
 from longrnn import kernels
 from longrnn.cells import cell_class
 
+from study.config.design import Design
 from study.pipeline.fingerprint import fingerprint
-from study.pipeline.params import Design
 from study.results.joined import joined
 from study.results.schema import Schema
 from study.training.model import pick_device

@@ -22,8 +22,8 @@ import torch
 from dask.distributed import as_completed
 from distributed.scheduler import NoWorkerError
 
+from study.config.jobs import Jobs
 from study.pipeline.files import write_whole
-from study.pipeline.params import Jobs
 from study.results.schema import DIVERGED
 from study.training.cluster import connect, this_worker
 from study.training.job import Arrays, Job

@@ -27,12 +27,13 @@ from pydantic import Field, model_validator
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from study.pipeline.params import LearningRate, Positive
+from study.config.recipe import Recipe
+from study.config.section import LearningRate, Positive
 from study.results.latching import LATCHING
 from study.results.schema import COMPLETED
 from study.tasks.long_time_gap import draw_signs
 from study.training.batches import Fresh
-from study.training.fit import Recipe, Record, Training, fit
+from study.training.fit import Record, Training, fit
 from study.training.job import Job, Results, seeds_of, torch_seed
 from study.training.measures import summed_loss
 from study.training.model import Model

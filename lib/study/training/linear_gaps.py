@@ -22,12 +22,13 @@ from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.pipeline.params import Factor, LearningRate, Positive, Weight
+from study.config.recipe import Recipe
+from study.config.section import Factor, LearningRate, Positive, Weight
 from study.results.linear_gaps import LINEAR_GAPS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.long_time_gap import draw_signs
 from study.training.batches import Fresh
-from study.training.fit import Recipe, Training, fit
+from study.training.fit import Training, fit
 from study.training.job import Job, seeds_of, torch_seed
 from study.training.resume import Resume
 from study.training.scores import tensors

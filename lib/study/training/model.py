@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
 
 import psutil
 import torch
-from longrnn.cells import Cell, cell_class, make_cell
-from pydantic import AfterValidator, Field
+from longrnn.cells import Cell, make_cell
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from study.pipeline.params import Positive, Section, Size
+from study.config.network import Dropout, Network
 from study.tasks import Task
 
 HEADS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -22,47 +20,6 @@ HEADS: dict[str, Callable[[Tensor], Tensor]] = {
 """Initial weights of a head by name; but for the first, its bias starts at zero."""
 ARRAYS = 12
 """Arrays of all states that a forward and a backward pass hold at once: LEM's engine; the others have 4 to 17."""
-
-Architecture = Annotated[str, AfterValidator(lambda name: cell_class(name).name)]
-"""A name of a cell, checked when `params.yaml` is read."""
-Share = Annotated[float, Field(ge=0, lt=1)]
-
-
-class Dropout(Section):
-    """Shares of what is set to zero in training: of the inputs, of an embedding's words (each in all of a batch), of what the head sees.
-
-    One mask serves all time steps of a sequence (variational dropout), but for the inputs. Dropout between the layers of
-    a stack is the cell's own hyper-parameter.
-    """
-
-    input_dropout: Share = 0.0
-    embedding_dropout: Share = 0.0
-    output_dropout: Share = 0.0
-
-
-class Network(Dropout):
-    """What is built for a task: a cell, how it starts, what its head reads, and what stays as it begins.
-
-    The cell has its recurrent dimension d, `width`, and `hyper_parameters`, keywords of its constructor. `start` is the name of its initial
-    weights, with settings of their own, see `longrnn.cells.Cell.start`; with `train_initial_state` the state before the first input is trained,
-    from zero. `head` is a name in `HEADS`. The head reads the last state, with `read` ``all`` every tensor of it, and every state where the
-    task asks at every step.
-
-    A token becomes `embedding_width` numbers; an embedding starts from the task's vectors where it has some, with ``author`` uniform within
-    0.05 of zero, Keras's. Parameters whose names match a pattern of `frozen` stay as they begin, such as ``cell.*`` (a reservoir) or
-    ``cell.W``.
-    """
-
-    cell: Architecture
-    width: Positive
-    hyper_parameters: dict[str, Any] = Field(default_factory=dict)
-    start: str = "text"
-    start_settings: dict[str, Any] = Field(default_factory=dict)
-    head: Literal[tuple(HEADS)] = "library"
-    read: Literal["", "all"] = ""
-    embedding_width: Size = 0
-    train_initial_state: bool = False
-    frozen: tuple[str, ...] = ()
 
 
 class Model(nn.Module):

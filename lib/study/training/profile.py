@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from study.pipeline.params import Jobs, ParameterError, Section, checked, merged, nearest, shown
+from study.config.file import merged
+from study.config.jobs import Jobs
+from study.config.network import Network
+from study.config.section import ParameterError, Section, checked, format_value, nearest
 from study.tasks.sources import source_names
 from study.training import grammar
 from study.training.factorial import Factorial
@@ -13,7 +16,6 @@ from study.training.job import Job
 from study.training.jobs import Trained, run_jobs
 from study.training.latching import Latching
 from study.training.linear_gaps import LinearGaps
-from study.training.model import Network
 from study.training.rows import Row, check_network
 
 DESIGNS: dict[str, type[Job]] = {kind.section: kind for kind in (Factorial, Latching, LinearGaps)}
@@ -51,7 +53,9 @@ class Profile:
         """Return the jobs behind the dataset `name`, a replicate each; raises `ParameterError` where nothing makes it."""
         if name not in self.designs:
             known = nearest(name, self.designs)
-            raise ParameterError(f"profile {self.name} trains no {shown(name)}; it trains {known}")
+            raise ParameterError(
+                f"profile {self.name} trains no {format_value(name)}; it trains {known}"
+            )
         return [job for design in self.designs[name] for job in design.jobs()]
 
     def train(
@@ -85,7 +89,9 @@ def load_profile(name: str) -> Profile:
         if content is None:
             continue
         if group in designs:
-            raise ParameterError(f"params.yaml: two datasets are called {shown(group)}; rename one")
+            raise ParameterError(
+                f"params.yaml: two datasets are called {format_value(group)}; rename one"
+            )
         designs[group] = grammar.rows(group, content, networks, tasks)
     for key, several in designs.items():
         if (planned := sum(design.planned for design in several)) > MOST:
@@ -96,7 +102,7 @@ def load_profile(name: str) -> Profile:
     for dataset in profile.datasets:
         if dataset not in source_names():
             raise ParameterError(
-                f"params.yaml: there is no data set {shown(dataset)}; known: {nearest(dataset, source_names())}"
+                f"params.yaml: there is no data set {format_value(dataset)}; known: {nearest(dataset, source_names())}"
             )
     # A network that cannot be built is told here and not by a worker: of those that differ in width alone the smallest stays.
     fields = {*Network.model_fields, "objective", "measures", "groups", "task"} - {"width"}

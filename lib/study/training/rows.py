@@ -14,17 +14,21 @@ from longrnn.probes.time_steps import DECADES, SCALES, counted
 from pydantic import model_validator
 from torch import nn
 
-from study.pipeline.params import Positive, Size, Weight
+from study.config.measurement import Measurement
+from study.config.network import Network
+from study.config.recipe import WEIGHTS, Group, Recipe
+from study.config.run import RunConfig
+from study.config.section import Positive, checked
 from study.results.joined import coordinates
 from study.results.rows import LEVELS, MEASURED, factors, schema
 from study.results.schema import COMPLETED, DIVERGED, Schema
 from study.tasks import Part, Task, check_task, find_task, make_task
 from study.training.batches import Epochs, Fresh
 from study.training.equilibria import stability
-from study.training.fit import WEIGHTS, Group, Recipe, Record, Training, fit, grouped, objective
+from study.training.fit import Record, Training, fit, grouped, objective
 from study.training.job import Job, Results, seeds, torch_seed
 from study.training.measures import WITH_RECORDS, Probe
-from study.training.model import Model, Network, build, check_memory, pick_device
+from study.training.model import Model, build, check_memory, pick_device
 from study.training.resume import Resume
 from study.training.scores import evaluate, sequence_scores, tensors
 
@@ -38,7 +42,7 @@ WHOLE = ("drops", "groups", "frozen", "measures", "options")
 """Fields whose value is a list or has keys; in all others a list are levels, and keys name levels or tasks."""
 
 
-class Row(Job, Network, Recipe):
+class Row(Job, Measurement, Network, Recipe):
     """What is trained on what, and how: one network, one task and one recipe, with every level in its place.
 
     `epochs` or `steps` say how long; of `records` equally spaced measurements the last is at the end, and with `first_record` one is before
@@ -55,26 +59,20 @@ class Row(Job, Network, Recipe):
     label: str
     task_label: str
     task: dict[str, Any]
-    records: Positive
-    first_record: bool = False
     batch_size: Positive
-    objective: Literal[tuple(WEIGHTS)] = "plain"
-    kappa: Weight | None = None
-    orthogonality: Weight | None = None
-    stop_below: Weight = 0.0
-    metric: Literal["", "squared error"] = ""
-    probe_size: Size = 0
-    test_draws: Size = 0
-    validation_draws: Size = 0
-    measures: tuple[Literal[tuple(MEASURED)], ...] = ()
-    measure_size: Size = 8
-    stretch: Size = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     @classmethod
     def fields(cls) -> frozenset[str]:
         """Return the names that a table may give."""
         return frozenset(cls.model_fields) - {*_NAMES, *_MADE}
+
+    @classmethod
+    def of(cls, config: RunConfig, where: str) -> "Row":
+        """Return the row of a run; raises `ParameterError` naming the place in `params.yaml`."""
+        names = {"run": config.run, "label": config.label, "task_label": config.task_label}
+        more = {"network": config.network_name, "replicates": config.replicates}
+        return checked(cls, config.flat() | names | more, where)
 
     @model_validator(mode="after")
     def _fits(self) -> "Row":
@@ -95,9 +93,6 @@ class Row(Job, Network, Recipe):
             raise ValueError("coadjoint knows no dropout of output or layers; drop it")
         if self.read and (no_use := sorted(_OF_LAST & {self.objective, *self.measures})):
             raise ValueError(f"{no_use[0]} asks what the last state alone tells; drop read")
-        weight = WEIGHTS[self.objective]
-        if weight and getattr(self, weight) is None:
-            raise ValueError(f"the objective {self.objective} needs its weight; give {weight}")
         return self
 
     def identity(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from study.pipeline.params import shown
+from study.config.section import format_value
 from study.tasks.formats import FormatError
 
 
@@ -52,7 +52,7 @@ def read_ts(files: Mapping[str, Iterable[str]]) -> Series:
             except ValueError as error:
                 raise FormatError(
                     f"{name}, line {number}: expected dimensions as many and as long as those of the first case, finite "
-                    f"numbers, then a class that the header names ({', '.join(labels)}); got {shown(str(error))}"
+                    f"numbers, then a class that the header names ({', '.join(labels)}); got {format_value(str(error))}"
                 ) from None
         if len(inputs) == before:
             raise FormatError(f"{name}: there is no case in it; the file is cut or no .ts file")

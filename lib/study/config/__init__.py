@@ -1,0 +1,1 @@
+"""What a run is asked to do: the types of its settings, and `params.yaml`, which gives them values."""

@@ -1,0 +1,58 @@
+"""Full factorial designs: every level of every factor is combined with every other."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+from pydantic import PrivateAttr
+
+from study.config.section import FACTOR, Positive, Section
+
+
+class Design(Section):
+    """A full factorial design; `jobs` yields one job per combination and replicate.
+
+    A job is the design itself with a single level in place of each `Factor`, so that ``job.width``
+    is a number.
+    """
+
+    replicates: Positive = 1
+    _replicate: int = PrivateAttr(0)
+
+    @property
+    def replicate(self) -> int:
+        """The job's replicate, from 0."""
+        return self._replicate
+
+    @classmethod
+    def factors(cls) -> tuple[str, ...]:
+        """Return the names of the factors, in order."""
+        fields = cls.model_fields.items()
+        return tuple(name for name, field in fields if FACTOR in field.metadata)
+
+    @property
+    def planned(self) -> int:
+        """Number of jobs, counted without making them."""
+        return self.replicates * math.prod(len(getattr(self, name)) for name in self.factors())
+
+    def jobs(self) -> Iterator[Self]:
+        """Yield each job of the design."""
+        names = self.factors()
+        combinations = itertools.product(*(getattr(self, name) for name in names))
+        for levels in combinations:
+            for replicate in range(self.replicates):
+                yield self.at(**dict(zip(names, levels, strict=True)), replicate=replicate)
+
+    def at(self, *, replicate: int | None = None, **fields: object) -> Self:
+        """Return a copy with these fields: a job, or another design."""
+        job = self.model_copy(update=fields)
+        if replicate is not None:
+            job._replicate = replicate
+        return job
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings of a job as JSON values, without the number of replicates."""
+        # A job has one level where a design has a tuple, which pydantic would warn about.
+        settings = self.model_dump(mode="json", exclude={"replicates"}, warnings=False)
+        return settings | {"replicate": self.replicate}

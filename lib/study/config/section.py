@@ -1,0 +1,144 @@
+"""Base class, number types and error sentences of every part of the configuration."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
+
+FACTOR = "factor"
+"""Metadata of a field that holds several levels, see `Factor`."""
+LARGEST_COUNT = 10**9
+"""Upper bound on any count; anything larger is assumed to be a typo."""
+LONGEST_TEXT = 500
+"""Characters that a string may have, and that an error message quotes from a check."""
+_SHOWN_TEXT = 80
+"""Characters of a value that an error message shows."""
+_SHOWN_NAMES = 10
+"""Known names that an error message lists."""
+
+Positive = Annotated[int, Field(gt=0, le=LARGEST_COUNT)]
+Size = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+"""A number of sequences; 0 stands for all of them."""
+LearningRate = Annotated[float, Field(gt=0, le=1)]
+Weight = Annotated[float, Field(ge=0, le=1e12)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+T = TypeVar("T")
+
+
+class ParameterError(ValueError):
+    """A parameter is unknown, missing, of the wrong type or out of range."""
+
+
+class Section(BaseModel):
+    """A part of the configuration: no unknown keys, no conversions, no infinite numbers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def distinct(levels: tuple) -> tuple:
+    """Return the levels of a factor, or raise `ValueError` if two of them are equal."""
+    if len(set(levels)) != len(levels):
+        raise ValueError(f"levels must differ from each other, got {list(levels)}")
+    return levels
+
+
+def _as_tuple(value: object) -> tuple:
+    """Return a list as a tuple, and a single level as a tuple of one."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
+
+
+Factor = Annotated[
+    tuple[T, ...],
+    Field(min_length=1),
+    BeforeValidator(_as_tuple),
+    AfterValidator(distinct),
+    FACTOR,
+]
+"""Levels of a factor: one level, or a list of them. A single job has one."""
+
+
+def checked(
+    kind: type[Section], content: object, where: str, *, lead: str = "params.yaml: "
+) -> Any:
+    """Return a section of the configuration as an object.
+
+    Parameters
+    ----------
+    kind : type of Section
+        The class of the object.
+    content : object
+        Plain values, as YAML or JSON gives them.
+    where : str
+        Path of the section, such as ``groups.pixels``; error messages start with it.
+    lead : str
+        What comes before the path in error messages.
+
+    Returns
+    -------
+    kind
+        The checked object.
+
+    Raises
+    ------
+    ParameterError
+        With one sentence for each problem: the key, what came, and what was expected.
+    """
+    try:
+        # JSON turns lists into tuples where a tuple is expected and converts nothing else.
+        return kind.model_validate_json(json.dumps(content))
+    except ValidationError as error:
+        raise ParameterError(_explain(kind, lead, where, error)) from None
+
+
+def format_value(value: object) -> str:
+    """Return a value for an error message: printable, and cut after 80 characters."""
+    printable = not isinstance(value, str) or value.isprintable()
+    text = repr(value) if printable else ascii(value)
+    if len(text) > _SHOWN_TEXT:
+        return f"{text[:_SHOWN_TEXT]}..."
+    return text
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Return the known names for an error message, those most like `name` first."""
+    names = list(known)
+    similar = difflib.get_close_matches(str(name), names, _SHOWN_NAMES, cutoff=0)
+    text = ", ".join(similar)
+    if len(names) > _SHOWN_NAMES:
+        text += f", .. ({len(names)} in all)"
+    return text
+
+
+def _explain(kind: type[Section], lead: str, where: str, error: ValidationError) -> str:
+    """Return one line for each problem that pydantic reports."""
+    return "\n".join(lead + _sentence(kind, where, problem) for problem in error.errors())
+
+
+def _sentence(kind: type[Section], where: str, problem: Any) -> str:
+    """Return what is wrong with one key, in one sentence."""
+    path = [where, *(str(part) for part in problem["loc"])]
+    key = ".".join(part for part in path if part) or "the file"
+    if problem["type"] == "missing":
+        return f"{key} is missing"
+    if problem["type"] == "extra_forbidden":
+        sentence = f"unknown parameter {key}; remove it or correct its spelling"
+        if len(problem["loc"]) == 1:
+            sentence += f" (known: {nearest(problem['loc'][0], kind.model_fields)})"
+        return sentence
+    message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
+    message = message[0].lower() + message[1:]
+    if isinstance(problem["input"], dict):
+        return f"{key}; {message}"  # a whole section: its path says enough
+    return f"{key} is {format_value(problem['input'])}; {message}"
