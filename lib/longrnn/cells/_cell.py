@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 
 from longrnn import kernels
 from longrnn.cells._init import Start, uniform_fan
@@ -202,6 +203,13 @@ class Cell(nn.Module):
             The input or the state has the wrong shape or type, the input has no time steps or is not finite, or the
             `engine`, ``auto``, ``reference`` or one of `longrnn.kernels`, cannot run it.
         """
+        device = u.device.type
+        if torch.is_autocast_enabled(device):
+            # As `torch.amp.custom_fwd(cast_inputs=torch.float32)`: recurrences need the digits.
+            with torch.autocast(device, enabled=False):
+                dtype = next(self.parameters()).dtype
+                state = None if state is None else tuple(part.to(dtype) for part in state)
+                return self(u.to(dtype), state, engine=engine)
         self._check(u, state)
         state = self.initial_state(u.shape[1]) if state is None else state
         return self.run(u, state, engine=engine)
@@ -244,10 +252,12 @@ class Cell(nn.Module):
             f"{u.dtype} on {u.device}",
             "; convert it with u.to(...)",
         )
-        if u.device.type == "cpu" and not u.requires_grad and not (finite := u.isfinite()).all():
-            got = f"{int((~finite).sum())} of {u.numel()} values that are NaN or infinite"
-            advice = "; find where they come from, or mask them with u.nan_to_num()"
-            expect(False, "finite input", got, advice)
+        if u.device.type == "cpu" and not u.requires_grad and has_values(u):
+            finite = u.isfinite()
+            if not finite.all():
+                got = f"{int((~finite).sum())} of {u.numel()} values that are NaN or infinite"
+                advice = "; find where they come from, or mask them with u.nan_to_num()"
+                expect(False, "finite input", got, advice)
         if state is not None:
             each = (u.shape[1], d)
             expect(
@@ -260,6 +270,13 @@ class Cell(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}"
+
+
+def has_values(u: Tensor) -> bool:
+    """Return whether code may look at the values of `u`, which compilers and transforms forbid."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    return not isinstance(u, FakeTensor)
 
 
 def unroll(
