@@ -10,8 +10,9 @@ import pytest
 from designs import copy_to_edit, edit, sections
 from study.paths import ROOT
 from study.pipeline import fingerprint as module
+from study.pipeline import versions
 from study.pipeline.code import notebooks, prune, write_code
-from study.pipeline.fingerprint import FingerprintError, fingerprint, notebook_reached, reached
+from study.pipeline.fingerprint import FingerprintError, fingerprint, notebook_code, reached
 from study.pipeline.notebooks import read_parameters
 from study.report.look import stored as looked_at
 from study.results.reference import RESULTS
@@ -89,6 +90,16 @@ def test_imports_are_followed_wherever_they_stand(tree):
     assert set(found) == {f"{name}.py" for name in [*sources, "lib/study/__init__"]}
 
 
+def test_files_with_computed_names_are_declared(tree):
+    source = "from pathlib import Path\nx = Path(__file__).parent / f'{name}.csv'\nDEPENDS = {}"
+    declared = source.format(["tables"], name="{name}")
+    files = {"lib/study/a": declared, "lib/study/tables/one.csv": "1"}
+    fingerprint_of = lambda **files: fingerprint(["study.a"], root=tree(**files))  # noqa: E731
+    before = fingerprint_of(**files)
+    assert before != fingerprint_of(**files | {"lib/study/tables/one.csv": "2"})
+    assert fingerprint_of(**files | {"lib/study/a": source.format([], name="{name}")})
+
+
 def test_files_that_a_module_names_belong_to_it(tree):
     source = "from pathlib import Path\nHERE = Path(__file__).parent\nPAGE = HERE / 'pages/a.html'"
     files = {"lib/study/a": source, "lib/study/pages/a.html": "one", "lib/study/b.txt": "one"}
@@ -105,7 +116,13 @@ def test_files_that_a_module_names_belong_to_it(tree):
         ("x = __import__", "name the module in an import statement"),
         ("import study.gone", r"a\.py imports study\.gone, which is not in lib/"),
         ("from study.gone import x", r"which is not in lib/; correct the name"),
-        ("def", r"a\.py is no Python \(line 1"),
+        ("from importlib.util import spec_from_file_location", "imports by a computed path"),
+        ("import importlib.util as u\nu.spec_from_file_location('x', p)", "by a computed path"),
+        ("import runpy\nrunpy.run_path(p)", r"line 1, runs code by a computed name \(runpy\)"),
+        ("exec(text)", r"executes text \(exec\), so the code it uses cannot be determined"),
+        ("from pathlib import Path\nx = Path(__file__).parent / name", r"list .* in DEPENDS"),
+        ("DEPENDS = ['gone.csv']", r"declares 'gone\.csv' in DEPENDS; expected the name of a file"),
+        ("def", r"a\.py is not valid Python \(line 1"),
     ],
 )
 def test_what_cannot_be_followed_is_refused(tree, source, complaint):
@@ -126,7 +143,7 @@ def test_a_notebook_depends_on_what_its_cells_reach(tree, tmp_path):
     def of(*sources):
         made = [nbformat.v4.new_code_cell(source) for source in sources]
         nbformat.write(nbformat.v4.new_notebook(cells=made), path)
-        return notebook_reached(path, root=tmp_path)
+        return notebook_code(path, root=tmp_path).digests
 
     cells = "%matplotlib inline\nfrom study.a import x", "x + 1"
     assert of(*cells) == of(*cells, "print(x)") != of(*cells, "import study.b")
@@ -198,7 +215,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
             made = f"data/made/{Path(executed).stem}"
             assert made in _outs(stage), name
             assert executed.startswith(f"{made}/{'{set}' if sets else given['result_set']}/"), name
-        for read_file in notebook_reached(ROOT / notebook):
+        for read_file in notebook_code(ROOT / notebook).digests:
             folder = _READ_BY.get(read_file)
             assert folder is None or folder in _deps(stage), f"{name} reads {folder}"
         if "profile" in read_parameters(ROOT / notebook):
@@ -239,6 +256,12 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
     assert set(write_code(code, small)) >= {"10_train", "report", "settings/data"}
     assert write_code(code, small) == []
     assert not (code / "settings" / "jobs").exists(), "where jobs run changes no result"
+    monkeypatch.setattr(versions, "_version", lambda name: "0" if name == "statsmodels" else "1")
+    write_code(code, small)
+    monkeypatch.setattr(versions, "_version", lambda name: "2" if name == "statsmodels" else "1")
+    changed = set(write_code(code, small))
+    assert "30_tenet" in changed, "another statsmodels may give other numbers"
+    assert not {"10_train", "00_prepare_data"} & changed, "training does not use statsmodels"
     gru = small / "lib" / "longrnn" / "cells" / "gru.py"
     edit(gru, '"""', '"""Said anew. ')
     assert write_code(code, small) == []
@@ -259,7 +282,7 @@ def test_files_are_written_only_when_what_they_tell_of_changes(stages, tmp_path,
 
 
 def test_a_plot_does_not_train_again_and_a_cell_does():
-    read = {path.stem: set(notebook_reached(path)) for path in notebooks()}
+    read = {path.stem: set(notebook_code(path).digests) for path in notebooks()}
     assert {"lib/longrnn/cells/gru.py", "lib/longrnn/probes/adjoint.py"} <= read["10_train"]
     assert "lib/study/figures/__init__.py" not in read["10_train"]
     assert "lib/study/figures/__init__.py" in read["22_numerical_errors"]

@@ -1,9 +1,11 @@
 """Write what the stages of `dvc.yaml` depend on beside notebooks and data: the code and the settings, one file each.
 
-``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches (`study.pipeline.fingerprint`), so that
-its history says why a stage ran again; ``data/code/report`` says the same of the pages. ``data/code/settings/<section>`` is a
-section of the chosen profile of `params.yaml`, with every default and difference filled in. The stage `code` runs at every `dvc
-repro`, and writes a file only when its content changes.
+``data/code/<notebook>`` has a line for every module below `lib/` that the notebook reaches
+(`study.pipeline.fingerprint`), and one for the version of every package that changes its numbers
+(`study.pipeline.versions`). Its history therefore says why a stage ran again. ``data/code/report``
+does the same for the pages. ``data/code/settings/<section>`` is a section of the chosen profile of
+`params.yaml`, with every default and difference filled in. The stage `code` runs at every
+`dvc repro`, and writes a file only when its content changes.
 """
 
 import json
@@ -16,8 +18,15 @@ from study.config.file import merged
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
 from study.pipeline.files import write_whole
-from study.pipeline.fingerprint import FingerprintError, as_lines, notebook_reached, reached
+from study.pipeline.fingerprint import (
+    FingerprintError,
+    Reached,
+    as_lines,
+    module_code,
+    notebook_code,
+)
 from study.pipeline.notebooks import NotebookError
+from study.pipeline.versions import result_versions
 
 _PACKAGE = re.compile(r"cmd: python -m (study\.(\w+))$", re.M)
 """The command of a stage that runs a package instead of a notebook."""
@@ -39,10 +48,10 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
     Raises FingerprintError (it cannot be told which code something reaches), NotebookError (one is damaged) or
     ParameterError (`params.yaml` cannot be read; what a section may say, its experiment knows).
     """
-    contents = {path.stem: as_lines(notebook_reached(path, root=root)) for path in notebooks(root)}
+    contents = {path.stem: _described(notebook_code(path, root=root)) for path in notebooks(root)}
     pipeline = (root / "dvc.yaml").read_text(encoding="utf-8")
     for package, name in _PACKAGE.findall(pipeline):
-        contents[name] = as_lines(reached([f"{package}.__main__"], whole=True, root=root))
+        contents[name] = _described(module_code([f"{package}.__main__"], whole=True, root=root))
     for name, section in _sections(root).items():
         contents[f"settings/{name}"] = json.dumps(section, indent=2, sort_keys=True) + "\n"
     changed = [name for name, text in contents.items() if _write(folder / name, text)]
@@ -50,6 +59,12 @@ def write_code(folder: Path = DATA / "code", root: Path = ROOT) -> list[str]:
         if path.is_file() and path.relative_to(folder).as_posix() not in contents:
             path.unlink()
     return changed
+
+
+def _described(code: Reached) -> str:
+    """Return the modules and package versions of `code` as text, one per line."""
+    lines = [f"{name} {version}\n" for name, version in result_versions(code.packages).items()]
+    return as_lines(code.digests) + "".join(lines)
 
 
 def _sections(root: Path) -> dict[str, dict]:

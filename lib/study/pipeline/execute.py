@@ -33,6 +33,7 @@ from typing import NamedTuple
 from study.paths import NOTEBOOKS, ROOT
 from study.pipeline import guard, warm
 from study.pipeline.files import write_whole
+from study.pipeline.inputs import InputsChanged, unchanged_inputs
 from study.pipeline.notebooks import NotebookError, Scalar, convert, read_parameters, read_title
 
 SET = "{set}"
@@ -218,9 +219,13 @@ def main(arguments: list[str]) -> int:
         return tell(f"{error}; expected paths of files that can be there", 2)
     if quiet:
         _announce(os.environ["DVC_STAGE"], options.notebook)
-    status = execute_all(
-        list(by_set.values()), at_once=len(by_set), quiet=quiet or bool(options.sets)
-    )
+    try:
+        with unchanged_inputs():
+            status = execute_all(
+                list(by_set.values()), at_once=len(by_set), quiet=quiet or bool(options.sets)
+            )
+    except InputsChanged as error:
+        return tell(error, 1)
     if status == 0 and not quiet:
         names = f" ({', '.join(by_set)})" if options.sets else ""
         tell(f"{options.notebook.name}{names} in {time.monotonic() - begin:.1f} s", 0)

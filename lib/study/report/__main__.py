@@ -6,6 +6,7 @@ import sys
 import pandas as pd
 
 from study.paths import DATA, ROOT, resolve
+from study.pipeline.inputs import InputsChanged, unchanged_inputs
 from study.report.build import build
 from study.report.inputs import ReportError
 from study.report.verdicts import in_words
@@ -18,8 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", default=DATA / "report", help="folder of the site (data/report)")
     options = parser.parse_args(arguments)
     try:
-        page = build(resolve(options.data), resolve(options.out))
-    except (ReportError, OSError) as error:  # of which a full disk is one
+        with unchanged_inputs():
+            page = build(resolve(options.data), resolve(options.out))
+    except (ReportError, InputsChanged, OSError) as error:  # of which a full disk is one
         print(f"report: {error}", file=sys.stderr)
         return 1
     score = pd.read_csv(page.with_name("files") / "claims.csv")["counted"].value_counts()

@@ -13,6 +13,8 @@ from study.report.verdicts import judge_claims
 from study.results.published import artefacts
 
 HERE = Path(__file__).parent
+DEPENDS = ["static"]
+"""Read by Sphinx, which gets the name of this folder (see `study.pipeline.fingerprint`)."""
 # Sphinx's records of its own run: of no use to a reader, and with paths and hashes of the machine.
 _RECORDS = (".buildinfo", "objects.inv")
 

@@ -1,0 +1,69 @@
+"""Versions of the packages that can change a number, a figure or a page."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+_IMPORT_NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "myst_nb": "myst-nb"}
+"""Distributions whose name differs from that of the module that they install."""
+
+_BEHIND = {
+    "numpy": (),
+    "scipy": ("numpy",),
+    "pandas": ("numpy",),
+    "xarray": ("numpy", "pandas", "netcdf4"),
+    "netCDF4": ("netcdf4", "numpy"),
+    "netcdf4": (),
+    "torch": ("numpy",),
+    "numba": ("llvmlite", "numpy"),
+    "llvmlite": (),
+    "patsy": ("numpy",),
+    "statsmodels": ("numpy", "pandas", "patsy", "scipy"),
+    "scikit-learn": ("numpy", "scipy"),
+    "matplotlib": ("numpy",),
+    "pillow": (),
+    "sphinx": ("docutils", "furo", "jinja2", "myst-nb", "sphinx-mathjax-offline"),
+    "docutils": (),
+    "furo": (),
+    "jinja2": (),
+    "myst-nb": ("sphinx",),
+    "sphinx-mathjax-offline": (),
+    "nh3": (),
+}
+"""Distributions that change results, and those that each of them computes with.
+
+Those that only run things, such as papermill, Dask and pydantic, are not listed.
+"""
+
+
+def result_versions(modules: Iterable[str]) -> dict[str, str]:
+    """Return the versions of the packages that change results, of code that imports `modules`.
+
+    Parameters
+    ----------
+    modules
+        Names of top-level modules.
+
+    Returns
+    -------
+    dict of str to str
+        Version by name of the distribution, sorted. The build tag is left out (``2.13.0``, not
+        ``2.13.0+cpu``), and a package that is not installed has the version ``none``.
+    """
+    todo = [_IMPORT_NAMES.get(name, name) for name in modules]
+    names: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name in _BEHIND and name not in names:
+            names.add(name)
+            todo += _BEHIND[name]
+    distributions = sorted({name.lower() for name in names})
+    return {name: _version(name) for name in distributions}
+
+
+@cache
+def _version(name: str) -> str:
+    try:
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return "none"
