@@ -13,7 +13,7 @@ from study.config import file as params_file
 from study.config.file import merged
 from study.paths import ROOT
 from study.pipeline import fingerprint
-from study.training import fit, grammar
+from study.training import grammar, objectives
 from study.training.jobs import run_jobs
 from study.training.profile import DESIGNS, load_profile
 from study.training.rows import Row
@@ -103,13 +103,13 @@ PlainJob.__module__ = (
 
 def fail_after(batches, monkeypatch):
     """Have the loss of trainings be no number after so many batches."""
-    calls, plain = itertools.count(), fit.task_loss
+    calls, plain = itertools.count(), objectives.task_loss
 
     def failing(task):
         loss = plain(task)
         return lambda *given: loss(*given) * (math.nan if next(calls) >= batches else 1)
 
-    monkeypatch.setattr(fit, "task_loss", failing)
+    monkeypatch.setattr(objectives, "task_loss", failing)
 
 
 def factorial(**changes):

@@ -16,11 +16,13 @@ from study.config.section import ParameterError, checked
 from study.results.schema import DIVERGED
 from study.tasks import Part, Task
 from study.training.batches import Epochs
-from study.training.fit import Record, Training, every_epoch, fit, objective
+from study.training.checkpoint import Checkpoint
 from study.training.job import seeds, torch_seed
+from study.training.loop import train
 from study.training.measures import penalised
 from study.training.model import ARRAYS, Model, _same_mask, build, check_memory
-from study.training.resume import Resume
+from study.training.objectives import make_objective
+from study.training.record import Record, every_epoch
 from study.training.rows import frozen_states
 from study.training.scores import evaluate, task_loss
 from torch.nn import functional as F
@@ -41,11 +43,12 @@ def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs), labels)
 
 
-def _fit(model, recipe, *, record=None, objective=_objective, keep=None, resume=None, **more):
+def _train(model, recipe, *, record=None, objective=_objective, keep=None, **more):
     batches = Epochs(_part(), 3, np.random.default_rng(1))
-    record = record or Record(norm, every_epoch(recipe, batches), keep=keep)
-    (done,) = fit([Training(model, batches, recipe, record, resume)], objective, **more)
-    return done
+    if record is None:
+        recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+        record = Record(norm, recorded, keep=keep)
+    return train(model, batches, objective, recipe, record=record, **more)
 
 
 def test_an_epoch_is_every_sequence_once_in_a_new_order():
@@ -69,7 +72,7 @@ GROUPED = {"groups": [{"names": "cell.*", "factor": 0.5, "optimiser": "adam"}], 
 def test_steps_are_those_of_torch_s_optimisers_and_schedules(how):
     recipe = {"learning_rate": 0.1, "epochs": 3, "optimiser": "sgd"} | how
     model, other = _model(), _model()
-    _fit(model, checked(Recipe, recipe, "recipe"))
+    _train(model, checked(Recipe, recipe, "recipe"))
     cell, head = list(other.cell.parameters()), list(other.output.parameters())
     optim, schedule = torch.optim, torch.optim.lr_scheduler
     if "groups" in how:
@@ -97,7 +100,7 @@ def test_the_best_of_what_was_recorded_is_kept_the_latest_of_equals():
         range(4),
         keep=lambda row: row["merit"],
     )
-    row, kept = _fit(model, Recipe(learning_rate=0.1, steps=3), record=record).kept
+    row, kept = _train(model, Recipe(learning_rate=0.1, steps=3), record=record).best
     assert row["step"] == 2
     model.load_state_dict(kept)
     assert torch.equal(weights(model), seen[2])
@@ -110,8 +113,8 @@ def test_a_loss_that_is_not_finite_ends_the_training_before_it_moves_a_weight(fi
     def failing(model, inputs, labels):
         return _objective(model, inputs, labels) * (math.nan if next(calls) == 5 else 1)
 
-    done = _fit(model, Recipe(learning_rate=0.1, epochs=3), objective=failing, finite=finite)
-    assert done.status == DIVERGED and done.steps == 5
+    done = _train(model, Recipe(learning_rate=0.1, epochs=3), objective=failing, check=finite)
+    assert done.status == DIVERGED and done.step == 5
     assert [row["step"] for row in done.rows] == [4]
     assert torch.isfinite(weights(model)).all()
 
@@ -120,7 +123,7 @@ def test_a_measurement_that_is_no_number_is_a_divergence_and_minus_infinity_is_n
     recipe = Recipe(learning_rate=0.1, steps=4)
     values = iter([-math.inf, math.nan])
     record = Record(lambda model: {"adjoint": next(values)}, (2, 4))
-    done = _fit(_model(), recipe, record=record)
+    done = _train(_model(), recipe, record=record)
     assert done.status == DIVERGED and done.column("adjoint", 1) == [-math.inf]
 
 
@@ -209,7 +212,7 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
     task = toy_task("series", 6, 5)
     model = build(task, RNN)
     batch = torch.from_numpy(task.train.inputs), torch.from_numpy(task.train.targets)
-    plain = objective("plain", task)(model, *batch)
+    plain = make_objective("plain", task)(model, *batch)
     torch.testing.assert_close(plain, task_loss(task)(model(batch[0]), batch[1]))
     W = model.cell.W.detach()
     penalty = sum((part - torch.eye(4)).square().sum() for part in (W.T @ W, W @ W.T))
@@ -217,7 +220,7 @@ def test_objectives_without_their_weight_are_the_plain_loss_and_with_it_more():
     assert G > 0 and penalty > 0
     for name, more in (("orthogonal", penalty), ("coadjoint", G)):
         for weight in (0.0, 0.7):
-            found = objective(name, task, weight)(model, *batch)
+            found = make_objective(name, task, weight)(model, *batch)
             torch.testing.assert_close(found, plain + weight * more, rtol=1e-4, atol=1e-6)
 
 
@@ -240,7 +243,7 @@ def going_on():
     """Return a function that trains, with dropout, until it fails or ends; and what it comes to uninterrupted."""
     recipe = Recipe(learning_rate=0.05, epochs=3, drops=(2,))
 
-    def run(resume=None, fail=0):
+    def run(checkpoint=None, fail=0):
         model, calls = _model(dropout=Dropout(output_dropout=0.3)), iter(range(1, 100))
 
         def objective(model, inputs, labels):
@@ -248,10 +251,10 @@ def going_on():
                 raise KeyboardInterrupt
             return _objective(model, inputs, labels)
 
-        more = {"keep": lambda row: -row["norm"], "resume": resume}
+        more = {"keep": lambda row: -row["norm"], "checkpoint": checkpoint}
         with torch_seed(np.random.SeedSequence(5)):  # dropout draws from torch's generator
-            done = _fit(model, recipe, objective=objective, **more)
-        return weights(model), done.rows, done.steps, done.kept[0]
+            done = _train(model, recipe, objective=objective, **more)
+        return weights(model), done.rows, done.step, done.best[0]
 
     return run, run()
 
@@ -265,8 +268,8 @@ def test_a_training_cut_off_anywhere_ends_with_the_same_bits(tmp_path, going_on,
     run, whole = going_on
     path = tmp_path / "one.state"
     with pytest.raises(KeyboardInterrupt):
-        run(Resume(path, every=0.0), fail=stop + 1)
-    assert _equal(run(Resume(path, every=0.0)), whole)
+        run(Checkpoint(path, every=0.0), fail=stop + 1)
+    assert _equal(run(Checkpoint(path, every=0.0)), whole)
     assert f"goes on from step {stop}" in capsys.readouterr().err
 
 
@@ -279,9 +282,9 @@ def test_a_cut_altered_or_foreign_state_begins_anew(tmp_path, going_on, name, da
     run, whole = going_on
     path, written = tmp_path / "one.state", tmp_path / f"{name}.state"
     with pytest.raises(KeyboardInterrupt):
-        run(Resume(written, every=0.0), fail=4)
+        run(Checkpoint(written, every=0.0), fail=4)
     path.write_bytes(damage(written.read_bytes()))
-    assert _equal(run(Resume(path, "toy", every=1e9)), whole)
+    assert _equal(run(Checkpoint(path, "toy", every=1e9)), whole)
     said = capsys.readouterr().err
     assert "one.state is damaged (its content is not what was written); toy begins anew" in said
     assert not path.exists() and path.with_suffix(".damaged").exists()

@@ -30,8 +30,9 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.training import cluster
 from study.training import job as job_module
 from study.training import jobs as run
+from study.training.checkpoint import Checkpoint
 from study.training.jobs import JobError, read_shard, run_jobs, shard_path, write_shard
-from study.training.resume import Fit, Resume
+from study.training.state import RunState
 
 SMALL = {"architecture": ("rnn", "unicornn"), "width": (3,), "learning_rate": (0.01,)}
 SMALL |= {"start": "text", "order": ("sequential",), "noise": ("none", "post"), "replicates": 2}
@@ -215,13 +216,13 @@ def test_what_a_job_cost_before_it_was_cut_off_counts(tmp_path):
             pass
         return resume.seconds
 
-    cut = Resume(tmp_path / "a.state", beside=2)
+    cut = Checkpoint(tmp_path / "a.state", batch_size=2)
     assert 0.1 <= spend(cut) < 0.2 and not cut.resumed
-    state = torch.nn.Linear(1, 1), [], SimpleNamespace(state=dict, restore=id), Fit(0, 1, [])
-    cut.begin(*state)
+    state = torch.nn.Linear(1, 1), [], SimpleNamespace(state=dict, restore=id), RunState(step=1)
+    cut.restore(*state)
     cut.save()
-    again = Resume(tmp_path / "a.state")
-    again.begin(*state)
+    again = Checkpoint(tmp_path / "a.state")
+    again.restore(*state)
     assert spend(again) >= 0.3 and again.resumed
 
 

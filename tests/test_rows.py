@@ -19,12 +19,12 @@ from study.results.schema import COMPLETED, DIVERGED, ResultsError, load
 from study.tasks import Part, Task
 from study.tasks.long_time_gap import draw_signs
 from study.training import latching as module
+from study.training.checkpoint import Checkpoint
 from study.training.job import torch_seed
 from study.training.latching import Latching
 from study.training.linear_gaps import initial_networks
 from study.training.measures import FOLLOWED
 from study.training.model import build
-from study.training.resume import Resume
 from study.training.scores import evaluate, sequence_scores
 from toys import autograd_norms
 
@@ -369,19 +369,19 @@ SMALL = one_job("linear_gaps", **TASK, networks=3, steps=300, batch_size=32, lea
 
 @pytest.mark.parametrize("job", [SMALL.at(steps=6), JOB, one_job("adding")])
 def test_on_drawn_sequences_a_cut_off_training_ends_alike(job, tmp_path, monkeypatch):
-    whole, resume = job.compute(None, None), Resume(tmp_path / "a.state")
+    whole, checkpoint = job.compute(None, None), Checkpoint(tmp_path / "a.state")
 
     def cut(self, total):
-        if self._state[-1].steps > total // 2:  # what is recorded has drawn, too
+        if self._state.step > total // 2:  # what is recorded has drawn, too
             self.save()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Resume, "save_if_due", cut)
+    monkeypatch.setattr(Checkpoint, "save_if_due", cut)
     with pytest.raises(KeyboardInterrupt):
-        job.compute(None, Resume(tmp_path / "a.state"))
+        job.compute(None, Checkpoint(tmp_path / "a.state"))
     monkeypatch.undo()
-    np.testing.assert_equal(dict(job.compute(None, resume)), dict(whole))
-    assert resume.resumed
+    np.testing.assert_equal(dict(job.compute(None, checkpoint)), dict(whole))
+    assert checkpoint.resumed
 
 
 @pytest.mark.parametrize("T", [1, 2, 75])

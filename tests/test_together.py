@@ -18,12 +18,14 @@ from study.results.schema import COMPLETED, DIVERGED
 from study.training import factorial, together
 from study.training import job as job_module
 from study.training import jobs as run
+from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
+from study.training.checkpoint import Checkpoint
 from study.training.factorial import AUTHOR, AUTHORS_GROUPS, train
-from study.training.fit import Record, Training, every_epoch, fit
 from study.training.job import torch_seed
+from study.training.loop import train as train_alone
 from study.training.model import build
-from study.training.resume import Resume
+from study.training.record import Record, every_epoch
 from torch.nn import functional as F
 from toys import norm, toy_task, weights
 
@@ -50,32 +52,37 @@ def _training(cell, i, *, epochs=2, rate=None, dtype=torch.float32, **more):
     if rate:  # one that no file may say
         recipe = recipe.model_copy(update={"learning_rate": rate})
     batches = Epochs(part, 4, np.random.default_rng(i), drop_last=True)
-    record = Record(norm, every_epoch(recipe, batches), keep=lambda row: row["norm"])
-    return Training(model, batches, recipe, record)
+    recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+    record = Record(norm, recorded, keep=lambda row: row["norm"])
+    return Run(model, batches, recipe, record)
 
 
 def _objective(model, inputs, labels):
     return F.cross_entropy(model(inputs, engine="reference"), labels)
 
 
-def _together(trainings):
-    return fit(trainings, _objective, places=PLACES)
+def _alone(run):
+    return train_alone(run.model, run.batches, _objective, run.recipe, record=run.record)
+
+
+def _together(runs):
+    return train_batched(runs, _objective, pass_size=PLACES)
 
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_side_by_side_is_alone_but_for_rounding(cell):
     alone, beside = ([_training(cell, i, dtype=torch.float64) for i in range(3)] for _ in range(2))
     start = [weights(training.model) for training in alone]
-    expected, found = fit(alone, _objective), _together(beside)
+    expected, found = [_alone(run) for run in alone], _together(beside)
     for one, two, before in zip(alone, beside, start, strict=True):
         truth = weights(one.model)
         assert (truth - before).norm() > 1e-3
         assert (weights(two.model) - truth).norm() <= 1e-10 * truth.norm()
     for one, two in zip(expected, found, strict=True):
-        assert (one.status, one.steps) == (two.status, two.steps) == (COMPLETED, 4)
+        assert (one.status, one.step) == (two.status, two.step) == (COMPLETED, 4)
         assert [row["step"] for row in two.rows] == [2, 4]
         assert two.column("norm", 2) == pytest.approx(one.column("norm", 2), rel=1e-10)
-        assert two.kept[0]["step"] == one.kept[0]["step"]
+        assert two.best[0]["step"] == one.best[0]["step"]
 
 
 @pytest.mark.parametrize(("cell", "width"), [*((cell, 16) for cell in CELLS), ("gru", 48)])
@@ -94,7 +101,7 @@ def test_the_bits_of_a_network_do_not_depend_on_its_company(cell, width):
     for place, company in companies.items():
         done = _together(company)[place]
         assert torch.equal(weights(company[place].model), weights(alone.model))
-        for name in ("rows", "status", "steps"):
+        for name in ("rows", "status", "step"):
             assert getattr(done, name) == getattr(expected, name)
 
 
@@ -201,14 +208,14 @@ def test_a_measurement_that_is_no_number_ends_one_alone_and_an_error_ends_all():
     measured = Record(lambda model: {"value": next(values)}, (2, 4))
     trainings[1] = replace(trainings[1], record=measured)
     first, second, _ = _together(trainings)
-    assert (second.status, second.steps, second.column("value", 1)) == (DIVERGED, 4, [1.0])
+    assert (second.status, second.step, second.column("value", 1)) == (DIVERGED, 4, [1.0])
     assert [first.rows] == [done.rows for done in _together([alone])]
 
     def objective(model, inputs, labels):
         raise ArithmeticError("whose?")
 
     with pytest.raises(ArithmeticError, match="whose?"):
-        fit([_training("rnn", i) for i in range(2)], objective, places=PLACES)
+        train_batched([_training("rnn", i) for i in range(2)], objective, pass_size=PLACES)
 
 
 LEVELS = {"width": 16, "learning_rate": 0.01, "start": "author", "batch_size": 8, "together": 4}
@@ -337,7 +344,7 @@ def test_cut_off_apart_they_end_alike(where, prepared, whole, tmp_path, monkeypa
 
     names = [job.name(prepared) for job in jobs]
     with monkeypatch.context() as patch, ThreadPoolExecutor() as other:
-        patch.setattr(Resume, "save_if_due", dying)
+        patch.setattr(Checkpoint, "save_if_due", dying)
         with pytest.raises(KeyboardInterrupt):
             other.submit(run.work, jobs, names, prepared, tmp_path).result()
     assert len(list(tmp_path.glob("*.state"))) == 3 and not shards(tmp_path)

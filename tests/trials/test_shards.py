@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from study.training.checkpoint import Checkpoint
 from study.training.jobs import read_shard, shard_path, write_shard
-from study.training.resume import Fit, Resume
+from study.training.state import RunState
 from trials.faults import damaged, in_the_way
 
 pytestmark = pytest.mark.trials
@@ -20,7 +21,7 @@ ARRAYS = {
     "label": np.array("a name"),
     "none": np.zeros((0, 3)),
 }
-TRAINING = torch.nn.Linear(1, 1), [], SimpleNamespace(), Fit(status=0, steps=0, rows=[])
+TRAINING = torch.nn.Linear(1, 1), [], SimpleNamespace(), RunState()
 
 
 def _same(found):
@@ -66,7 +67,7 @@ def test_what_lies_in_the_way_is_put_aside_and_never_followed(trials, draw, tmp_
         _read(trials, f"{i}", cache, capsys, lost=True)
         write_shard(cache, IDENTITY, ARRAYS)
         trials.accept(f"{i} anew", lambda: read_shard(cache, IDENTITY), _same)
-        Resume(state).begin(*TRAINING)
+        Checkpoint(state).restore(*TRAINING)
         told = capsys.readouterr().err.count("begins anew\n")
         trials.accept(f"{i} state", lambda: (told, os.path.lexists(state)), (1, False).__eq__)
     trials.accept("the link's target", precious.read_text, "kept".__eq__)

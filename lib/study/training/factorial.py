@@ -22,12 +22,16 @@ from study.config.section import Factor, LearningRate, Positive, Size
 from study.results.factorial import ATTEMPT, FACTORIAL, MEASUREMENTS, SPLITS
 from study.tasks import Task, load_prepared
 from study.tasks.variations import DRAWS, NOISES, ORDERS, SPREADS, vary
+from study.training import loop
+from study.training.batched import Run, train_batched
 from study.training.batches import Epochs
-from study.training.fit import Record, Training, every_epoch, fit, objective
+from study.training.checkpoint import Checkpoint
 from study.training.job import Job, seeds_of, torch_seed
 from study.training.measures import measure
 from study.training.model import Model, build, pick_device
-from study.training.resume import Fit, Resume
+from study.training.objectives import make_objective
+from study.training.record import Record, every_epoch
+from study.training.state import RunState
 
 AUTHOR: Mapping[str, dict[str, Any]] = {
     "antisymmetric": {
@@ -116,11 +120,11 @@ class Factorial(Job):
 
     @staticmethod
     def compute_together(
-        jobs: Sequence["Factorial"], prepared: Path, resumes: Sequence[Resume | None]
+        jobs: Sequence["Factorial"], prepared: Path, checkpoints: Sequence[Checkpoint | None]
     ) -> list[dict[str, np.ndarray]]:
         one = jobs[0]
         data = load_prepared(prepared / f"{one.dataset}.nc", one.train_size, one.test_size)
-        return train(jobs, data, resumes)
+        return train(jobs, data, checkpoints)
 
     def varied(self, data: Task) -> Task:
         """Return the attempt's own variation of its data set."""
@@ -142,7 +146,7 @@ ALIGNED = 16
 
 
 def train(
-    jobs: Sequence[Factorial], data: Task, resumes: Sequence[Resume | None]
+    jobs: Sequence[Factorial], data: Task, checkpoints: Sequence[Checkpoint | None]
 ) -> list[dict[str, np.ndarray]]:
     """Train attempts of one shape on a data set that is not yet varied: one, or in one pass where it has several places.
 
@@ -150,12 +154,26 @@ def train(
     attempt: status, epochs completed and their measurements are kept, see `_measurements`.
     """
     tasks = [job.varied(data) for job in jobs]
-    trainings = list(map(_training, jobs, tasks, resumes))
-    found = fit(trainings, objective("plain", data), places=jobs[0].places)
-    return list(map(_measurements, jobs, tasks, trainings, found))
+    runs = list(map(_run, jobs, tasks, checkpoints))
+    objective = make_objective("plain", data)
+    if jobs[0].places > 1:
+        states = train_batched(runs, objective, pass_size=jobs[0].places)
+    else:
+        states = [
+            loop.train(
+                run.model,
+                run.batches,
+                objective,
+                run.recipe,
+                record=run.record,
+                checkpoint=run.checkpoint,
+            )
+            for run in runs
+        ]
+    return list(map(_measurements, jobs, tasks, runs, states))
 
 
-def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
+def _run(job: Factorial, task: Task, checkpoint: Checkpoint | None) -> Run:
     _, initial, order = seeds_of(job, ATTEMPT, 3)
     device = pick_device(job.device)
     with torch_seed(initial):
@@ -168,8 +186,9 @@ def _training(job: Factorial, task: Task, resume: Resume | None) -> Training:
         groups=AUTHORS_GROUPS.get(job.architecture, ()),
         options={"eps": 1e-7},  # Keras's
     )
-    record = Record(partial(_measure_splits, task, job), every_epoch(recipe, batches))
-    return Training(model, batches, recipe, record, resume)
+    recorded = every_epoch(batches.epoch, recipe.total(batches.epoch))
+    record = Record(partial(_measure_splits, task, job), recorded)
+    return Run(model, batches, recipe, record, checkpoint)
 
 
 def network(job: Factorial) -> Network:
@@ -194,9 +213,7 @@ def _measure_splits(task: Task, job: Factorial, model: Model) -> dict[str, float
     }
 
 
-def _measurements(
-    job: Factorial, task: Task, training: Training, done: Fit
-) -> dict[str, np.ndarray]:
+def _measurements(job: Factorial, task: Task, run: Run, done: RunState) -> dict[str, np.ndarray]:
     """Return what came of an attempt: each of `MEASUREMENTS`, (split, epoch), ``nan`` where an epoch was not completed.
 
     And what follows from its task: labels, sizes, sequence length, parameter count.
@@ -208,7 +225,7 @@ def _measurements(
     }
     sizes = [len(getattr(task, split)) for split in SPLITS]
     # Without the initial state, which only some ways to start train.
-    weights = [p for name, p in training.model.cell.named_parameters() if "x0" not in name]
+    weights = [p for name, p in run.model.cell.named_parameters() if "x0" not in name]
     return measured | {
         "status": done.status,
         "epochs_completed": len(done.rows),

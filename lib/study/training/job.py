@@ -19,8 +19,8 @@ from study.config.design import Design
 from study.pipeline.fingerprint import fingerprint
 from study.results.joined import joined
 from study.results.schema import Schema
+from study.training.checkpoint import Checkpoint
 from study.training.model import pick_device
-from study.training.resume import Resume
 
 Arrays = Mapping[str, Any]
 Results = Sequence[Arrays]
@@ -58,17 +58,20 @@ class Job(Design):
     inner = property(lambda design: {})
     """Levels of every dimension along which one job returns several values; along all others it has a place, by its field of that name."""
 
-    def compute(self, prepared: Path | None, resume: Resume | None) -> Arrays:
+    def compute(self, prepared: Path | None, checkpoint: Checkpoint | None) -> Arrays:
         """Do the job, with the folder of the prepared data sets; return variables of the dataset by name."""
-        (found,) = self.compute_together([self], prepared, [resume])
+        (found,) = self.compute_together([self], prepared, [checkpoint])
         return found
 
     @staticmethod
     def compute_together(
-        jobs: Sequence["Job"], prepared: Path | None, resumes: Sequence[Resume | None]
+        jobs: Sequence["Job"], prepared: Path | None, checkpoints: Sequence[Checkpoint | None]
     ) -> Results:
         """Do jobs of one `batch_key`, as many as have `places`; return what came of each, whose last digits depend on the places."""
-        return [job.compute(prepared, resume) for job, resume in zip(jobs, resumes, strict=True)]
+        return [
+            job.compute(prepared, checkpoint)
+            for job, checkpoint in zip(jobs, checkpoints, strict=True)
+        ]
 
     @classmethod
     def schema(cls, designs: Sequence["Job"]) -> Schema:

@@ -25,9 +25,10 @@ from distributed.scheduler import NoWorkerError
 from study.config.jobs import Jobs
 from study.pipeline.files import write_whole
 from study.results.schema import DIVERGED
+from study.training.checkpoint import Checkpoint
 from study.training.cluster import connect, this_worker
 from study.training.job import Arrays, Job
-from study.training.resume import Resume, read_sealed, say, write_sealed
+from study.training.sealed import read_sealed, say, write_sealed
 
 SECONDS, RESUMED = "core seconds", "resumed"
 """In a shard beside what the job returned: the time its processes computed, and whether it went on from a state."""
@@ -273,7 +274,7 @@ def work(
     Raises `JobError` where code, packages, device or data are not the driver's: a result would be kept under another name.
     """
     worker, threads = this_worker()
-    resumes = []
+    checkpoints = []
     for job, name in zip(jobs, names, strict=True):
         for what, here in job.name(prepared).items():
             if here != name[what]:
@@ -282,22 +283,22 @@ def work(
                     "start it again from the driver's commit and environment"
                 )
         state = shard_path(cache, name).with_suffix(".state")
-        resumes.append(Resume(state, job.title, beside=len(jobs)))
+        checkpoints.append(Checkpoint(state, job.title, batch_size=len(jobs)))
     torch.set_num_threads(1)
     # Denormals slow the loops two- to tenfold, and are no numbers that anything here rests on.
     torch.set_flush_denormal(True)
     # PyTorch has one generator per process, so jobs of one process run one after another.
     with _ONE_AT_A_TIME:
-        found = jobs[0].compute_together(jobs, prepared, resumes)
+        found = jobs[0].compute_together(jobs, prepared, checkpoints)
     return [
         {
             **one,
-            SECONDS: resume.seconds,
-            RESUMED: resume.resumed,
+            SECONDS: checkpoint.seconds,
+            RESUMED: checkpoint.resumed,
             WORKER: worker,
             THREADS: threads,
         }
-        for one, resume in zip(found, resumes, strict=True)
+        for one, checkpoint in zip(found, checkpoints, strict=True)
     ]
 
 

@@ -33,11 +33,12 @@ from study.results.latching import LATCHING
 from study.results.schema import COMPLETED
 from study.tasks.long_time_gap import draw_signs
 from study.training.batches import Fresh
-from study.training.fit import Record, Training, fit
+from study.training.checkpoint import Checkpoint
 from study.training.job import Job, Results, seeds_of, torch_seed
+from study.training.loop import train
 from study.training.measures import summed_loss
 from study.training.model import Model
-from study.training.resume import Resume
+from study.training.record import Record
 from study.training.scores import cross_entropy, likeliest, tensors
 
 _PENALTY = 1e-4
@@ -90,7 +91,7 @@ class Latching(Job):
             )
         return self
 
-    def compute(self, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+    def compute(self, prepared: None, checkpoint: Checkpoint) -> dict[str, np.ndarray]:
         """Train one network, fit its output layers, and measure; return the variables of one training by name.
 
         Every training is measured, whether or not it reached the tolerance. A loss that is not finite ends it as diverged,
@@ -113,9 +114,13 @@ class Latching(Job):
             # Half of it: other sequences' error is then below the tolerance, too.
             stop=lambda row: row["error"] < self.tolerance / 2,
         )
-        (done,) = fit(
-            [Training(model, batches, recipe, record, resume)],
+        done = train(
+            model,
+            batches,
             lambda model, inputs, labels: cross_entropy(model(inputs), labels),
+            recipe,
+            record=record,
+            checkpoint=checkpoint,
         )
         shape = (len(self.horizons), self.probe_size, max(self.horizons))
         found = {
@@ -128,7 +133,7 @@ class Latching(Job):
             model.requires_grad_(False)
             for index, T in enumerate(self.horizons):
                 _measure(model, self, T, measuring, index, found)
-        return found | {"status": done.status, "steps_completed": done.steps}
+        return found | {"status": done.status, "steps_completed": done.step}
 
     @property
     def inner(self) -> dict[str, list]:

@@ -28,9 +28,9 @@ from study.results.linear_gaps import LINEAR_GAPS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.long_time_gap import draw_signs
 from study.training.batches import Fresh
-from study.training.fit import Training, fit
+from study.training.checkpoint import Checkpoint
 from study.training.job import Job, seeds_of, torch_seed
-from study.training.resume import Resume
+from study.training.loop import train
 from study.training.scores import tensors
 
 
@@ -65,7 +65,7 @@ class LinearGaps(Job):
             )
         return self
 
-    def compute(self, prepared: None, resume: Resume) -> dict[str, np.ndarray]:
+    def compute(self, prepared: None, checkpoint: Checkpoint) -> dict[str, np.ndarray]:
         """Train the networks of a job side by side; a diverged one keeps ``nan`` and its status."""
         networks = initial_networks(self)
         draws = [np.random.default_rng(seeds(self, k)[1]) for k in range(self.networks)]
@@ -77,7 +77,7 @@ class LinearGaps(Job):
 
         batches = Fresh(lambda: _sequences(self, draws, self.batch_size), *draws)
         recipe = Recipe(learning_rate=self.learning_rate, steps=self.steps)
-        fit([Training(networks, batches, recipe, resume=resume)], objective, finite="nothing")
+        train(networks, batches, objective, recipe, checkpoint=checkpoint, check="nothing")
         return _measure(self, networks)
 
     @property

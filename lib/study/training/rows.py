@@ -24,12 +24,15 @@ from study.results.rows import LEVELS, MEASURED, factors, schema
 from study.results.schema import COMPLETED, DIVERGED, Schema
 from study.tasks import Part, Task, check_task, find_task, make_task
 from study.training.batches import Epochs, Fresh
+from study.training.checkpoint import Checkpoint
 from study.training.equilibria import stability
-from study.training.fit import Record, Training, fit, grouped, objective
 from study.training.job import Job, Results, seeds, torch_seed
+from study.training.loop import train
 from study.training.measures import WITH_RECORDS, Probe
 from study.training.model import Model, build, check_memory, pick_device
-from study.training.resume import Resume
+from study.training.objectives import make_objective
+from study.training.optimizers import parameter_groups
+from study.training.record import Record
 from study.training.scores import evaluate, sequence_scores, tensors
 
 _NAMES = ("run", "network", "label", "task_label")
@@ -127,7 +130,9 @@ class Row(Job, Measurement, Network, Recipe):
         groups = (Group(names=f"cell.{name}", factor=factor) for name, factor in factors_of.items())
         return self.at(groups=(*self.groups, *groups))
 
-    def compute(self, prepared: Path | None, resume: Resume | None) -> dict[str, np.ndarray]:
+    def compute(
+        self, prepared: Path | None, checkpoint: Checkpoint | None
+    ) -> dict[str, np.ndarray]:
         """Train one network; return its variables of `study.results.rows`.
 
         Networks that share a task see the same sequences in the same order, and where they are of one shape start alike. A loss, a gradient of the
@@ -165,23 +170,29 @@ class Row(Job, Measurement, Network, Recipe):
                 # Without a bound no loss is below it.
                 stop=lambda one: self.stop_below and one["validation_loss"] < self.stop_below,
             )
-            training = Training(trained, batches, self.recipe, record, resume)
-            finite = "gradients" if self.objective == "coadjoint" else "loss"
-            (done,) = fit([training], objective(self.objective, task, weight), finite=finite)
+            done = train(
+                trained,
+                batches,
+                make_objective(self.objective, task, weight),
+                self.recipe,
+                record=record,
+                checkpoint=checkpoint,
+                check="gradients" if self.objective == "coadjoint" else "loss",
+            )
             after, sound = probe.ends() if done.status == COMPLETED else ({}, True)
             if not sound:
                 done.status = DIVERGED
             kept = {}
-            if done.kept is not None:
-                trained.load_state_dict(done.kept[1])
+            if done.best is not None:
+                trained.load_state_dict(done.best[1])
                 scores = sequence_scores(trained, task, seen["test"])
                 kept = {"sequence_score": scores} | probe.asked("trajectories")
         loss, metric = task.guess(test)
         return {
             "status": done.status,
-            "steps": done.steps,
+            "steps": done.step,
             "records": len(done.rows),
-            **{name: np.array(done.column(name, 0)) for name in (done.rows or [{}])[0]},
+            **{name: np.array(done.column(name)) for name in (done.rows or [{}])[0]},
             **_stages(before, after),
             **kept,
             "parameters": sum(p.numel() for p in model.cell.parameters()),
@@ -329,4 +340,4 @@ def check_network(row: Row) -> None:
             of(model.cell, torch.zeros(1, 1, model.cell.input_size))
     if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
         raise ValueError(f"{no_use[0]} needs a cell that is trained; all of this one is frozen")
-    grouped(model.output if _head_alone(row) else model, row.recipe)
+    parameter_groups(model.output if _head_alone(row) else model, row.recipe)

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import parametrize
 
-Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
-"""Maps a model, inputs and targets of a batch to the number that is minimised."""
+from study.training.objectives import Objective
+
 TAIL = 32
 """Numbers at the end of an array that a CPU may compute one by one, and so round otherwise than those it takes many at a time."""
 

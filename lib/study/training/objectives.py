@@ -1,0 +1,52 @@
+r"""What a training step minimizes."""
+
+from collections.abc import Callable
+
+from longrnn.probes.coadjoint import soft_orthogonality
+from torch import Tensor, nn
+
+from study.tasks import Task
+from study.training.measures import penalised
+from study.training.scores import task_loss
+
+Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
+"""Maps a model, inputs and targets of a batch to the number that is minimized."""
+
+
+def make_objective(name: str, task: Task, weight: float = 0.0) -> Objective:
+    r"""Return the objective of a name.
+
+    =============== ===================================================================
+    ``plain``       :math:`F`, the loss of the task
+    ``coadjoint``   :math:`F + \kappa G`, G the scaled variance of the adjoints' norms
+                    (dissertation, equation 2.20); for classifiers only
+    ``orthogonal``  :math:`F + \beta (\|W'W - I\|_2^2 + \|WW' - I\|_2^2)`, the soft
+                    orthogonal penalty (dissertation, Table 2.1)
+    =============== ===================================================================
+
+    Parameters
+    ----------
+    name : str
+        A name of the table.
+    task : Task
+        Its targets decide between cross entropy and squared error.
+    weight : float
+        :math:`\kappa` or :math:`\beta`; the plain objective has none.
+
+    Returns
+    -------
+    Objective
+        Maps a model, inputs and targets of a batch to a scalar tensor.
+    """
+    loss = task_loss(task)
+
+    def plain(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return loss(model(inputs), targets)
+
+    def coadjoint(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return penalised(model, inputs, targets, weight).total
+
+    def orthogonal(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+        return plain(model, inputs, targets) + weight * soft_orthogonality(model.cell.W)
+
+    return {"plain": plain, "coadjoint": coadjoint, "orthogonal": orthogonal}[name]

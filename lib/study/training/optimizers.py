@@ -1,0 +1,98 @@
+"""Optimizers and learning rate schedules of a recipe."""
+
+from fnmatch import fnmatchcase
+
+import torch
+from torch import nn
+
+from study.config.recipe import OPTIMISERS, Group, Recipe
+from study.training.model import matched
+
+Optimizer = torch.optim.Optimizer
+Scheduler = torch.optim.lr_scheduler.LRScheduler
+
+
+def build_optimizers(
+    model: nn.Module, recipe: Recipe, steps_per_epoch: int
+) -> tuple[list[Optimizer], list[Scheduler]]:
+    """Build what takes a step after every batch.
+
+    Parameters
+    ----------
+    model : nn.Module
+        Only parameters that require a gradient are trained.
+    recipe : Recipe
+        Optimizer, learning rate, its schedule, and groups of parameters with their own step.
+    steps_per_epoch : int
+        Batches per epoch; 0 if there are no epochs.
+
+    Returns
+    -------
+    optimizers : list
+        One for each kind of optimizer that the recipe or one of its groups names.
+    schedulers : list
+        Schedulers of their learning rates.
+
+    Raises
+    ------
+    ValueError
+        As `parameter_groups`.
+    """
+    parts_by_kind: dict[str, list[dict]] = {}
+    for group, parameters in parameter_groups(model, recipe).items():
+        part = {"params": parameters, "lr": recipe.learning_rate * group.factor}
+        kind = group.optimiser or recipe.optimiser
+        parts_by_kind.setdefault(kind, []).append(part)
+    optimizers = []
+    for kind, parts in parts_by_kind.items():
+        options = recipe.options if kind == recipe.optimiser else {}
+        optimizers.append(OPTIMISERS[kind](parts, lr=recipe.learning_rate, **options))
+    schedulers = []
+    for optimizer in optimizers:
+        schedulers += _schedulers(optimizer, recipe, steps_per_epoch)
+    return optimizers, schedulers
+
+
+def _schedulers(optimizer: Optimizer, recipe: Recipe, steps_per_epoch: int) -> list[Scheduler]:
+    schedulers: list[Scheduler] = []
+    if recipe.cosine:
+        total_steps = recipe.total(steps_per_epoch)
+        schedulers.append(torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, total_steps))
+    if recipe.drops:
+        unit = steps_per_epoch if recipe.epochs else 1
+        milestones = [drop * unit for drop in recipe.drops]
+        schedulers.append(torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones))
+    return schedulers
+
+
+def parameter_groups(model: nn.Module, recipe: Recipe) -> dict[Group, list[nn.Parameter]]:
+    """Return the trainable parameters of each group of a recipe.
+
+    Parameters
+    ----------
+    model : nn.Module
+    recipe : Recipe
+        A parameter belongs to the first group whose pattern matches its name.
+
+    Returns
+    -------
+    dict of Group to list of nn.Parameter
+        Parameters without a group come under a group of the pattern ``*``. Empty groups are left
+        out.
+
+    Raises
+    ------
+    ValueError
+        A group's pattern matches no parameter, or all parameters are frozen.
+    """
+    for group in recipe.groups:
+        matched(model, group.names)
+    groups = (*recipe.groups, Group(names="*"))
+    members: dict[Group, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            group = next(group for group in groups if fnmatchcase(name, group.names))
+            members.setdefault(group, []).append(parameter)
+    if not members:
+        raise ValueError("all parameters are frozen; nothing to train")
+    return members

@@ -1,0 +1,93 @@
+"""Files with a checksum: written whole or not at all, and never believed if they are damaged."""
+
+import hashlib
+import io
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from study.pipeline.files import set_aside, write_whole
+
+_DIGEST_BYTES = 32
+
+
+def write_sealed(path: Path, write: Callable[[io.BytesIO], object]) -> Path:
+    """Write a file whole or not at all, followed by a checksum.
+
+    Parameters
+    ----------
+    path : Path
+        The checksum covers the content and the file's name, so that a renamed file is noticed.
+    write : callable
+        Writes the content into the buffer that it is given.
+
+    Returns
+    -------
+    Path
+        `path`.
+
+    Raises
+    ------
+    OSError
+        The file could not be written; nothing is left of it.
+    """
+    buffer = io.BytesIO()
+    write(buffer)
+    content = buffer.getvalue()
+    return write_whole(path, lambda file: file.write_bytes(content + _digest(path, content)))
+
+
+def read_sealed(path: Path, read: Callable[[io.BytesIO], Any], consequence: str) -> Any:
+    """Read a file that `write_sealed` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        A file whose checksum is wrong, or that `read` fails on, is renamed so that nothing reads
+        it again, and a line is printed.
+    read : callable
+        Turns the content into an object.
+    consequence : str
+        What happens without the file, such as ``its job runs again``. The line ends with it.
+
+    Returns
+    -------
+    object
+        What `read` returns, or None if there is no intact file.
+
+    Raises
+    ------
+    OSError, MemoryError
+        The disk or the memory failed. The file may be intact, and stays where it is.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read(io.BytesIO(_checked_content(path)))
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # a damaged file can make `read` raise anything
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        say(f"{path.name} is damaged ({reason}); {consequence}")
+        set_aside(path)
+        return None
+
+
+def _checked_content(path: Path) -> bytes:
+    """Return a sealed file's content; raises `ValueError` if its checksum is wrong."""
+    stored = path.read_bytes() if path.is_file() else b""
+    content = stored[:-_DIGEST_BYTES]
+    if stored != content + _digest(path, content):
+        raise ValueError("its content is not what was written")
+    return content
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    return hashlib.sha256(path.stem.encode() + content).digest()
+
+
+def say(line: str) -> None:
+    """Print a line to standard error, which is not stored in executed notebooks."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,74 @@
+"""The state of a run: how far training has come, and what was recorded until then."""
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from longrnn.probes import Diverged
+from torch import Tensor
+
+from study.results.schema import COMPLETED, DIVERGED
+
+NUMERICAL_ERRORS = (ArithmeticError, torch.linalg.LinAlgError)
+"""Errors that end a run as diverged: divergence is a result."""
+
+
+@dataclass
+class RunState:
+    """How far the training of one model has come.
+
+    Attributes
+    ----------
+    step : int
+        Optimizer steps taken.
+    status : int
+        `study.results.schema.COMPLETED` or `DIVERGED`.
+    rows : list of dict
+        What was recorded, in order; each row also holds its ``step``.
+    best : tuple of (dict, dict), optional
+        Row and weights of the model that `study.training.record.Record.keep` prefers.
+    loss_sum : Tensor or float
+        Sum of all losses on a GPU, which is read with every record.
+    """
+
+    step: int = 0
+    status: int = COMPLETED
+    rows: list[dict[str, float]] = field(default_factory=list)
+    best: tuple[dict[str, float], dict[str, Tensor]] | None = None
+    loss_sum: Tensor | float = 0.0
+
+    def column(self, name: str, length: int = 0) -> list[float]:
+        """Return one measurement of every row, padded with ``nan`` to `length`."""
+        values = [row[name] for row in self.rows]
+        return values + [math.nan] * (length - len(values))
+
+    @contextlib.contextmanager
+    def catching_divergence(self) -> Iterator[None]:
+        """Mark the run as diverged if the block raises one of the `NUMERICAL_ERRORS`."""
+        try:
+            yield
+        except NUMERICAL_ERRORS:
+            self.status = DIVERGED
+
+    def check_loss(self, loss: Tensor) -> None:
+        """Raise `Diverged` if the loss of a batch is not finite.
+
+        On a GPU the loss is only added up, because reading it at every step would stop the device.
+        `check_loss_sum` reads the sum.
+        """
+        if loss.is_cuda:
+            self.loss_sum = self.loss_sum + loss.detach()
+        else:
+            check_finite(loss, "the loss of a batch")
+
+    def check_loss_sum(self) -> None:
+        """Raise `Diverged` if any loss on a GPU was not finite until now."""
+        check_finite(torch.as_tensor(self.loss_sum), "the sum of the losses")
+
+
+def check_finite(values: Tensor, name: str) -> None:
+    """Raise `Diverged` if any of the values is infinite or not a number."""
+    if not torch.isfinite(values).all():
+        raise Diverged(f"{name} is not finite")
