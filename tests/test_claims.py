@@ -15,7 +15,7 @@ from study.paths import DATA, NOTEBOOKS
 from study.results import claims
 from study.results.claims import Finding, Region
 from study.results.published import artefacts
-from study.results.schema import load
+from study.results.datasets import load
 from study.stats.claims_factorial import Evidence
 from study.stats.verbs import VERBS, Networks, find, judged
 

@@ -10,8 +10,10 @@ from drawn import RECORD, drawn, evidence, factorial, linear
 from study.results import networks
 from study.results.claims import Region, claims, judged_row, smallest, verdict
 from study.results.learned import SURE, above_chance, chance_bound, networks_learned, stands_in
+from study.results.netcdf import ResultsError
 from study.results.networks import in_measure, trainings, tuned
-from study.results.schema import DIVERGED, ResultsError
+from study.results.schema import DIVERGED
+from study.stats import opened
 from study.stats.opened import close_results, open_results
 from study.stats.verbs import PATIENTS, UNSETTLED, Networks, find
 
@@ -135,23 +137,23 @@ def test_stand_ins_are_seen(ds, substitute, dataset, expected):
     assert stands_in(ds.assign({k: ("run", [v] * 3) for k, v in said.items()})) is expected
 
 
-def test_results_say_how_trainings_ended_and_other_datasets_are_refused(ds, tmp_path, capsys):
+def test_results_without_a_needed_task_are_refused(ds, tmp_path, capsys, monkeypatch):
     ds["status"].attrs.update(flag_values=[0, 1, 2], flag_meanings="completed diverged missing")
-    ds.assign_attrs(settings="{}").to_netcdf(tmp_path / "group.nc")
+    monkeypatch.setattr(opened, "load", lambda _: ds.assign_attrs(settings="{}"))
     published_scale = {"time_steps": 10}
-    path = tmp_path / "group.nc"
+    path = tmp_path / "long_memory.nc"
     for asked, word in (
-        ({"tasks": ("adding",)}, "57_lem_adding needs 'adding'; group.nc holds"),
-        ({"networks": ("LEM", "GRU")}, "needs 'GRU'; group.nc holds LEM, LSTM"),
+        ({"tasks": ("adding",)}, "57_lem_adding needs 'adding'; long_memory.nc holds"),
+        ({"networks": ("LEM", "GRU")}, "needs 'GRU'; long_memory.nc holds LEM, LSTM"),
     ):
         with pytest.raises(ResultsError, match=word):
             open_results(path, tmp_path, **NOTEBOOK, **asked)
-    opened, made = open_results(path, tmp_path, **NOTEBOOK, published_scale=published_scale)
-    close_results(opened)
+    results, made = open_results(path, tmp_path, **NOTEBOOK, published_scale=published_scale)
+    close_results(results)
     assert "5 completed, 1 diverged, 0 missing" in capsys.readouterr().out
     assert made.published_scale and made.runs == 6
-    with pytest.raises(ResultsError, match="1 trainings of the design did not run"):
-        close_results(opened.assign(status=opened["status"].where(opened["status"] != 1, 2)))
+    with pytest.raises(ResultsError, match="1 runs of the design are missing"):
+        close_results(results.assign(status=results["status"].where(results["status"] != 1, 2)))
 
 
 SCORE = (*RECORD[:2], "test_sequence")

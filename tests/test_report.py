@@ -27,7 +27,7 @@ from study.results.artefacts import Artefacts
 from study.results.claims import Finding, Scale, claims, judged_row, share, unable
 from study.results.learned import data_and_length
 from study.results.published import artefacts
-from study.results.schema import load
+from study.results.datasets import load
 from study.stats.verbs import Networks
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import shutil
 
@@ -9,18 +10,21 @@ import numpy as np
 import pytest
 import xarray as xr
 from ruamel.yaml import YAML
-from study.paths import NOTEBOOKS
+from study.paths import NOTEBOOKS, REFERENCE
 from study.results import reference, schema
-from study.results.factorial import FACTORIAL
+from study.results.datasets import load
+from study.results.factorial import FACTORIAL, MEASUREMENTS
+from study.results.netcdf import ResultsError
 from study.results.schema import (
     COMPLETED,
     DIVERGED,
     MISSING,
     NOT_PLANNED,
-    ResultsError,
+    Dimension,
     Schema,
-    load,
+    Variable,
 )
+from study.stats.opened import open_results
 from synthetic_results import LEVELS, empty, make_results
 
 FIRST, LAST = (1, *[0] * 9), (*[0] * 9, 2)
@@ -100,11 +104,94 @@ def test_missing_cut_and_foreign_files_are_named(ds, tmp_path):
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc")
     for name, word in (
         ("none", "no results at .*, whose folder holds cut.nc, foreign.nc; build them"),
-        ("cut", "is not a readable netCDF file"),
-        ("foreign", "is no dataset of results"),
+        ("cut", "has no seal: it was cut, not written"),
+        ("foreign", "has no seal"),
     ):
         with pytest.raises(ResultsError, match=word):
             load(tmp_path / f"{name}.nc")
+
+
+def test_changed_results_are_refused_before_hdf5(ds, tmp_path, monkeypatch):
+    path = FACTORIAL.save(ds, tmp_path / "r.nc")
+    whole = path.read_bytes()
+    monkeypatch.setattr(xr, "open_dataset", lambda *_, **__: pytest.fail("HDF5 saw the file"))
+    rng = np.random.default_rng(0)
+    for position in [0, len(whole) - 1, *rng.integers(len(whole), size=40).tolist()]:
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        with pytest.raises(ResultsError, match="no seal|not as it was written"):
+            load(path)
+    path.write_bytes(whole + b"more")
+    with pytest.raises(ResultsError, match="no seal"):
+        load(path)
+
+
+def test_results_under_another_name_are_refused(ds, tmp_path):
+    path = FACTORIAL.save(ds, tmp_path / "factorial.nc")
+    with pytest.raises(ResultsError, match="its content or its name has changed"):
+        load(path.rename(tmp_path / "adding.nc"))
+
+
+def test_a_pipe_and_a_folder_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.nc")
+    (tmp_path / "folder.nc").mkdir()
+    for name in ("pipe", "folder"):
+        with pytest.raises(ResultsError, match="is not a regular file"):
+            load(tmp_path / f"{name}.nc")
+
+
+def test_results_of_a_notebook_are_those_of_its_group(tmp_path):
+    stored = REFERENCE / "real"
+    for notebook, name, words in (
+        ("55_irnn_activity", "adding", "analyses the results 'activity', got 'adding'"),
+        ("30_tenet", "latching", "analyses the results 'factorial', .* schema 'latching/1'"),
+    ):
+        with pytest.raises(ResultsError, match=words):
+            open_results(stored / f"{name}.nc", tmp_path, notebook=notebook, result_set="rebuilt")
+    open_results(
+        stored / "short_factorial.nc", tmp_path, notebook="30_tenet", result_set="reference"
+    )
+
+
+def test_stored_results_are_compared_with_their_provenance(tmp_path):
+    for suffix in (".nc", ".json"):
+        shutil.copy(REFERENCE / "real" / f"linear_gaps{suffix}", tmp_path)
+    path = tmp_path / "linear_gaps.nc"
+    assert load(path).sizes["place"]
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    with pytest.raises(ResultsError, match=r"SHA-256 .*, its provenance linear_gaps.json records"):
+        load(path)
+    path.with_suffix(".json").write_text("{")
+    with pytest.raises(ResultsError, match="is not a provenance file"):
+        load(path)
+
+
+def test_every_stored_dataset_has_a_checksum():
+    for path in (REFERENCE / "real").glob("*.nc"):
+        record = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        assert record["results"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_checksums_are_added_to_provenance_once(tmp_path):
+    folder = tmp_path / "data/reference/real"
+    folder.mkdir(parents=True)
+    shutil.copy(REFERENCE / "real" / "linear_gaps.nc", folder)
+    record = json.loads((REFERENCE / "real" / "linear_gaps.json").read_text("utf-8"))
+    expected = record["results"].pop("sha256")
+    (folder / "linear_gaps.json").write_text(json.dumps(record))
+    assert reference.add_checksums(tmp_path) == [folder / "linear_gaps.json"]
+    assert reference.add_checksums(tmp_path) == []
+    written = json.loads((folder / "linear_gaps.json").read_text("utf-8"))
+    assert written["results"]["sha256"] == expected
+
+
+def test_every_variable_explains_itself():
+    for path in sorted((REFERENCE / "real").glob("*.nc")):
+        ds = load(path)
+        assert ds.attrs["title"] and ds.attrs["references"]
+        for name in ds.variables:
+            assert ds[name].attrs["long_name"] and ds[name].attrs["units"], (path.name, name)
 
 
 RESULTS, OTHER = (f"data/results/{name}.nc" for name in ("factorial", "adding"))
@@ -164,18 +251,21 @@ def test_results_tables_and_pictures_of_every_notebook_and_provenance_are_kept(r
 
 def test_what_no_grid_plans_is_counted_apart():
     levels = {"width": [8, 9], "replicate": [0, 1]}
-    variables = {"status": (tuple(levels), "int8", "end", "1")}
-    schema = Schema("two/1", {name: (name, "1") for name in levels}, variables, union=True)
+    variables = {"status": Variable(tuple(levels), "int8", "end", "1")}
+    schema = Schema("two/1", {name: Dimension(name, "1") for name in levels}, variables, union=True)
     ds = schema.empty(levels, profile="real")
     ds["status"].loc[{"width": 8}] = [COMPLETED, DIVERGED]
-    record = reference.provenance(ds, "0", {"jobs": 1, "core_seconds": 2})
+    record = reference.provenance(ds, "0", "1", {"jobs": 1, "core_seconds": 2})
     assert record["attempts"] == {"all": 2, "completed": 1, "diverged": 1, "not_planned": 2}
 
 
 def lose_an_attempt(root):
     ds = load(root / RESULTS)
     ds["status"].values.flat[0] = MISSING
-    ds.to_netcdf(root / RESULTS)
+    ds["epochs_completed"].values.flat[0] = 0
+    for name in MEASUREMENTS:
+        ds[name].values.reshape(ds["status"].size, -1)[0] = np.nan
+    FACTORIAL.save(ds, root / RESULTS)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ from study.config.network import Network
 from study.config.section import ParameterError, checked
 from study.results.latching import LATCHING
 from study.results.rows import REAL_PARTS, schema
-from study.results.schema import COMPLETED, DIVERGED, ResultsError, load
+from study.results.datasets import load
+from study.results.netcdf import ResultsError
+from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part, Task
 from study.tasks.long_time_gap import draw_signs
 from study.training import latching as module
@@ -332,7 +334,7 @@ def test_every_training_is_kept_and_the_best_is_shown(tmp_path):
     np.testing.assert_allclose(ds["adjoint"].sel(first).median("sequence"), kept, rtol=1e-6)
     assert load(LATCHING.save(ds, tmp_path / "latching.nc")).identical(ds)
     ds["exponent"][0, 0] = np.nan
-    with pytest.raises(ResultsError, match="exponent: expected values wherever"):
+    with pytest.raises(ResultsError, match="exponent: expected values for every run"):
         LATCHING.validate(ds)
 
 

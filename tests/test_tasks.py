@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 from refusals import refused
 from scipy.integrate import solve_ivp
-from study.results.schema import ResultsError
+from study.results.netcdf import ResultsError, write_netcdf
 from study.tasks import Part, Task, check_task, find_task, load_prepared, make_task
 from study.tasks import variations as variations_module
 from study.tasks.fast_slow import trajectories
@@ -168,10 +168,10 @@ def test_a_part_and_its_prefixes_keep_the_proportions_and_the_order(tmp_path, si
 def test_files_that_are_missing_cut_or_of_another_schema_are_refused(tmp_path):
     path = save_prepared(_pixels((300, 100)), tmp_path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    xr.Dataset({"x": ("t", [1.0])}).to_netcdf(tmp_path / "other.nc")
+    write_netcdf(xr.Dataset({"x": ("t", [1.0])}), tmp_path / "other.nc", {})
     for read, name, sentence in (
         (load_prepared, "digits", r"no prepared data at .*digits.nc, .*; build them with"),
-        (load_file, "made_up", "made_up.nc is not a readable netCDF file"),
+        (load_file, "made_up", "made_up.nc has no seal: it was cut"),
         (load_file, "other", "schema 'prepared/2', got None; run notebook 00 again"),
     ):
         with pytest.raises(ResultsError, match=sentence):

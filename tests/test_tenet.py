@@ -20,7 +20,9 @@ from study.paths import ROOT
 from study.results import claims
 from study.results.factorial import ATTEMPT, FACTORIAL
 from study.results.published import load_published
-from study.results.schema import DIVERGED, MISSING, ResultsError, load
+from study.results.datasets import load
+from study.results.netcdf import ResultsError
+from study.results.schema import DIVERGED, MISSING
 from study.stats import tenet
 from study.stats.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share
 from study.stats.design import INTERCEPT, NothingToFit, with_covariates

@@ -1,4 +1,4 @@
-"""Where things lie, resolved from this file so that a notebook works from any folder."""
+"""Paths of the project, resolved from this file so that a notebook works from any folder."""
 
 from pathlib import Path
 
@@ -14,6 +14,19 @@ CACHE = DATA / "cache"
 
 
 def resolve(path: str | Path) -> Path:
-    """Return `path` as an absolute path, relative ones counted from the repository root."""
-    path = Path(path)
-    return path if path.is_absolute() else ROOT / path
+    """Return a path as an absolute one.
+
+    Parameters
+    ----------
+    path
+        A path; a relative one is counted from the repository root, ``~`` is the home folder.
+
+    Returns
+    -------
+    Path
+        The absolute path.
+    """
+    path = Path(path).expanduser()
+    if path.is_absolute():
+        return path
+    return ROOT / path

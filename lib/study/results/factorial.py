@@ -1,71 +1,124 @@
 r"""The factorial experiment's results: one `xarray.Dataset`, its schema and its file.
 
-Dimensions are the design's factors (dissertation, Table 1.2) and what is measured after every epoch::
+Dimensions are the design's factors (dissertation, Table 1.2) and what is measured after every
+epoch::
 
-    architecture, width, learning_rate, training_length, dataset, order, noise, replicate   the attempt
-    split (train, test), epoch (1..max)                                                     the measurement
+    architecture, width, learning_rate, training_length,
+    dataset, order, noise, replicate                        the attempt
+    split (train, test), epoch (1..max)                     the measurement
 
-Every variable says its meaning and unit itself (``long_name``, ``units``). ``adjoint_first`` and ``adjoint_last`` are
-log10 of :math:`\sum_i \|\lambda_1^{(i)}\|_2` and :math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5), with
-``_full`` those of the full state (both states of an LSTM, all layers), and the adjoint metric of the text (3.6) is their difference,
-``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``, and epochs that an attempt did not reach are ``nan``: a diverged
-attempt (a non-finite loss) keeps what it measured before. ``largest_class`` is what a constant answer finds.
+Every variable states its meaning and unit (``long_name``, ``units``, ``comment``).
+``adjoint_first`` and ``adjoint_last`` are log10 of :math:`\sum_i \|\lambda_1^{(i)}\|_2` and
+:math:`\sum_i \|\lambda_T^{(i)}\|_2` over the sequences i of a split (3.5), with ``_full`` those of
+the full state (both states of an LSTM, all layers). The paper's adjoint metric (3.6) is their
+difference, ``adjoint_first - adjoint_last``. A norm of exactly zero is ``-inf``. Epochs that an
+attempt did not reach are ``nan``: a diverged attempt (a non-finite loss) keeps what it measured
+before. ``largest_class`` is the accuracy of a constant answer.
 """
 
 import xarray as xr
 
-from study.results.schema import COMPLETED, MISSING, ResultsError, Schema
+from study.results.netcdf import ResultsError
+from study.results.schema import COMPLETED, MISSING, Dimension, Schema, Variable
 
 SCHEMA = "factorial/2"
-ATTEMPT = ("architecture", "width", "learning_rate", "training_length")
-ATTEMPT += ("dataset", "order", "noise", "replicate")
+ATTEMPT = (
+    "architecture",
+    "width",
+    "learning_rate",
+    "training_length",
+    "dataset",
+    "order",
+    "noise",
+    "replicate",
+)
 MEASURED = (*ATTEMPT, "split", "epoch")
 SPLITS = ("train", "test")
 
 _COORDINATES = {
-    "architecture": ("recurrent architecture", "1"),
-    "width": ("recurrent dimension", "1"),
-    "learning_rate": ("learning rate of Adam", "1"),
-    "training_length": ("training length", "epoch"),
-    "dataset": ("data set", "1"),
-    "order": ("order of the inputs", "1"),
-    "noise": ("noise orientation", "1"),
-    "replicate": ("replicate", "1"),
-    "split": ("part of the data set", "1"),
-    "epoch": ("training epochs completed", "epoch"),
+    "architecture": Dimension("recurrent architecture", "1"),
+    "width": Dimension("recurrent dimension", "1"),
+    "learning_rate": Dimension("learning rate of Adam", "1"),
+    "training_length": Dimension("training length", "epoch"),
+    "dataset": Dimension("data set", "1"),
+    "order": Dimension(
+        "order of the inputs",
+        "1",
+        "sequential: as in the data; permuted: by one permutation for all sequences",
+    ),
+    "noise": Dimension(
+        "noise orientation",
+        "1",
+        "where noise inputs are put. none: nowhere; post: after the data's own inputs; "
+        "uniform: spread evenly between them (dissertation, Table 1.3)",
+    ),
+    "replicate": Dimension("replicate", "1", "has its own initial weights and batches"),
+    "split": Dimension("part of the data set", "1"),
+    "epoch": Dimension("training epochs completed", "epoch"),
 }
+_ADJOINT = (
+    "log10 of the sum over the split's sequences of ||lambda_{t}||, where the adjoint state "
+    "lambda_t is the gradient of a sequence's loss with respect to the hidden state at time t, "
+    "{position} (3.5). -inf: the norm is exactly zero, so no gradient arrived. "
+    "adjoint_first - adjoint_last is the paper's adjoint metric (3.6), "
+    "the orders of magnitude by which gradients decay; it is not a score."
+)
+_FIRST = _ADJOINT.format(t="1", position="here the first time step, t = 1")
+_LAST = _ADJOINT.format(t="T", position="here the last time step, t = T")
+_FULL = " Taken over the full state: both states of an LSTM, all layers."
 _MEASURED = {
-    "loss": ("mean cross entropy", "nat"),
-    "accuracy": ("classification accuracy", "1"),
-    "adjoint_first": ("log10 of summed norms of lambda_1", "1"),
-    "adjoint_last": ("log10 of summed norms of lambda_T", "1"),
-    "adjoint_first_full": ("log10 of summed norms of lambda_1, full state", "1"),
-    "adjoint_last_full": ("log10 of summed norms of lambda_T, full state", "1"),
+    "loss": Variable(MEASURED, "float64", "mean cross entropy", "nat"),
+    "accuracy": Variable(MEASURED, "float64", "classification accuracy", "1"),
+    "adjoint_first": Variable(
+        MEASURED, "float64", "log10 of summed norms of lambda_1", "1", _FIRST
+    ),
+    "adjoint_last": Variable(MEASURED, "float64", "log10 of summed norms of lambda_T", "1", _LAST),
+    "adjoint_first_full": Variable(
+        MEASURED, "float64", "log10 of summed norms of lambda_1, full state", "1", _FIRST + _FULL
+    ),
+    "adjoint_last_full": Variable(
+        MEASURED, "float64", "log10 of summed norms of lambda_T, full state", "1", _LAST + _FULL
+    ),
 }
 _VARIABLES = {
-    "status": (ATTEMPT, "int8", "how the attempt ended", "1"),
-    "epochs_completed": (ATTEMPT, "int32", "epochs with finite measurements", "epoch"),
-    "parameters": (("architecture", "width", "dataset"), "int64", "parameters of the cell", "1"),
-    **{name: (MEASURED, "float64", *said) for name, said in _MEASURED.items()},
-    "classes": (("dataset",), "int64", "number of labels", "1"),
-    "largest_class": (("dataset",), "float64", "share of the largest class, test part", "1"),
-    "examples": (("dataset", "split"), "int64", "number of sequences", "1"),
-    "time_steps": (("dataset", "noise"), "int64", "length of the input sequence", "step"),
+    "status": Variable(ATTEMPT, "int8", "how the attempt ended", "1"),
+    "epochs_completed": Variable(ATTEMPT, "int32", "epochs with finite measurements", "epoch"),
+    "parameters": Variable(
+        ("architecture", "width", "dataset"), "int64", "parameters of the cell", "1"
+    ),
+    **_MEASURED,
+    "classes": Variable(("dataset",), "int64", "number of labels", "1"),
+    "largest_class": Variable(
+        ("dataset",),
+        "float64",
+        "share of the largest class, test part",
+        "1",
+        "the accuracy of a constant answer",
+    ),
+    "examples": Variable(("dataset", "split"), "int64", "number of sequences", "1"),
+    "time_steps": Variable(("dataset", "noise"), "int64", "length of the input sequence", "step"),
 }
 MEASUREMENTS = tuple(_MEASURED)
 
 
 def check_measurements(ds: xr.Dataset) -> None:
-    """Refuse results whose measurements are not those of exactly the epochs that were completed.
+    """Refuse results whose measurements are not those of exactly the completed epochs.
+
+    Parameters
+    ----------
+    ds
+        Results of the factorial experiment.
 
     Raises
     ------
     ResultsError
-        What was found where.
+        Which variable has a value too many or too few.
     """
     reached = ds["epoch"] <= ds["epochs_completed"]
     for name in MEASUREMENTS:
-        if bool((ds[name].isnull() & reached).any()) or bool((ds[name].notnull() & ~reached).any()):
+        lacking = ds[name].isnull() & reached
+        surplus = ds[name].notnull() & ~reached
+        if bool(lacking.any()) or bool(surplus.any()):
             raise ResultsError(f"{name}: expected values for exactly the epochs completed")
     full = ds["epochs_completed"] == ds["training_length"]
     if bool(((ds["status"] == COMPLETED) & ~full).any()):
@@ -80,4 +133,12 @@ def _check(ds: xr.Dataset) -> None:
         raise ResultsError("accuracy: expected values between 0 and 1")
 
 
-FACTORIAL = Schema(SCHEMA, _COORDINATES, _VARIABLES, _check)
+FACTORIAL = Schema(
+    SCHEMA,
+    _COORDINATES,
+    _VARIABLES,
+    _check,
+    title="Factorial experiment: architectures, sizes and recipes on thirty classification tasks",
+    references="L. Johnston, Learning Sequential Patterns with Recurrent Neural Networks, 2024, "
+    "chapters 1 and 3",
+)

@@ -1,4 +1,4 @@
-"""One dataset of what came of many jobs: each job's variables at its levels, and what rows say of themselves as coordinates."""
+"""One dataset from the results of many jobs, with the jobs' factors as coordinates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,17 +6,29 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from study.results.schema import ResultsError, Schema
+from study.results.netcdf import ResultsError
+from study.results.schema import Schema
 
-_WHERE_SAID = (
-    *("objective", "kappa", "orthogonality", "start"),
-    *("input_dropout", "embedding_dropout", "output_dropout"),
+_IF_SET = (
+    "objective",
+    "kappa",
+    "orthogonality",
+    "start",
+    "input_dropout",
+    "embedding_dropout",
+    "output_dropout",
 )
-"""Fields that are coordinates of a dataset in which any row says something of them."""
+"""Fields that become coordinates if any row departs from the default."""
 _IF_VARIED = (
-    *("gradient_clip", "head", "read", "batch_size", "epochs", "embedding_width", "optimiser"),
+    "gradient_clip",
+    "head",
+    "read",
+    "batch_size",
+    "epochs",
+    "embedding_width",
+    "optimiser",
 )
-"""Fields that are coordinates of a dataset in which they vary."""
+"""Fields that become coordinates if they vary between rows."""
 
 
 def joined(
@@ -24,52 +36,92 @@ def joined(
     jobs: Sequence[Any],
     results: Sequence[Mapping[str, Any]],
     inner: Mapping[str, Sequence],
-    **about: Any,
+    **attributes: Any,
 ) -> xr.Dataset:
-    """Return the results of all jobs, variables by name in the jobs' order, as one dataset, with what `Schema.empty` is to hold `about` it.
+    """Return the results of all jobs as one dataset.
 
-    `inner` are the levels of every dimension along which one job returns several values; along all others a job has a place, by its
-    field of that name. Raises `ResultsError` where two jobs have one place.
+    Parameters
+    ----------
+    schema
+        What the dataset is to hold.
+    jobs
+        The jobs. Along every dimension that is not in `inner`, a job is indexed by its field of
+        that name.
+    results
+        For each job its variables by name, scalars or arrays over the `inner` dimensions.
+    inner
+        Levels of the dimensions along which one job returns several values.
+    **attributes
+        ``profile`` and ``settings``, see `Schema.empty`.
+
+    Returns
+    -------
+    xarray.Dataset
+        All results; what no job returned stays empty.
+
+    Raises
+    ------
+    ResultsError
+        Two jobs have the same levels.
     """
-    of_jobs = {
-        dim: list(dict.fromkeys(getattr(job, dim) for job in jobs))
-        for dim in schema.coordinates
-        if dim not in inner
+    job_dims = [dim for dim in schema.coordinates if dim not in inner]
+    job_levels = {dim: list(dict.fromkeys(getattr(job, dim) for job in jobs)) for dim in job_dims}
+    ds = schema.empty({**job_levels, **inner}, **attributes)
+    index = {
+        dim: {level: i for i, level in enumerate(levels)} for dim, levels in job_levels.items()
     }
-    ds = schema.empty({**of_jobs, **inner}, **about)
-    place = {dim: {level: i for i, level in enumerate(found)} for dim, found in of_jobs.items()}
-    taken: set[tuple] = set()
+    filled: set[tuple] = set()
     for job, arrays in zip(jobs, results, strict=True):
-        levels = {dim: getattr(job, dim) for dim in place}
-        if tuple(levels.values()) in taken:
+        levels = {dim: getattr(job, dim) for dim in job_dims}
+        key = tuple(levels.values())
+        if key in filled:
             raise ResultsError(f"two results at {levels}; expected one")
-        taken.add(tuple(levels.values()))
-        for name, (dims, *_) in schema.variables.items():
+        filled.add(key)
+        for name, variable in schema.variables.items():
             if name in arrays:
-                at = tuple(place[dim][levels[dim]] for dim in dims if dim in place)
-                values = np.asarray(arrays[name])
-                at = (*at, *(slice(size) for size in values.shape))
-                # A text that stays an array would be cut to the length of the first one when it is written.
-                ds[name].values[at] = values if values.ndim else values.item()
+                outer = [index[dim][levels[dim]] for dim in variable.dims if dim in index]
+                _fill(ds[name].values, outer, arrays[name])
     return ds
 
 
 def coordinates(rows: Sequence[Any]) -> list[dict[str, Any]]:
-    """Return for each row of a dataset (`study.training.rows.Row`) what it says of every factor that is a coordinate there.
+    """Return the levels of every factor that is a coordinate of a group's dataset.
 
-    These are keywords of cells, settings of tasks and starts, and fields that tell rows apart.
+    Parameters
+    ----------
+    rows
+        The rows of the group (`study.training.rows.Row`).
+
+    Returns
+    -------
+    list of dict
+        For each row the levels by factor: keywords of cells, settings of tasks and of starts, and
+        fields that distinguish rows.
     """
-    of = {name: [getattr(row, name) for row in rows] for name in (*_WHERE_SAID, *_IF_VARIED)}
-    default = type(rows[0]).model_fields
-    fields = [
-        *(f for f in _WHERE_SAID if any(v != default[f].default for v in of[f])),
-        *(f for f in _IF_VARIED if len(set(of[f])) > 1),
-    ]
-    found = []
+    defaults = type(rows[0]).model_fields
+    fields = []
+    for name in _IF_SET:
+        if any(getattr(row, name) != defaults[name].default for row in rows):
+            fields.append(name)
+    for name in _IF_VARIED:
+        if len({getattr(row, name) for row in rows}) > 1:
+            fields.append(name)
+    levels_of_rows = []
     for row in rows:
-        said = {name: getattr(row, name) for name in fields} | row.settings
-        said.pop("time_steps", None)  # a variable of every dataset
-        if "start" in said:  # one that belongs to the task goes without its name
-            said["start"] = said["start"].removeprefix(f"{row.task['task']}_")
-        found.append(said)
-    return found
+        levels = {name: getattr(row, name) for name in fields}
+        levels.update(row.settings)
+        levels.pop("time_steps", None)  # a variable of every dataset
+        if "start" in levels:  # a start that belongs to the task is listed without its name
+            levels["start"] = levels["start"].removeprefix(f"{row.task['task']}_")
+        levels_of_rows.append(levels)
+    return levels_of_rows
+
+
+def _fill(target: np.ndarray, outer: Sequence[int], value: Any) -> None:
+    """Write one job's value at its indices; a short array fills the start of its dimensions."""
+    values = np.asarray(value)
+    if values.ndim == 0:
+        # A text that stayed an array would be cut to the first one's length when it is written.
+        target[tuple(outer)] = values.item()
+    else:
+        target[(*outer, *(slice(size) for size in values.shape))] = values

@@ -1,9 +1,13 @@
 """Keep this run's results in the repository, with what is needed to know how they came about.
 
-`python -m study.results.reference NAME...` (`make keep-reference`) copies ``data/results/<name>.nc`` to ``data/reference/<profile>/``, the
-tables and pictures that notebooks made of it to ``tables/<name>/`` and ``figures/<name>/`` beside it, and writes
-``<name>.json``, its provenance. Analyses of every later run read the results, so that tables at a scale of hours are shown
-without training again.
+`python -m study.results.reference NAME...` (`make keep-reference`) copies
+``data/results/<name>.nc`` to ``data/reference/<profile>/``, the tables and pictures that notebooks
+made of it to ``tables/<name>/`` and ``figures/<name>/`` beside it, and writes ``<name>.json``, its
+provenance. Analyses of every later run read the results, so that tables at a scale of hours are
+shown without training again.
+
+`python -m study.results.reference --checksums` adds the SHA-256 of every stored dataset to its
+provenance if it is not there yet.
 """
 
 import argparse
@@ -26,26 +30,55 @@ from study.pipeline.files import write_whole
 from study.pipeline.machine import processor
 from study.pipeline.notebooks import NotebookError, read_parameters
 from study.results.artefacts import CLAIMS
-from study.results.schema import ResultsError, count_ends, load
+from study.results.datasets import load
+from study.results.netcdf import ResultsError, file_sha256, provenance_path
+from study.results.schema import count_ends
 
 RESULTS = "data/results"
 CACHE = "data/cache"
 MADE = "data/made"
+KEPT = "data/reference"
 PACKAGES = (
     "torch", "numba", "numpy", "scipy", "statsmodels", "pandas", "xarray", "netCDF4", "distributed",
 )  # fmt: skip
 
 
 def names(root: Path = ROOT) -> list[str]:
-    """Return the names of the datasets that this run's experiments have written below `root`."""
+    """Return the names of the datasets that this run's experiments have written.
+
+    Parameters
+    ----------
+    root
+        The repository.
+
+    Returns
+    -------
+    list of str
+        Names in alphabetical order.
+    """
     return sorted(path.stem for path in (root / RESULTS).glob("*.nc"))
 
 
 def keep(name: str, root: Path = ROOT) -> Path:
-    """Copy the dataset `name`, its tables and pictures into the references below `root`; return its copy.
+    """Copy a dataset, its tables and its pictures into the references.
 
-    A ResultsError says that results are missing, lack attempts, or are not those of the last complete run; the reference
-    kept before stays as it was.
+    Parameters
+    ----------
+    name
+        Name of the dataset.
+    root
+        The repository.
+
+    Returns
+    -------
+    Path
+        The copy of the dataset.
+
+    Raises
+    ------
+    ResultsError
+        Results are missing, lack attempts, or are not those of the last complete run. The reference
+        kept before stays as it was.
     """
     source = root / RESULTS / f"{name}.nc"
     results = load(source)
@@ -54,47 +87,45 @@ def keep(name: str, root: Path = ROOT) -> Path:
             f"{missing} attempts of {RESULTS}/{name}.nc are missing; "
             "finish the experiment with `make repro`"
         )
-    notebooks = [
-        path.stem
-        for path in (root / "notebooks").glob("*.ipynb")
-        if Path(str(read_parameters(path).get("results", ""))).stem == name
-    ]
-    ended = (root / MADE / stem for stem in notebooks)
-    if failed := [path.name for folder in ended for path in folder.glob("rebuilt/*.failed.ipynb")]:
-        raise ResultsError(f"{failed[0]} did not end; run `make repro` to the end first")
-    made = {
-        "tables": _made(root / MADE, notebooks, "tables/*.csv"),
-        "figures": _made(root / MADE, notebooks, "figures/*.png"),
-    }
-    if not any(made.values()):
-        raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
-    cost = next(
-        (root / CACHE).glob(f"*/{name}.cost.json"), None
-    )  # as `study.training.jobs` wrote it
-    spent = json.loads(cost.read_text("utf-8")) if cost else {}
-    record = provenance(results, _recorded_md5(root, f"{RESULTS}/{name}.nc"), spent)
-    target = root / "data" / "reference" / results.attrs["profile"]
-    for kind, paths in made.items():
+    artefacts = _artefacts_of(name, root)
+    md5 = _recorded_md5(root, f"{RESULTS}/{name}.nc")
+    record = provenance(results, md5, file_sha256(source), _cost(name, root))
+    target = root / KEPT / results.attrs["profile"]
+    for kind, paths in artefacts.items():
         folder = target / kind / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for path in paths:
             shutil.copyfile(path, folder / path.name)
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    write_whole(target / f"{name}.json", lambda partial: partial.write_text(text, "utf-8"))
-    # The results last: where they are new, all else is. What was kept before is in Git.
+    _write_record(target / f"{name}.json", record)
+    # The results last: once they are new, everything else is. What was kept before is in Git.
     write_whole(target / f"{name}.nc", lambda partial: shutil.copyfile(source, partial))
     return target / f"{name}.nc"
 
 
-def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
-    """Return what produced `results`: commit, settings, size, cost, software and machine, without names, dates or paths."""
+def provenance(results: xr.Dataset, md5: str, sha256: str, cost: dict) -> dict:
+    """Return what produced results, without names, dates or paths.
+
+    Parameters
+    ----------
+    results
+        The dataset, without missing attempts.
+    md5, sha256
+        Hashes of its file: DVC's, and the one that is checked when it is read.
+    cost
+        What the runs cost, as `study.training.jobs` recorded it.
+
+    Returns
+    -------
+    dict
+        Commit, settings, size, cost, software and machine.
+    """
     ends = count_ends(results["status"])
-    ends.pop("missing")  # of which there are none
+    ends.pop("missing")  # there are none
     return {
         "profile": results.attrs["profile"],
         "commit": _commit(),
-        "results": {"schema": results.attrs["schema"], "md5": md5},
+        "results": {"schema": results.attrs["schema"], "md5": md5, "sha256": sha256},
         "attempts": {"all": sum(ends.values()) - ends.get("not_planned", 0), **ends},
         "cost": cost,
         "settings": json.loads(results.attrs["settings"]),
@@ -111,18 +142,86 @@ def provenance(results: xr.Dataset, md5: str, cost: dict) -> dict:
     }
 
 
-def _commit() -> str:
-    """Return the commit that is checked out, with a + where files differ from it; empty outside of a clone."""
-    asked = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
-    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
-    return found.stdout.strip()
+def add_checksums(root: Path = ROOT) -> list[Path]:
+    """Add the SHA-256 of stored datasets to their provenance, if it is not there yet.
+
+    Parameters
+    ----------
+    root
+        The repository.
+
+    Returns
+    -------
+    list of Path
+        The provenance files that were changed.
+
+    Raises
+    ------
+    ResultsError
+        A dataset has another MD5 than its provenance records.
+    """
+    changed = []
+    for path in sorted((root / KEPT).glob("*/*.nc")):
+        file = provenance_path(path)
+        record = json.loads(file.read_text("utf-8"))
+        results = record["results"]
+        if "sha256" in results:
+            continue
+        md5 = _md5(path)
+        if md5 != results["md5"]:
+            raise ResultsError(
+                f"{path} has the MD5 {md5}, its provenance records {results['md5']}; "
+                "restore it with `git checkout` first"
+            )
+        results["sha256"] = file_sha256(path)
+        _write_record(file, record)
+        changed.append(file)
+    return changed
+
+
+def _artefacts_of(name: str, root: Path) -> dict[str, list[Path]]:
+    """Return the tables and figures that notebooks made of a dataset; refuse if one failed."""
+    notebooks = [
+        path.stem
+        for path in (root / "notebooks").glob("*.ipynb")
+        if Path(str(read_parameters(path).get("results", ""))).stem == name
+    ]
+    for stem in notebooks:
+        for path in (root / MADE / stem).glob("rebuilt/*.failed.ipynb"):
+            raise ResultsError(f"{path.name} did not end; run `make repro` to the end first")
+    artefacts = {
+        "tables": _made(root / MADE, notebooks, "tables/*.csv"),
+        "figures": _made(root / MADE, notebooks, "figures/*.png"),
+    }
+    if not any(artefacts.values()):
+        raise ResultsError(f"no tables or figures of {name} in {MADE}; make them with `make repro`")
+    return artefacts
 
 
 def _made(folder: Path, notebooks: list[str], pattern: str) -> list[Path]:
-    """Return what notebooks made, but claims, which every run judges anew on the kept results."""
-    stems = sorted(notebooks)
-    made = [path for name in stems for path in sorted(folder.glob(f"{name}/rebuilt/{pattern}"))]
-    return [path for path in made if path.stem != CLAIMS]
+    """Return what notebooks made, except claims: every run judges these anew."""
+    paths = []
+    for name in sorted(notebooks):
+        paths += sorted(folder.glob(f"{name}/rebuilt/{pattern}"))
+    return [path for path in paths if path.stem != CLAIMS]
+
+
+def _cost(name: str, root: Path) -> dict:
+    """Return the cost that `study.training.jobs` recorded; empty if there is no record."""
+    record = next((root / CACHE).glob(f"*/{name}.cost.json"), None)
+    return json.loads(record.read_text("utf-8")) if record else {}
+
+
+def _write_record(path: Path, record: dict) -> None:
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    write_whole(path, lambda partial: partial.write_text(text, "utf-8"))
+
+
+def _commit() -> str:
+    """Return the current commit, with a + if files differ from it; empty outside of a clone."""
+    command = ["git", "describe", "--always", "--abbrev=40", "--dirty=+", "--exclude=*"]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
 def _recorded_md5(root: Path, name: str) -> str:
@@ -131,30 +230,43 @@ def _recorded_md5(root: Path, name: str) -> str:
     stages = YAML(typ="safe").load(lock.read_text("utf-8"))["stages"] if lock.exists() else {}
     deps = (dep for stage in stages.values() for dep in stage.get("deps", []))
     recorded = {dep["md5"] for dep in deps if dep["path"] == name}
-    with (root / name).open("rb") as file:
-        found = hashlib.file_digest(file, "md5").hexdigest()
-    if recorded != {found}:
+    actual = _md5(root / name)
+    if recorded != {actual}:
+        expected = ", ".join(sorted(recorded)) or None
         raise ResultsError(
-            f"{name} has the hash {found}, dvc.lock records {', '.join(sorted(recorded)) or None}; run `make repro` to the end first"
+            f"{name} has the hash {actual}, dvc.lock records {expected}; "
+            "run `make repro` to the end first"
         )
-    return found
+    return actual
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Keep the results of the last run and say where."""
+    """Keep the results of the last run and print where they are."""
     parser = argparse.ArgumentParser(
         prog="python -m study.results.reference", description=main.__doc__
     )
     parser.add_argument("names", nargs="*", help=f"of {', '.join(names())}; all by default")
+    parser.add_argument(
+        "--checksums", action="store_true", help="only add missing checksums to stored provenance"
+    )
     options = parser.parse_args(arguments)
-    for name in options.names or names():
-        try:
+    try:
+        if options.checksums:
+            for path in add_checksums():
+                print(f"added the SHA-256 to {path.relative_to(ROOT)}")
+            return 0
+        for name in options.names or names():
             path = keep(name)
-        except (ResultsError, NotebookError, OSError) as error:
-            print(f"study.results.reference: {error}", file=sys.stderr)
-            return 1
-        size = path.stat().st_size / 1e6
-        print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
+            size = path.stat().st_size / 1e6
+            print(f"kept {path.relative_to(ROOT)}, {size:.1f} MB; add its folder to Git")
+    except (ResultsError, NotebookError, OSError) as error:
+        print(f"study.results.reference: {error}", file=sys.stderr)
+        return 1
     return 0
 
 

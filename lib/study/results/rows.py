@@ -1,26 +1,23 @@
-"""The dataset of a group of rows: one schema for everything that is trained by one recipe on one task.
+"""The dataset of a group of rows: one schema for everything trained by one recipe on one task.
 
-A run is a network on a task with every level in its place; its name is for people. What varies comes back as coordinates along `run`:
-hyper-parameters, settings of tasks, fields of the recipe, each missing (``nan``, or ``""``) where a run has none. What was measured beside
-losses and metrics is there where a row of the group asked for it.
+A run is a network on a task with one level of every factor; its name is for people. What varies
+comes back as coordinates along ``run`` (`study.results.factors`). Measurements beyond losses and
+metrics are present if a row of the group asked for them.
 """
 
-import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-import numpy as np
 import xarray as xr
 
-from study.results.schema import COMPLETED, ResultsError, Schema
+from study.results.netcdf import ResultsError
+from study.results.schema import COMPLETED, Dimension, Schema, Variable
 
 NAME = "rows/1"
 PARTS = ("train", "validation", "test")
 POSITIONS = tuple(round(k / 50, 2) for k in range(51))
-"""Where along a sequence the adjoint states are kept, as shares of T."""
+"""Positions in a sequence at which adjoint states are kept, as shares of T."""
 REAL_PARTS = tuple(round(k / 20, 2) for k in range(-60, 41))
-"""Edges of the classes of eigenvalues' real parts; what lies beyond is counted in the outer ones."""
+"""Edges of the bins of eigenvalues' real parts; the outer bins also count what lies beyond."""
 LEVELS = {
     "stage": ["untrained", "trained"],
     "position": list(POSITIONS),
@@ -37,75 +34,93 @@ _STAGE = (*_TRAINING, "stage")
 _TIME = (*_TRAINING, "sequence", "time")
 
 _DIMS = {
-    "run": ("network, task and recipe", "1"),
-    "replicate": ("replicate: initial weights and batches of its own", "1"),
-    "record": ("measurement, in the order of training", "1"),
-    "stage": ("before or after training", "1"),
-    "scale": ("layer, or kind of time step", "1"),
-    "decade": ("log10 of a time step, lower end of a class of its histogram", "1"),
-    "position": ("place in the sequence, as a share of its length", "1"),
-    "end": ("end of the singular values", "1"),
-    "real_sign": ("sign of an eigenvalue's real part", "1"),
-    "real_part": ("lower end of a class of real parts of eigenvalues", "1"),
-    "sequence": ("sequence followed through the trained network", "1"),
-    "time": ("time t of a state, from 1", "step"),
-    "test_sequence": ("test sequence, the same for all networks of a task", "1"),
+    "run": Dimension("network, task and recipe", "1"),
+    "replicate": Dimension("replicate: has its own initial weights and batches", "1"),
+    "record": Dimension("measurement, in the order of training", "1"),
+    "stage": Dimension("before or after training", "1"),
+    "scale": Dimension("layer, or kind of time step", "1"),
+    "decade": Dimension("log10 of a time step, lower end of a bin of its histogram", "1"),
+    "position": Dimension("position in the sequence, as a share of its length", "1"),
+    "end": Dimension("end of the singular values", "1"),
+    "real_sign": Dimension("sign of an eigenvalue's real part", "1"),
+    "real_part": Dimension("lower end of a bin of real parts of eigenvalues", "1"),
+    "sequence": Dimension("sequence followed through the trained network", "1"),
+    "time": Dimension("time t of a state, from 1", "step"),
+    "test_sequence": Dimension("test sequence, the same for all networks of a task", "1"),
 }
 
 
-def _floats(dims: tuple[str, ...], **meanings: str) -> dict[str, tuple]:
-    """Return variables of a schema that are numbers without a unit, by name."""
-    return {name: (dims, "float64", meaning, "1") for name, meaning in meanings.items()}
+def _floats(dims: tuple[str, ...], comment: str = "", **meanings: str) -> dict[str, Variable]:
+    """Return variables that are numbers without a unit, by name."""
+    return {
+        name: Variable(dims, "float64", meaning, "1", comment) for name, meaning in meanings.items()
+    }
 
 
+def _texts(**meanings: str) -> dict[str, Variable]:
+    """Return variables that are a text for each run, by name."""
+    return {name: Variable(_RUN, "str", meaning, "1") for name, meaning in meanings.items()}
+
+
+_METRIC = (
+    "accuracy: share of right answers, larger is better; root mean squared error: smaller is "
+    "better. Not the adjoint metric (3.6) of the factorial experiment."
+)
 ABOUT = {
-    **{
-        name: (_RUN, "str", meaning, "1")
-        for name, meaning in {
-            "network": "name in params.yaml",
-            "label": "what tables print: the network and the levels that distinguish it",
-            "task": "what the task is called in tables",
-            "task_settings": "task and its settings, as JSON",
-            "substitute": "what stands in for the publisher's data",
-            "architecture": "recurrent architecture",
-            "metric": "what a part is scored by",
-        }.items()
-    },
-    "width": (_RUN, "int64", "recurrent dimension", "1"),
+    **_texts(
+        network="name in params.yaml",
+        label="name in tables: the network and the levels that distinguish it",
+        task="name of the task in tables",
+        task_settings="task and its settings, as JSON",
+        substitute="data that stand in for the publisher's; empty if none do",
+        architecture="recurrent architecture",
+    ),
+    "metric": Variable(_RUN, "str", "score that *_metric holds", "1", _METRIC),
+    "width": Variable(_RUN, "int64", "recurrent dimension", "1"),
     **_floats(_RUN, learning_rate="learning rate"),
-    "parameters": (_RUN, "int64", "trainable numbers of the cell", "1"),
-    "sequences": (_RUN, "int64", "training sequences; 0 where they are drawn", "1"),
-    "test_sequences": (_RUN, "int64", "sequences tested on", "1"),
-    "time_steps": (_RUN, "int64", "length of the input sequence", "step"),
+    "parameters": Variable(_RUN, "int64", "trainable numbers of the cell", "1"),
+    "sequences": Variable(_RUN, "int64", "training sequences; 0 if they are drawn", "1"),
+    "test_sequences": Variable(_RUN, "int64", "sequences tested on", "1"),
+    "time_steps": Variable(_RUN, "int64", "length of the input sequence", "step"),
     **_floats(
         _RUN,
+        comment="chance level",
         guess_loss="test loss of an answer that ignores the inputs",
-        guess_metric="test metric of that answer",
+        guess_metric="test metric of an answer that ignores the inputs",
     ),
+}
+_SCORES = {
+    f"{part}_{name}": f"{name} on the {part} part" for part in PARTS for name in ("loss", "metric")
 }
 _TRAINED = {
-    "status": (_TRAINING, "int8", "how the training ended", "1"),
-    "steps": (_TRAINING, "int64", "batches trained on", "step"),
-    "records": (_TRAINING, "int64", "measurements taken", "1"),
-    "step": (_RECORD, "int64", "batches trained on before the measurement", "step"),
+    "status": Variable(_TRAINING, "int8", "how the run ended", "1"),
+    "steps": Variable(_TRAINING, "int64", "batches trained on", "step"),
+    "records": Variable(_TRAINING, "int64", "measurements taken", "1"),
+    "step": Variable(_RECORD, "int64", "batches trained on before the measurement", "step"),
     **_floats(
         _RECORD,
-        **{
-            f"{part}_{name}": f"{name} on the {part} part"
-            for part in PARTS
-            for name in ("loss", "metric")
-        },
+        comment="the variable 'metric' names the score; nan: not recorded, or the task has no "
+        "such part",
+        **_SCORES,
     ),
 }
-_SCORE = (
+_SEQUENCE_SCORE = Variable(
     (*_TRAINING, "test_sequence"),
-    "float32",  # of float16's digits, which a file compresses well: netCDF has no float16
-    "share of a test sequence's targets answered rightly, or its squared error, at the record with the best validation metric",
+    "float32",  # with float16's digits, which a file compresses well: netCDF has no float16
+    "share of a test sequence's targets answered correctly, or its squared error",
     "1",
+    "at the record with the best validation metric",
 )
+_ADJOINT = (
+    "lambda_t, the adjoint state, is the gradient of a sequence's loss with respect to the hidden "
+    "state h_t; lambda_1 is at the first time step, lambda_T at the last. -inf: the norm is "
+    "exactly zero, so no gradient arrived."
+)
+_GAINS = "h_t is the hidden state at time t, L the loss. -inf: the norm is exactly zero."
 MEASURED = {
     "gains": _floats(
         _RECORD,
+        comment=_GAINS,
         gain_first="log10 of the norm of dh_T/dh_1, median",
         gain_last="log10 of the norm of dh_T/dh_(T-1), median",
         adjoint_first="log10 of the norm of dL/dh_1, median",
@@ -116,27 +131,35 @@ MEASURED = {
     ),
     "adjoint_norms": _floats(
         _STAGE,
+        comment=_ADJOINT,
         adjoint_norm_first="log10 of summed norms of lambda_1",
         adjoint_norm_last="log10 of summed norms of lambda_T",
     ),
     "adjoint_curve": _floats(
         (*_STAGE, "position"),
-        adjoint_curve="median over sequences of log10 of the norm of the adjoint state that is read out",
+        comment=_ADJOINT,
+        adjoint_curve="median over sequences of log10 of the norm of the adjoint state "
+        "that is read out",
     ),
     "singular_values": _floats(
         (*_STAGE, "end"),
         singular_values="mean over sequences of log10 of the singular values of the last steps",
     ),
-    "eigenvalues": _floats(
-        (*_STAGE, "real_sign"),
-        eigenvalue_sign="share of the eigenvalues near iRNN's equilibrium by the sign of their real parts",
-    )
-    | _floats(
-        (*_STAGE, "real_part"),
-        eigenvalue_share="share of the eigenvalues near iRNN's equilibrium with such a real part",
-    ),
+    "eigenvalues": {
+        **_floats(
+            (*_STAGE, "real_sign"),
+            eigenvalue_sign="share of the eigenvalues near iRNN's equilibrium by the sign of "
+            "their real parts",
+        ),
+        **_floats(
+            (*_STAGE, "real_part"),
+            eigenvalue_share="share of the eigenvalues near iRNN's equilibrium with such a "
+            "real part",
+        ),
+    },
     "trajectories": _floats(
         _TIME,
+        comment=_ADJOINT,
         state_norm="Euclidean norm of the state",
         adjoint_norm="log10 of the Euclidean norm of the adjoint state",
     ),
@@ -145,47 +168,44 @@ MEASURED = {
 """Variables by the measure that asks for them, see `study.training.rows.Row`."""
 
 
-def _check(ds: xr.Dataset) -> None:
-    done = ds["records"] > ds["record"]
-    if bool((ds["step"].where(done, 0) != ds["step"]).any()):
-        raise ResultsError("step: expected 0 where nothing was recorded")
-    if bool((ds["test_loss"].notnull() != done).any()):
-        raise ResultsError("test_loss: expected values for exactly what was recorded")
-    if bool(((ds["status"] == COMPLETED) & (ds["records"] == 0)).any()):
-        raise ResultsError("records: expected some of a training that completed")
-
-
 def schema(measures: Iterable[str] = (), *, scores: bool = True) -> Schema:
-    """Return the schema of a dataset with these measures, and with scores of each test sequence."""
+    """Return the schema of a group's dataset.
+
+    Parameters
+    ----------
+    measures
+        Names in `MEASURED`: what was measured beside losses and metrics.
+    scores
+        Whether it has the score of each test sequence.
+
+    Returns
+    -------
+    Schema
+        The schema.
+    """
     variables = ABOUT | _TRAINED
     for measure in dict.fromkeys(measures):
         variables = variables | MEASURED[measure]
     if scores:
-        variables = variables | {"sequence_score": _SCORE}
-    used = {dim for dims, *_ in variables.values() for dim in dims}
-    coordinates = {dim: said for dim, said in _DIMS.items() if dim in used}
-    return Schema(NAME, coordinates, variables, check=_check, union=True)
+        variables = variables | {"sequence_score": _SEQUENCE_SCORE}
+    used = {dim for variable in variables.values() for dim in variable.dims}
+    coordinates = {name: dimension for name, dimension in _DIMS.items() if name in used}
+    return Schema(
+        NAME,
+        coordinates,
+        variables,
+        check=_check,
+        union=True,
+        title="Networks on tasks, one run per network, task and level of every factor",
+        references="data/published/sources.csv lists the papers whose experiments these are",
+    )
 
 
-def factors(said: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, np.ndarray]]:
-    """Return what runs say, each its levels by name of those factors that it has, as coordinates along `run`.
-
-    Numbers as float64, ``nan`` where a run has none (true is 1); text with ``""``. A level that is a list is JSON text: alone under its own
-    name, and beside numbers under ``<name>_range``.
-    """
-    found: dict[str, tuple[str, np.ndarray]] = {}
-    for name in sorted({key for one in said for key in one}):
-        levels = [one.get(name) for one in said]
-        lists = [json.dumps(v) if isinstance(v, list | dict) else "" for v in levels]
-        plain = [None if text else v for v, text in zip(levels, lists, strict=True)]
-        if any(isinstance(v, str) for v in plain):
-            texts = ["" if v is None else str(v) for v in plain]
-            found[name] = ("run", np.array([a or b for a, b in zip(texts, lists, strict=True)]))
-        elif any(v is not None for v in plain):
-            numbers = [math.nan if v is None else float(v) for v in plain]
-            found[name] = ("run", np.array(numbers))
-            if any(lists):
-                found[f"{name}_range"] = ("run", np.array(lists))
-        elif any(lists):
-            found[name] = ("run", np.array(lists))
-    return found
+def _check(ds: xr.Dataset) -> None:
+    recorded = ds["records"] > ds["record"]
+    if bool((ds["step"].where(recorded, 0) != ds["step"]).any()):
+        raise ResultsError("step: expected 0 where nothing was recorded")
+    if bool((ds["test_loss"].notnull() != recorded).any()):
+        raise ResultsError("test_loss: expected values for exactly what was recorded")
+    if bool(((ds["status"] == COMPLETED) & (ds["records"] == 0)).any()):
+        raise ResultsError("records: expected at least one for a run that completed")

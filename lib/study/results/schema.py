@@ -1,188 +1,279 @@
-"""Schemas of results: what a dataset must hold, and its file, written whole or not at all.
+"""Schemas of results: what a dataset must hold.
 
-A schema names every dimension and every variable with its type, meaning and unit. Attributes carry the profile and
-the settings, never a time, host or commit (``dvc.lock`` is the record of those), so equal results are equal bytes.
+A schema names every dimension and every variable with its type, meaning and unit. Attributes carry
+the profile and the settings, never a time, host or commit (``dvc.lock`` is the record of those), so
+equal results are equal bytes.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from study.pipeline.files import write_whole
+from study.results.netcdf import ResultsError, write_netcdf
 
-COMPLETED, DIVERGED, MISSING, NOT_PLANNED = 0, 1, 2, 3
-"""Values of a status. A missing attempt was planned and never ran; what no grid of a design has is not planned."""
+COMPLETED = 0
+DIVERGED = 1
+MISSING = 2
+"""Status of an attempt that was planned and never ran."""
+NOT_PLANNED = 3
+"""Status of a combination of levels that no grid of the design has."""
 
-_MEANINGS = dict(enumerate(("completed", "diverged", "missing", "not_planned")))
+_MEANINGS = {
+    COMPLETED: "completed",
+    DIVERGED: "diverged",
+    MISSING: "missing",
+    NOT_PLANNED: "not_planned",
+}
 
 
-class ResultsError(ValueError):
-    """A results dataset or file does not follow its schema."""
+class Dimension(NamedTuple):
+    """Meaning of the levels along a dimension."""
+
+    meaning: str
+    units: str
+    comment: str = ""
+    """What a reader needs beyond the meaning, such as what a level's name stands for."""
+
+
+class Variable(NamedTuple):
+    """Dimensions, type and meaning of a variable."""
+
+    dims: tuple[str, ...]
+    dtype: str
+    """A NumPy type, or ``str`` for text."""
+    meaning: str
+    units: str
+    comment: str = ""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What the datasets of one experiment hold."""
+    """What the datasets of one kind of experiment hold."""
 
     name: str
     """Such as ``factorial/1``; the number is raised when the meaning changes."""
-    coordinates: Mapping[str, tuple[str, str]]
-    """Meaning and unit of each dimension."""
-    variables: Mapping[str, tuple[tuple[str, ...], str, str, str]]
-    """Dimensions, NumPy type (``str`` of text), meaning and unit of each. A ``status`` holds `COMPLETED`, `DIVERGED` or `MISSING`."""
+    coordinates: Mapping[str, Dimension]
+    variables: Mapping[str, Variable]
+    """A variable ``status`` holds `COMPLETED`, `DIVERGED` or `MISSING`."""
     check: Callable[[xr.Dataset], None] | None = None
-    """Further conditions: raises `ResultsError` where the dataset breaks one."""
+    """Further conditions: raises `ResultsError` if the dataset breaks one."""
     union: bool = False
-    """Whether attempts are a union of grids, whose status may also be `NOT_PLANNED`; else every level meets every other."""
+    """Whether the attempts are a union of grids, so that a status may also be `NOT_PLANNED`.
+    Otherwise every level is combined with every other."""
+    title: str = ""
+    """What the results are, in one sentence; an attribute of the dataset, as `references` is."""
+    references: str = ""
 
     def empty(
         self, levels: Mapping[str, list], *, profile: str, settings: dict | None = None
     ) -> xr.Dataset:
-        """Return a dataset of these `levels` of each dimension without results: ``nan`` for floats, 0 for integers, `MISSING` for a status.
+        """Return a dataset without results.
 
-        In a union of grids the status is `NOT_PLANNED` until an attempt of the design is filled in. The `profile` is kept as an
-        attribute, and so are, as JSON, the `settings`: everything else that the results depend on.
-        """
-        if missing := [name for name in self.coordinates if name not in levels]:
-            raise ResultsError(f"{self.name}: no levels for the dimension {missing[0]!r}")
-        ds = xr.Dataset(
-            coords={
-                name: (name, np.asarray(levels[name]), {"long_name": text, "units": units})
-                for name, (text, units) in self.coordinates.items()
-            },
-            attrs={
-                "schema": self.name,
-                "profile": profile,
-                "settings": json.dumps(settings or {}, sort_keys=True),
-            },
-        )
-        for name, (dims, dtype, text, units) in self.variables.items():
-            shape = tuple(ds.sizes[dim] for dim in dims)
-            if dtype == "str":
-                values = np.full(shape, "", object)
-            else:
-                values = np.full(shape, np.nan if dtype.startswith("float") else 0, dtype)
-            ds[name] = (dims, values, {"long_name": text, "units": units})
-        if "status" in self.variables:
-            ends = self._ends()
-            ds["status"][:] = max(ends)
-            ds["status"].attrs.update(flag_values=list(ends), flag_meanings=" ".join(ends.values()))
-        return ds
+        Parameters
+        ----------
+        levels
+            The levels of each dimension.
+        profile
+            Profile of ``params.yaml``, kept as an attribute.
+        settings
+            Everything else that the results depend on, kept as JSON in an attribute.
 
-    def _ends(self) -> dict[int, str]:
-        """Return the meanings of the values that the status may have."""
-        last = NOT_PLANNED if self.union else MISSING
-        return {flag: text for flag, text in _MEANINGS.items() if flag <= last}
-
-    def validate(self, ds: xr.Dataset) -> xr.Dataset:
-        """Return `ds` unchanged if it follows the schema.
+        Returns
+        -------
+        xarray.Dataset
+            Floats are ``nan``, integers 0, texts empty. A status is `MISSING`, or `NOT_PLANNED` in
+            a union of grids, until an attempt of the design is filled in.
 
         Raises
         ------
         ResultsError
-            The first thing that is wrong, what was found and what was expected.
+            A dimension has no levels.
+        """
+        if missing := [name for name in self.coordinates if name not in levels]:
+            raise ResultsError(f"{self.name}: no levels for the dimension {missing[0]!r}")
+        coordinates = {name: (name, np.asarray(levels[name])) for name in self.coordinates}
+        attributes = {
+            "schema": self.name,
+            "profile": profile,
+            "settings": json.dumps(settings or {}, sort_keys=True),
+        }
+        ds = xr.Dataset(coords=coordinates, attrs=attributes)
+        for name, variable in self.variables.items():
+            shape = tuple(ds.sizes[dim] for dim in variable.dims)
+            ds[name] = (variable.dims, _empty_values(shape, variable.dtype))
+        if "status" in self.variables:
+            meanings = self._meanings()
+            ds["status"][:] = max(meanings)
+            ds["status"].attrs.update(
+                flag_values=list(meanings), flag_meanings=" ".join(meanings.values())
+            )
+        return self.describe(ds)
+
+    def describe(self, ds: xr.Dataset) -> xr.Dataset:
+        """Write the schema's meanings into the attributes of a dataset.
+
+        Parameters
+        ----------
+        ds
+            Results in this schema; changed in place.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same dataset. Values are as before.
+        """
+        for name in ("title", "references"):
+            if text := getattr(self, name):
+                ds.attrs[name] = text
+        for name, about in (*self.coordinates.items(), *self.variables.items()):
+            attributes = ds[name].attrs
+            attributes.update(long_name=about.meaning, units=about.units)
+            if about.comment:
+                attributes["comment"] = about.comment
+        return ds
+
+    def validate(self, ds: xr.Dataset) -> xr.Dataset:
+        """Check that a dataset follows the schema.
+
+        Parameters
+        ----------
+        ds
+            The dataset.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same dataset, unchanged.
+
+        Raises
+        ------
+        ResultsError
+            The first thing that is wrong: what was given and what was expected.
         """
         if ds.attrs.get("schema") != self.name:
             raise ResultsError(
                 f"expected results of schema {self.name!r}, got {ds.attrs.get('schema')!r}; "
                 "rebuild them with `make repro`"
             )
-        if ds.attrs.get("profile") is None:
-            raise ResultsError(
-                "the attribute 'profile' is missing; rebuild the results with `make repro`"
-            )
-        for name, (dims, dtype, _, _) in self.variables.items():
-            if name not in ds:
-                expected = ", ".join(self.variables)
-                raise ResultsError(f"variable {name!r} is missing, expected {expected}")
-            fits = ds[name].dtype.kind in "OUT" if dtype == "str" else ds[name].dtype == dtype
-            if ds[name].dims != tuple(dims) or not fits:
+        for name in ("profile", "settings"):
+            if ds.attrs.get(name) is None:
                 raise ResultsError(
-                    f"{name}: expected {dtype} over {tuple(dims)}, "
-                    f"got {ds[name].dtype} over {ds[name].dims}"
+                    f"the attribute {name!r} is missing; rebuild the results with `make repro`"
                 )
+        for name, variable in self.variables.items():
+            self._check_variable(ds, name, variable)
         for name in self.coordinates:
-            if name not in ds.coords:
-                raise ResultsError(f"the dimension {name!r} has no levels")
-            if len(np.unique(ds[name])) != ds.sizes[name] or ds.sizes[name] == 0:
-                levels = ds[name].values.tolist()
-                raise ResultsError(f"{name}: expected distinct levels, got {levels}")
+            _check_levels(ds, name)
         for name in (*self.coordinates, *self.variables):
             if not {"long_name", "units"} <= set(ds[name].attrs):
                 raise ResultsError(f"{name}: expected the attributes 'long_name' and 'units'")
-        if "status" in self.variables and not ds["status"].isin(list(self._ends())).all():
-            known = ", ".join(f"{flag} ({text})" for flag, text in self._ends().items())
-            raise ResultsError(f"status: expected one of {known}")
+        self._check_status(ds)
         if self.check is not None:
             self.check(ds)
         return ds
 
     def save(self, ds: xr.Dataset, path: str | Path) -> Path:
-        """Validate `ds` and write it to `path` as netCDF, whole or not at all; a full disk is an `OSError` that says so."""
+        """Validate a dataset and write it as a sealed netCDF file, whole or not at all.
+
+        Parameters
+        ----------
+        ds
+            Results in this schema.
+        path
+            The file.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        ResultsError
+            The dataset does not follow the schema.
+        OSError
+            The file cannot be written.
+        """
         self.validate(ds)
-        floats = [name for name, (_, dtype, *_) in self.variables.items() if dtype[:5] == "float"]
+        floats = [name for name, about in self.variables.items() if about.dtype[:5] == "float"]
         encoding = {name: {"zlib": True, "complevel": 4} for name in floats}
         return write_netcdf(ds, path, encoding)
 
+    def _meanings(self) -> dict[int, str]:
+        """Return the meanings of the values that a status may have."""
+        if self.union:
+            return dict(_MEANINGS)
+        return {flag: text for flag, text in _MEANINGS.items() if flag != NOT_PLANNED}
 
-def load(path: str | Path) -> xr.Dataset:
-    """Read the results of any experiment, as its own schema wrote them.
+    def _check_variable(self, ds: xr.Dataset, name: str, variable: Variable) -> None:
+        if name not in ds:
+            expected = ", ".join(self.variables)
+            raise ResultsError(f"variable {name!r} is missing, expected {expected}")
+        if variable.dtype == "str":
+            right_type = ds[name].dtype.kind in "OUT"
+        else:
+            right_type = ds[name].dtype == variable.dtype
+        if ds[name].dims != tuple(variable.dims) or not right_type:
+            raise ResultsError(
+                f"{name}: expected {variable.dtype} over {tuple(variable.dims)}, "
+                f"got {ds[name].dtype} over {ds[name].dims}"
+            )
 
-    The file says itself what it holds: the schema's name, meaning and unit of every variable. That it was written whole
-    and validated is the writer's promise (`Schema.save`), so that statistics need no code that trains.
-
-    Raises
-    ------
-    ResultsError
-        The file is missing, unreadable, or no dataset of results.
-    """
-    ds = read_netcdf(path, "results")
-    if lacking := [name for name in ("schema", "profile", "settings") if name not in ds.attrs]:
-        raise ResultsError(
-            f"{path} is no dataset of results: the attribute {lacking[0]!r} is missing; rebuild it with `make repro`"
-        )
-    return ds
-
-
-def write_netcdf(ds: xr.Dataset, path: str | Path, encoding: Mapping[str, Mapping]) -> Path:
-    """Write `ds` as netCDF, whole or not at all; a full disk is an `OSError` that says so."""
-
-    def write(partial: Path) -> None:
-        try:
-            ds.to_netcdf(partial, engine="netcdf4", encoding=encoding)
-        except (OSError, RuntimeError) as error:  # the library reports a full disk as either
-            raise OSError(
-                f"{path} could not be written ({error}); make room and run again"
-            ) from None
-
-    return write_whole(path, write)
-
-
-def read_netcdf(path: str | Path, what: str, **how: bool) -> xr.Dataset:
-    """Return all of a netCDF file, `what` for people; raises `ResultsError` where it is missing or unreadable."""
-    path = Path(path)
-    if not path.exists():
-        there = ", ".join(sorted(file.name for file in path.parent.glob("*.nc"))) or "nothing"
-        raise ResultsError(
-            f"no {what} at {path}, whose folder holds {there}; build them with `make repro`"
-        )
-    try:
-        with xr.open_dataset(path, engine="netcdf4", **how) as ds:
-            return ds.load()
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ResultsError(f"{path} is not a readable netCDF file ({error}); rebuild it") from None
+    def _check_status(self, ds: xr.Dataset) -> None:
+        meanings = self._meanings()
+        if "status" in self.variables and not ds["status"].isin(list(meanings)).all():
+            known = ", ".join(f"{flag} ({text})" for flag, text in meanings.items())
+            raise ResultsError(f"status: expected one of {known}")
 
 
 def settings_of(ds: xr.Dataset) -> dict:
-    """Return the settings that the results depend on, as `Schema.empty` stored them."""
+    """Return the settings that the results depend on.
+
+    Parameters
+    ----------
+    ds
+        Results, as `Schema.empty` made them.
+
+    Returns
+    -------
+    dict
+        The settings by name.
+    """
     return json.loads(ds.attrs["settings"])
 
 
 def count_ends(status: xr.DataArray) -> dict[str, int]:
-    """Return how many attempts ended in each of the ways that a status may tell, by its meaning."""
+    """Count how many attempts completed, diverged, are missing or were not planned.
+
+    Parameters
+    ----------
+    status
+        The variable ``status`` of results, of any shape.
+
+    Returns
+    -------
+    dict
+        The number of attempts by the meaning of their status.
+    """
     meanings = zip(status.flag_values, status.flag_meanings.split(), strict=True)
     return {meaning: int((status == flag).sum()) for flag, meaning in meanings}
+
+
+def _empty_values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if dtype == "str":
+        return np.full(shape, "", object)
+    if dtype.startswith("float"):
+        return np.full(shape, np.nan, dtype)
+    return np.zeros(shape, dtype)
+
+
+def _check_levels(ds: xr.Dataset, name: str) -> None:
+    if name not in ds.coords:
+        raise ResultsError(f"the dimension {name!r} has no levels")
+    if len(np.unique(ds[name])) != ds.sizes[name] or ds.sizes[name] == 0:
+        raise ResultsError(f"{name}: expected distinct levels, got {ds[name].values.tolist()}")

@@ -1,4 +1,7 @@
-"""What every notebook of an analysis does: open results, say what it computes as sentences, and close."""
+"""Open results in a notebook of an analysis, show sentences as a list, and close.
+
+Every analysis notebook begins with `open_results` and ends with `close_results`.
+"""
 
 import json
 from collections.abc import Iterable
@@ -9,12 +12,16 @@ import xarray as xr
 from IPython.display import Markdown
 
 from study.figures import use_style
-from study.paths import resolve
+from study.paths import NOTEBOOKS, resolve
+from study.pipeline.notebooks import read_parameters
 from study.results.artefacts import Artefacts
-from study.results.schema import ResultsError, count_ends, load, settings_of
+from study.results.datasets import load
+from study.results.netcdf import ResultsError
+from study.results.rows import NAME as ROWS
+from study.results.schema import count_ends, settings_of
 
 PACKAGES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib", "torch")
-"""What numbers and figures depend on."""
+"""Packages that numbers and figures depend on."""
 
 
 def open_results(
@@ -27,43 +34,136 @@ def open_results(
     networks: tuple[str, ...] = (),
     published_scale: dict[str, int] | None = None,
 ) -> tuple[xr.Dataset, Artefacts]:
-    """Return the results in a file and what shows and keeps the artefacts made of them; figures have the project's look.
+    """Open the results that a notebook analyses; figures get the project's style.
 
-    `tasks` are makers of tasks, such as ``"adding"``, and `networks` labels that the notebook cannot do without; `published_scale` is the
-    size of the text's experiment: variables, coordinates or settings of the results, and their largest values there.
-    Raises ResultsError: the file is missing, is none, or holds results of something else.
+    Parameters
+    ----------
+    results
+        The dataset's file, from the repository root.
+    out
+        Folder for figures and tables.
+    notebook
+        Name of the notebook, without suffix.
+    result_set
+        Which set of results they are, such as ``rebuilt``.
+    tasks
+        Makers of tasks that the notebook needs, such as ``"adding"``.
+    networks
+        Labels of networks that the notebook needs.
+    published_scale
+        Size of the paper's experiment: variables, coordinates or settings of the results, and
+        their largest values there.
+
+    Returns
+    -------
+    tuple
+        The dataset, and the `Artefacts` that show and save its figures and tables.
+
+    Raises
+    ------
+    ResultsError
+        The file is missing, damaged, or holds the results of another experiment.
     """
     use_style()
     path = resolve(results)
     ds = load(path)
-    settings = [json.loads(text) for text in ds["task_settings"].values] if tasks else []
-    makers = dict.fromkeys(one.get("task", "") for one in settings)
-    labels = dict.fromkeys(ds["label"].values.tolist() if "label" in ds else ())
-    if lacking := [*(set(tasks) - set(makers)), *(name for name in networks if name not in labels)]:
-        raise ResultsError(
-            f"{notebook} needs {', '.join(map(repr, lacking))}; {path.name} holds "
-            f"{', '.join(labels or ['no networks'])}" + f" on {', '.join(makers)}" * bool(makers)
-        )
-    at_scale = published_scale is not None and all(
-        (ds[name].max() if name in ds else settings_of(ds).get(name)) == size
-        for name, size in published_scale.items()
+    _check_group(ds, path, notebook)
+    _check_holds(ds, path, notebook, tasks, networks)
+    artefacts = Artefacts(
+        out,
+        ds=ds,
+        notebook=notebook,
+        result_set=result_set,
+        published_scale=_at_scale(ds, published_scale),
     )
-    about = {"notebook": notebook, "result_set": result_set, "published_scale": at_scale}
-    return ds, Artefacts(out, ds=ds, **about)
+    return ds, artefacts
 
 
 def bullets(lines: Iterable[str]) -> Markdown:
-    """Return sentences as a list."""
+    """Return sentences as a list.
+
+    Parameters
+    ----------
+    lines
+        The sentences, in Markdown.
+
+    Returns
+    -------
+    IPython.display.Markdown
+        The list.
+    """
     return Markdown("\n".join(f"- {line}" for line in lines))
 
 
 def close_results(ds: xr.Dataset) -> None:
-    """Print how the trainings behind the results ended, and the versions of what made numbers of them.
+    """Print how many runs completed or diverged, and the versions of the packages used.
 
-    Raises ResultsError: a training among the rows did not run. Designs count those of theirs in their tables.
+    Parameters
+    ----------
+    ds
+        The results.
+
+    Raises
+    ------
+    ResultsError
+        A run of a group did not run. Other designs count missing runs in their tables.
     """
     counts = count_ends(ds["status"])
     print("status:", ", ".join(f"{count} {end}" for end, count in counts.items()))
     if counts["missing"] and "run" in ds.dims:
-        raise ResultsError(f"{counts['missing']} trainings of the design did not run")
+        raise ResultsError(f"{counts['missing']} runs of the design are missing; run `make repro`")
     print("\n".join(f"{name} {version(name)}" for name in PACKAGES))
+
+
+def _check_group(ds: xr.Dataset, path: Path, notebook: str) -> None:
+    """Refuse results of another group, or of another kind, than the notebook's default."""
+    source = NOTEBOOKS / f"{notebook}.ipynb"
+    if not source.is_file():  # a notebook outside of the repository may read anything
+        return
+    default = resolve(str(read_parameters(source).get("results", path)))
+    if ds.attrs["schema"] == ROWS:
+        if path.stem != default.stem:
+            raise ResultsError(
+                f"{notebook} analyses the results {default.stem!r}, got {path.stem!r}; "
+                f"pass -p results <folder>/{default.name}"
+            )
+    elif _kind(ds) not in default.stem:
+        raise ResultsError(
+            f"{notebook} analyses the results {default.stem!r}, "
+            f"{path.name} holds results of the schema {ds.attrs['schema']!r}"
+        )
+
+
+def _kind(ds: xr.Dataset) -> str:
+    return ds.attrs["schema"].partition("/")[0]
+
+
+def _check_holds(
+    ds: xr.Dataset, path: Path, notebook: str, tasks: tuple[str, ...], networks: tuple[str, ...]
+) -> None:
+    """Refuse results without the tasks and networks that a notebook needs."""
+    settings = [json.loads(text) for text in ds["task_settings"].values] if tasks else []
+    makers = list(dict.fromkeys(task.get("task", "") for task in settings))
+    labels = list(dict.fromkeys(ds["label"].values.tolist())) if "label" in ds else []
+    lacking = [name for name in tasks if name not in makers]
+    lacking += [name for name in networks if name not in labels]
+    if not lacking:
+        return
+    holds = ", ".join(labels) or "no networks"
+    if makers:
+        holds += f" on {', '.join(makers)}"
+    raise ResultsError(
+        f"{notebook} needs {', '.join(map(repr, lacking))}; {path.name} holds {holds}"
+    )
+
+
+def _at_scale(ds: xr.Dataset, published_scale: dict[str, int] | None) -> bool:
+    """Return whether the results have the size of the paper's experiment."""
+    if published_scale is None:
+        return False
+    settings = settings_of(ds)
+    for name, size in published_scale.items():
+        largest = ds[name].max() if name in ds else settings.get(name)
+        if largest != size:
+            return False
+    return True

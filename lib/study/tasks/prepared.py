@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from study.results.schema import ResultsError, read_netcdf, write_netcdf
+from study.results.netcdf import ResultsError, read_netcdf, write_netcdf
 
 SCHEMA = "prepared/2"
 SPLITS = ("train", "test", "validation")

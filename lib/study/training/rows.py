@@ -20,7 +20,8 @@ from study.config.recipe import WEIGHTS, Group, Recipe
 from study.config.run import RunConfig
 from study.config.section import Positive, checked
 from study.results.joined import coordinates
-from study.results.rows import LEVELS, MEASURED, factors, schema
+from study.results.factors import factors
+from study.results.rows import LEVELS, MEASURED, schema
 from study.results.schema import COMPLETED, DIVERGED, Schema
 from study.tasks import Part, Task, check_task, find_task, make_task
 from study.training.batches import Epochs, Fresh
