@@ -98,14 +98,8 @@ def coordinates(rows: Sequence[Any]) -> list[dict[str, Any]]:
         For each row the levels by factor: keywords of cells, settings of tasks and of starts, and
         fields that distinguish rows.
     """
-    defaults = type(rows[0]).model_fields
-    fields = []
-    for name in _IF_SET:
-        if any(getattr(row, name) != defaults[name].default for row in rows):
-            fields.append(name)
-    for name in _IF_VARIED:
-        if len({getattr(row, name) for row in rows}) > 1:
-            fields.append(name)
+    varied = [name for name in _IF_VARIED if len({getattr(row, name) for row in rows}) > 1]
+    fields = [name for name in _IF_SET if _is_set(name, rows)] + varied
     levels_of_rows = []
     for row in rows:
         levels = {name: getattr(row, name) for name in fields}
@@ -115,6 +109,12 @@ def coordinates(rows: Sequence[Any]) -> list[dict[str, Any]]:
             levels["start"] = levels["start"].removeprefix(f"{row.task['task']}_")
         levels_of_rows.append(levels)
     return levels_of_rows
+
+
+def _is_set(name: str, rows: Sequence[Any]) -> bool:
+    """Return whether any row departs from a field's default."""
+    default = type(rows[0]).model_fields[name].default
+    return any(getattr(row, name) != default for row in rows)
 
 
 def _fill(target: np.ndarray, outer: Sequence[int], value: Any) -> None:
