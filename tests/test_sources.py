@@ -266,7 +266,7 @@ def _encoded(train, test, **more):
 def test_words_are_numbered_by_their_frequency_in_the_training_part():
     train, test = _encoded(["b a b", "b c a"], ["a z z z b"])
     b, a, c = FIRST_WORD, FIRST_WORD + 1, FIRST_WORD + 2
-    assert (train.shape, train.dtype) == ((2, 500), np.int16)
+    assert (train.shape, train.dtype) == ((2, 500), np.int32)
     assert train[:, -4:].tolist() == [[START, b, a, b], [START, b, c, a]]
     assert (train[:, :-4] == PAD).all()
     assert test[0, -6:].tolist() == [START, a, UNKNOWN, UNKNOWN, UNKNOWN, b]
@@ -402,8 +402,8 @@ def _recordings():
     return {
         "signals": _rng().normal(size=(900, 6)).round(3).astype(np.float32),
         "offsets": np.array([0, 450, 900]),
-        "experiment": np.array([1, 2], np.int16),
-        "user": np.array([1, 2], np.int16),
+        "experiment": np.array([1, 2], np.int32),
+        "user": np.array([1, 2], np.int32),
         "labels": np.array(labels, np.int32),
     }
 

@@ -182,6 +182,27 @@ GOOD = np.zeros((2, 2, 1)), np.zeros((2, 2))
 NONE = GOOD[0][:0], GOOD[1][:0]
 
 
+def _brightness(value):
+    return np.full((4, 4, 1), value)
+
+
+def _images(inputs=None, target=0, outputs=50_000):
+    part = _brightness(1) if inputs is None else inputs, np.full(4, target)
+    about = {"kind": "pixels", "outputs": outputs, "valid_max": 255, "source": "made up"}
+    return prepared_dataset("made_up", part, part, **about)
+
+
+def _token_set(valid_max, **about):
+    part = np.zeros((2, 3), int), np.zeros(2, int)
+    about |= {"kind": "tokens", "outputs": 1, "valid_max": valid_max, "source": "made up"}
+    return prepared_dataset("made_up", part, part, **about)
+
+
+def _two_parts(*sizes):
+    parts = [(np.zeros((n, 4, 1), np.uint8), np.zeros(labels, int)) for n, labels in sizes]
+    return prepared_dataset("made_up", *parts, kind="pixels", outputs=1, valid_max=1, source="x")
+
+
 def _series(train, test=GOOD, outputs=2):
     about = {"kind": "series", "target": "value", "source": "made up", "outputs": outputs}
     return lambda: prepared_dataset("made_up", train, test, **about)
@@ -193,12 +214,26 @@ test_what_does_not_follow_the_schema_is_refused_before_it_is_written = refused(
     ("a class .*, a value .* or steps .*, got .* 'word'", lambda: _pixels(target="word")),
     ("expected classes 0..0, got 0..1", lambda: _pixels(outputs=1)),
     ("expected inputs 0..15, got 0..16", lambda: _pixels(valid_max=15)),
-    ("up to 16 need a vocabulary of 17, got 9", lambda: _pixels(kind="tokens", vocabulary_size=9)),
+    ("up to 16 need a vocabulary of 17, got 9", lambda: _token_set(16, vocabulary_size=9)),
     ("made_up: the train part is empty", _series(NONE)),
     ("made_up: the test part is empty", _series(GOOD, NONE)),
     ("made_up: expected finite inputs, got 4 that are not", _series((GOOD[0] + np.inf, GOOD[1]))),
     ("made_up: expected finite targets, got 4 that are not", _series((GOOD[0], GOOD[1] + np.nan))),
     ("made_up: expected 3 numbers a target, got 2", _series(GOOD, outputs=3)),
+    ("inputs that float32 can hold, got 4 that .* 1e\\+300", _series((GOOD[0] + 1e300, GOOD[1]))),
+    ("train part are masked", _series((np.ma.masked_equal(GOOD[0], 0), GOOD[1]))),
+    (
+        "expected inputs of one shape in all parts, got ..2,., .2, 1..",
+        _series((GOOD[0][..., 0], GOOD[1])),
+    ),
+    (
+        "inputs over .sample, time, feature., got the shape .4, 2.",
+        _series((GOOD[0][..., 0], GOOD[1]), (GOOD[0][..., 0], GOOD[1])),
+    ),
+    ("as many inputs as targets in the train part, got 2 and 1", _series((GOOD[0], GOOD[1][:1]))),
+    ("uint8 can hold, got 32 that it cannot, such as 0.5", lambda: _images(_brightness(0.5))),
+    ("int16 can hold, got 8 that it cannot, such as 40000", lambda: _images(target=40_000)),
+    ("train part, got 40 and 20", lambda: _two_parts((40, 20), (20, 40))),
 )
 
 

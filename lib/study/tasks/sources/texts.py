@@ -55,7 +55,7 @@ def encode(train: Texts, test: Texts, size: int = VOCABULARY_SIZE, length: int =
 
     def sequence(text: str) -> np.ndarray:
         tokens = [START, *(ids.get(word, UNKNOWN) for word in words(text))][-length:]
-        return np.array([PAD] * (length - len(tokens)) + tokens, np.int16)
+        return np.array([PAD] * (length - len(tokens)) + tokens, np.int32)
 
     parts = {
         name: (np.stack([sequence(text) for text in texts]), targets)
