@@ -240,8 +240,8 @@ def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
     plain, u = made("unicornn", dt=(0.2, 0.2))  # equal steps in every layer are one
     cell, _ = made("unicornn", dropout=0.5, dt=0.2)
     assert not torch.equal(cell(u)[0], cell(u)[0])
-    assert [mask is None for mask in cell._draw_masks(u)] == [False, True], "the last is read whole"
-    given = cell.step, cell.weights(cell._draw_masks(u)), cell.initial_state(B), u
+    assert [mask is None for mask in cell._draw_masks(B)] == [False, True], "the last is read whole"
+    given = cell.step, cell.weights(cell._draw_masks(B)), cell.initial_state(B), u
     first, second = (unroll(*given, readout=cell.readout)[0] for _ in range(2))
     assert torch.equal(first, second), "the step is not pure"
     norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))

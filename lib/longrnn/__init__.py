@@ -1,1 +1,50 @@
-"""Recurrent cells with long-time dependencies as PyTorch modules, their fast kernels, and probes."""
+"""Recurrent networks with long-time dependencies as PyTorch modules, used like `torch.nn.LSTM`.
+
+>>> import torch
+>>> from longrnn import LEM
+>>> lem = LEM(input_size=10, hidden_size=20, num_layers=2, dt=0.5)
+>>> output, (y_n, z_n) = lem(torch.randn(5, 3, 10))  # (time, batch, input)
+
+Every layer class has a one-step form, such as `LEMCell`. `make_cell` builds one bare cell by name,
+for the study in this repository. `adjoint_norms` and `largest_exponent` measure any bare cell.
+
+Names are imported when they are first used, so that ``import longrnn`` costs nothing.
+"""
+
+from longrnn.registry import lazy_names
+
+_LAYERS = {
+    "antisymmetric": "AntisymmetricRNN",
+    "chrono_lstm": "ChronoLSTM",
+    "cornn": "CoRNN",
+    "dt_lstm": "DtLSTM",
+    "exponential": "ExponentialRNN",
+    "fastgrnn": "FastGRNN",
+    "fastrnn": "FastRNN",
+    "gated_antisymmetric": "GatedAntisymmetricRNN",
+    "gru": "GRU",
+    "indrnn": "IndRNN",
+    "inverse_rnn": "InverseRNN",
+    "irnn": "IncrementalRNN",
+    "lem": "LEM",
+    "linear_rnn": "LinearRNN",
+    "lipschitz": "LipschitzRNN",
+    "lstm": "LSTM",
+    "lu_rnn": "LURNN",
+    "rnn": "RNN",
+    "sru": "SRU",
+    "unicornn": "UnICORNN",
+}
+_NAMES = {
+    **{f"cells.{module}": (name, f"{name}Cell") for module, name in _LAYERS.items()},
+    "cells": ("Cell", "Recurrent", "cell_names", "make_cell"),
+    "probes.adjoint": ("AdjointNorms", "adjoint_norms"),
+    "probes.lyapunov": ("largest_exponent", "singular_values", "step_jacobians"),
+}
+
+__all__ = sorted(name for names in _NAMES.values() for name in names)
+__getattr__ = lazy_names(__name__, _NAMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

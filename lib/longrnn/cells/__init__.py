@@ -6,8 +6,22 @@
 """
 
 from longrnn.cells._cell import Cell, State, cell_class, cell_names, make_cell, unroll
+from longrnn.cells._recurrent import LAYERS, OneStep, Recurrent
 from longrnn.registry import import_files
 
 import_files(__name__, __path__)
 
-__all__ = ["Cell", "State", "cell_class", "cell_names", "make_cell", "unroll"]
+LAYER_CLASSES = {layer.__name__: layer for layer in LAYERS.values()}
+"""The layer classes, such as `LEM`, by their own names."""
+
+__all__ = [
+    "LAYER_CLASSES",
+    "Cell",
+    "OneStep",
+    "Recurrent",
+    "State",
+    "cell_class",
+    "cell_names",
+    "make_cell",
+    "unroll",
+]

@@ -1,10 +1,12 @@
-"""What the LU RNN and the inverse RNN share: a matrix and its inverse take turns.
+"""Shared by the LU RNN and the inverse RNN: a matrix that alternates with its inverse.
 
-Definition 2.4 of the dissertation interchanges W with its inverse "whenever t mod tau = 0". Read with the text before
-it, which has the two alternate "every tau time steps" and preserve norms "every 2 tau": the steps 1..tau use W, the next
-tau its inverse, and so on. The step then depends on t. To stay pure it keeps t in the state, one count per sequence and
-neuron like any other state: sequences may be cut anywhere and continued, in chunks too, and a batch may mix sequences that
-stand at different times. Both products are formed at every step and one is taken.
+Definition 2.4 of the dissertation interchanges W with its inverse "whenever t mod tau = 0". The
+text before it says that the two alternate "every tau time steps" and preserve norms "every 2 tau".
+So steps 1..tau use W, the next tau steps use the inverse, and so on.
+
+The step therefore depends on t. To stay pure it keeps t in the state, one count per sequence and
+neuron like any other state. Sequences may be cut anywhere and continued, and the sequences of a
+batch may be at different times. Both products are formed at every step and one is selected.
 """
 
 import torch
@@ -20,5 +22,8 @@ CHOICES = {
 
 
 def alternate(t: Tensor, tau: int, by_matrix: Tensor, by_inverse: Tensor) -> Tensor:
-    """Return `by_matrix` where the step after `t` steps uses W, and `by_inverse` elsewhere; all (batch, d)."""
+    """Return `by_matrix` where the step after `t` steps uses W, else `by_inverse`.
+
+    All tensors are (batch, d).
+    """
     return torch.where(t.remainder(2 * tau) < tau, by_matrix, by_inverse)

@@ -1,16 +1,31 @@
-"""What a hyper-parameter may be: declared once, by its cell, and checked before anything is built."""
+"""Hyper-parameters: declared once, by their cell, and checked before anything is built."""
 
+import math
 import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+
+_INTERVAL = re.compile(r"([\[(])(.+), (.+)([\])])")
 
 
 @dataclass(frozen=True)
 class Number:
-    """A number in an interval such as ``(0, 2]``; None, too, where that is the default.
+    """A number in an interval such as ``(0, 2]``.
 
-    `whole` asks for an integer; with `each` a sequence of numbers will do, one for each layer.
+    Parameters
+    ----------
+    default
+        The default value. If it is None, None is allowed too.
+    interval
+        A bracket includes its end, a parenthesis excludes it.
+    whole
+        Whether only integers are allowed.
+    each
+        Whether a sequence of numbers, one per layer, is allowed too.
     """
 
     default: float | None
@@ -21,28 +36,30 @@ class Number:
     def __str__(self) -> str:
         kind = "a whole number" if self.whole else "a number"
         many = ", or one for each layer," if self.each else ""
-        return f"{kind}{many} in {self.interval}" + (" or None" if self.default is None else "")
+        none = " or None" if self.default is None else ""
+        return f"{kind}{many} in {self.interval}{none}"
 
     def admits(self, value: object) -> bool:
+        """Return whether `value` is allowed."""
         if self.each and isinstance(value, list | tuple):
-            return len(value) > 0 and all(map(self._admits, value))
-        return self._admits(value)
+            return len(value) > 0 and all(self._admits_number(item) for item in value)
+        return self._admits_number(value)
 
-    def _admits(self, value: object) -> bool:
+    def _admits_number(self, value: object) -> bool:
         if value is None:
             return self.default is None
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+        kind = Integral if self.whole else Real
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
             return False
-        parts = re.fullmatch(r"([\[(])(.+), (.+)([\])])", self.interval).groups()
-        (opens, closes), (least, most) = parts[::3], map(float, parts[1:3])
-        above = value > least if opens == "(" else value >= least
-        below = value < most if closes == ")" else value <= most
-        return above and below  # as neither NaN nor infinity is
+        opening, least, most, closing = _INTERVAL.fullmatch(self.interval).groups()
+        above = value > float(least) if opening == "(" else value >= float(least)
+        below = value < float(most) if closing == ")" else value <= float(most)
+        return above and below
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few values, the first by default."""
+    """One of a few values; the first is the default."""
 
     options: tuple
 
@@ -54,28 +71,65 @@ class Choice:
         return f"one of {', '.join(map(str, self.options))}"
 
     def admits(self, value: object) -> bool:
-        return any(type(value) is type(one) and value == one for one in self.options)
+        """Return whether `value` is one of the options, and of the same type: True is not 1."""
+        return any(type(value) is type(option) and value == option for option in self.options)
 
 
 FLAG = Choice((False, True))
-"""Off unless asked for."""
+"""A switch that is off by default."""
 
 Keyword = Number | Choice
+
+
+def plain(value: object) -> object:
+    """Return a NumPy scalar as the Python number, and a list as a tuple; anything else unchanged.
+
+    >>> plain(np.float64(0.5)), plain([np.int64(1), 2])
+    (0.5, (1, 2))
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple):
+        return tuple(plain(item) for item in value)
+    return value
 
 
 def complete(
     label: str, keywords: Mapping[str, Keyword], given: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return all keywords with their values, lists as tuples; raises `ValueError` in one sentence that begins with `label`."""
-    if unknown := [key for key in given if key not in keywords]:
+    """Check the given keywords and fill in the defaults of the others.
+
+    Parameters
+    ----------
+    label
+        What the keywords belong to; error messages begin with it.
+    keywords
+        The declared keywords by name.
+    given
+        Values by name.
+
+    Returns
+    -------
+    dict
+        A value for every declared keyword; NumPy scalars as Python numbers, lists as tuples.
+
+    Raises
+    ------
+    ValueError
+        A name is unknown, or a value is not allowed.
+    """
+    unknown = [reprlib.repr(key) for key in given if key not in keywords]
+    if unknown:
         raise ValueError(
             f"{label}: expected hyper-parameters among {', '.join(keywords) or 'none'}, "
-            f"got {', '.join(map(reprlib.repr, unknown))}"
+            f"got {', '.join(unknown)}"
         )
+    values = {key: keyword.default for key, keyword in keywords.items()}
     for key, value in given.items():
+        value = plain(value)
         if not keywords[key].admits(value):
             raise ValueError(
                 f"{label}: expected {key} to be {keywords[key]}, got {reprlib.repr(value)}"
             )
-    values = {key: given.get(key, keyword.default) for key, keyword in keywords.items()}
-    return {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+        values[key] = value
+    return values

@@ -1,13 +1,14 @@
 r"""The antisymmetric RNN.
 
 B. Chang, M. Chen, E. Haber, E. Chi, *AntisymmetricRNN: a dynamical system view on recurrent neural
-networks*, ICLR 2019, equation 9 there:
+networks*, ICLR 2019, equation 9:
 
 .. math:: x_t = x_{t-1} + \epsilon \tanh((M - M^\top - \gamma I) x_{t-1} + R u_t + b)
 
-The dissertation names no step size and diffusion: both are 0.01, from the grid of the original paper. As weights start,
-``text`` draws M from N(0, 1/d) and R from N(0, 1/p); ``author``, the dissertation's public program, gives M the standard
-deviation 0.01/d and R 1/p.
+The dissertation names no step size and no diffusion. Both are 0.01 here, from the grid of the
+original paper. The start ``text`` draws M from N(0, 1/d) and R from N(0, 1/p). ``author``, the
+dissertation's public program, gives M the standard deviation 0.01/d and R the standard deviation
+1/p.
 """
 
 import torch
@@ -16,9 +17,10 @@ from torch import Tensor, nn
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import normal
 from longrnn.cells._keywords import Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class AntisymmetricRNN(Cell, name="antisymmetric"):
+class AntisymmetricRNNCore(Cell, name="antisymmetric"):
     """The antisymmetric RNN, without gates."""
 
     title = "antisymmetric RNN"
@@ -45,7 +47,7 @@ class AntisymmetricRNN(Cell, name="antisymmetric"):
         """One step; `state` is (x,)."""
         W, R, b, epsilon = weights
         (x,) = state
-        return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)
+        return (x + epsilon * torch.tanh(x @ W.T + u @ R.T + b),)  # (9)
 
     def start_text(self) -> None:
         normal(self.M, over=self.hidden_size)
@@ -56,3 +58,85 @@ class AntisymmetricRNN(Cell, name="antisymmetric"):
         nn.init.normal_(self.M, std=0.01 / self.hidden_size)
         nn.init.normal_(self.R, std=1 / self.input_size)
         nn.init.zeros_(self.b)
+
+
+class AntisymmetricRNN(Recurrent, core=AntisymmetricRNNCore):
+    """The antisymmetric RNN (Chang et al. 2019, equation 9).
+
+    ::
+
+        x_t = x_{t-1} + epsilon tanh((M - M' - gamma I) x_{t-1} + R u_t + b)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    epsilon
+        Step size in (0, 1], from the paper's grid.
+    gamma
+        Diffusion, at least 0, from the paper's grid.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``M`` (d, d), ``R`` (d, p), ``b`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import AntisymmetricRNN
+    >>> antisymmetricrnn = AntisymmetricRNN(10, 20, num_layers=2)
+    >>> output, x_n = antisymmetricrnn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        epsilon: float = 0.01,
+        gamma: float = 0.01,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "epsilon": epsilon,
+            "gamma": gamma,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+AntisymmetricRNNCell = one_step(AntisymmetricRNN)

@@ -1,13 +1,14 @@
 r"""The LSTM whose input and forget gates are scaled by a small time step, versions 1 and 2.
 
-T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence modeling*, ICLR 2022, appendix D
-and Table 11: the LSTM (15) with the gates
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence
+modeling*, ICLR 2022, appendix D and Table 11: the LSTM (15) with the gates
 
 .. math::
     \hat f_n &= \Delta t \, f_n,       & \hat\imath_n &= \Delta t \, i_n && \text{(version 1)} \\
     \hat f_n &= (1 - \Delta t) \, f_n, & \hat\imath_n &= \Delta t \, i_n && \text{(version 2)}
 
-The text tunes Delta t and does not print it: the default is ours. Version 1 forgets the faster the smaller the step is.
+The paper tunes Delta t and does not print it, so the default is ours. In version 1 a smaller step
+means faster forgetting.
 """
 
 import torch
@@ -15,10 +16,11 @@ from torch import Tensor
 
 from longrnn.cells._cell import State
 from longrnn.cells._keywords import Choice, Number
-from longrnn.cells.lstm import LSTM
+from longrnn.cells._recurrent import Recurrent, one_step
+from longrnn.cells.lstm import LSTMCore
 
 
-class DtLSTM(LSTM, name="dt_lstm"):
+class DtLSTMCore(LSTMCore, name="dt_lstm"):
     """The LSTM with scaled input and forget gates; the versions differ in the forget gate."""
 
     title = "dt-LSTM"
@@ -32,10 +34,95 @@ class DtLSTM(LSTM, name="dt_lstm"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h, c), the hidden state, which is read out, and the cell state."""
+        """One step; `state` is (h, c): the hidden state, the output, and the cell state."""
         W, R, b, input_scale, forget_scale = weights
         h, c = state
         i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
         c = forget_scale * torch.sigmoid(f) * c + input_scale * torch.sigmoid(i) * torch.tanh(g)
         h = torch.sigmoid(o) * torch.tanh(c)
         return h, c
+
+
+class DtLSTM(Recurrent, core=DtLSTMCore):
+    """The LSTM with input and forget gates scaled by a time step (Rusch et al. 2022, D).
+
+    ::
+
+        c_t = (1 - dt) f_t * c_{t-1} + dt i_t * g_t          (version 2; the LSTM's gates)
+        c_t = dt f_t * c_{t-1} + dt i_t * g_t                (version 1)
+        h_t = o_t * tanh(c_t)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    dt
+        Time step in (0, 1). The paper tunes it and prints no value; the default is ours.
+    version
+        1 or 2, as in the equations.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (h, c): the hidden state, which is the output,
+    and the cell state. Its tensors are (num_layers * num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (4d, d), ``R`` (4d, p), ``b`` (4d,),
+    gates in the order i f g o.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import DtLSTM
+    >>> dtlstm = DtLSTM(10, 20, num_layers=2)
+    >>> output, (h_n, c_n) = dtlstm(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dt: float = 0.1,
+        version: int = 2,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "dt": dt,
+            "version": version,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+DtLSTMCell = one_step(DtLSTM)

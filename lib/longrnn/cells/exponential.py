@@ -1,35 +1,41 @@
 r"""The exponential RNN: an orthogonal recurrence by the matrix exponential.
 
 M. Lezcano-Casado, D. Martinez-Rubio, *Cheap orthogonal constraints in neural networks*, ICML 2019,
-section 4 there:
+section 4:
 
 .. math::
     x_t &= \sigma_b(B x_{t-1} + R u_t), \qquad B = B_0 \exp(S), \; S = -S^\top \\
     \sigma_b(a) &= \operatorname{sign}(a) \, \max(|a| + b, 0) \quad \text{(modReLU)}
 
-PyTorch's own parametrisation stores d^2 numbers of which the d(d-1)/2 below the diagonal form S: the count
-of Table 3.3. B_0 stays where B starts and S starts at zero: the dynamic trivialisation with K = infinity of M. Lezcano-Casado,
-*Trivializations for gradient-based optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019, and the dissertation's
-public program, have the static one, B_0 = I: the same matrices can be reached, by another gradient. Here it is the dynamic one everywhere,
-which LEM's text trains ("DTRIV-infinity"), so that the architecture is one network in all tables.
+PyTorch's parametrization stores d^2 numbers, of which the d(d-1)/2 below the diagonal form S: the
+count of Table 3.3. B_0 stays where B starts and S starts at zero. This is the dynamic
+trivialization with K = infinity of M. Lezcano-Casado, *Trivializations for gradient-based
+optimization on manifolds*, NeurIPS 2019. The exponential RNN of 2019 and the dissertation's public
+program have the static one, B_0 = I, which reaches the same matrices by another gradient. The
+dynamic one is used everywhere here, because LEM's paper trains it ("DTRIV-infinity"); so the
+architecture is one network in all tables.
 
-As weights start, ``text`` lets B_0 hold rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun (2016), R is
-Kaiming normal and b zero. ``author``, the dissertation's public program, is the Cayley initialisation of github.com/Lezcano/expRNN,
-angles -tan(theta / 2) with theta from U(0, pi/2), and b from U(-0.01, 0.01), but R from N(0, 1/p^2).
-With b = 0 the modReLU is the identity, but automatic differentiation takes its slope at 0 for 0: an input of zeros then
-makes the adjoint exactly zero.
+The start ``text`` gives B_0 rotations by angles from U(-pi, pi), after Henaff, Szlam and LeCun
+(2016), draws R Kaiming normal and sets b to zero. ``author``, the dissertation's public program, is
+the Cayley initialization of github.com/Lezcano/expRNN, with angles -tan(theta / 2), theta from
+U(0, pi/2), and b from U(-0.01, 0.01), but R from N(0, 1/p^2).
+
+With b = 0 the modReLU is the identity, but automatic differentiation takes its slope at 0 to be 0.
+So an input of zeros makes the adjoint exactly zero.
 """
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations
+from torch.nn.utils import parametrizations, parametrize
 
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class ExponentialRNN(Cell, name="exponential"):
+class ExponentialRNNCore(Cell, name="exponential"):
     """The exponential RNN; its matrix is orthogonal at every step of training."""
 
     title = "exponential RNN"
@@ -40,6 +46,7 @@ class ExponentialRNN(Cell, name="exponential"):
         "b": "d",  # bias of the modReLU
     }
     Weights = "B R b"
+    biases = ()  # b is the threshold of the modReLU
 
     def constrain(self) -> None:
         parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
@@ -53,23 +60,108 @@ class ExponentialRNN(Cell, name="exponential"):
         return (torch.sign(a) * torch.relu(a.abs() + b),)  # modReLU
 
     def start_text(self) -> None:
-        self._rotate(self.R.new_empty(self.hidden_size // 2).uniform_(-math.pi, math.pi))
+        angles = self.R.new_empty(self.hidden_size // 2)
+        self._rotate(angles.uniform_(-math.pi, math.pi))
         nn.init.kaiming_normal_(self.R)
         nn.init.zeros_(self.b)
 
     def start_author(self) -> None:
         theta = self.R.new_empty(self.hidden_size // 2).uniform_(0, math.pi / 2)
         self._rotate(-torch.tan(theta / 2))
-        nn.init.kaiming_normal_(self.R)  # drawn over below; stored runs drew it, too
+        nn.init.kaiming_normal_(self.R)  # overwritten below; stored runs drew it, too
         nn.init.uniform_(self.b, -0.01, 0.01)
         nn.init.normal_(self.R, std=1 / self.input_size)
 
     def _rotate(self, angles: Tensor) -> None:
-        """Let B have a rotation by each of the (d // 2,) angles on its diagonal: the exponential of 2x2 blocks (section 4)."""
+        """Set B to rotations by the (d // 2,) angles, the exponential of 2x2 blocks (section 4)."""
         B = torch.eye(self.hidden_size, dtype=angles.dtype, device=angles.device)
         first = torch.arange(0, 2 * len(angles), 2)
-        cos, sin = angles.double().cos().to(angles), angles.double().sin().to(angles)
-        B[first, first] = B[first + 1, first + 1] = cos
+        cos = angles.double().cos().to(angles)
+        sin = angles.double().sin().to(angles)
+        B[first, first] = cos
+        B[first + 1, first + 1] = cos
         B[first + 1, first] = sin
         B[first, first + 1] = -sin
         self.B = B
+
+    def __reduce_ex__(self, protocol: int) -> tuple:
+        """Pickle the cell, which PyTorch refuses: its class with a parametrization has no name."""
+        plain_class = type(self).__bases__[0] if parametrize.is_parametrized(self) else type(self)
+        sizes = self.input_size, self.hidden_size
+        return plain_class._unpickled, sizes, self.__dict__
+
+    @classmethod
+    def _unpickled(cls, input_size: int, hidden_size: int) -> Self:
+        """Return a cell whose attributes pickle will set; draws no random numbers."""
+        with torch.device("meta"):
+            return cls(input_size, hidden_size)
+
+
+class ExponentialRNN(Recurrent, core=ExponentialRNNCore):
+    """The exponential RNN, with an orthogonal matrix (Lezcano-Casado and Martinez-Rubio 2019).
+
+    ::
+
+        x_t = modrelu(B x_{t-1} + R u_t, b),    modrelu(a, b) = sign(a) max(|a| + b, 0)
+        B = B_0 expm(S),    S' = -S
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``B`` (d, d), orthogonal, ``R`` (d, p),
+    ``b`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import ExponentialRNN
+    >>> exponentialrnn = ExponentialRNN(10, 20, num_layers=2)
+    >>> output, x_n = exponentialrnn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            {},
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+ExponentialRNNCell = one_step(ExponentialRNN)

@@ -1,18 +1,20 @@
 r"""FastGRNN: one gate that shares its matrices with the candidate.
 
-A. Kusupati, M. Singh, K. Bhatia, A. Kumar, P. Jain, M. Varma, *FastGRNN: a fast, accurate, stable and tiny kilobyte sized
-gated recurrent neural network*, NeurIPS 2018, section 3.2 there:
+A. Kusupati, M. Singh, K. Bhatia, A. Kumar, P. Jain, M. Varma, *FastGRNN: a fast, accurate, stable
+and tiny kilobyte sized gated recurrent neural network*, NeurIPS 2018, section 3.2:
 
 .. math::
     z_t &= \sigma(W x_t + U h_{t-1} + b_z) \\
     \tilde h_t &= \tanh(W x_t + U h_{t-1} + b_h) \\
     h_t &= (\zeta (1 - z_t) + \nu) \odot \tilde h_t + z_t \odot h_{t-1}
 
-None of the five texts gives the constants. The free parameters of zeta and nu pass through the logistic function and
-start at 1 and -4, the defaults of the authors' own code (github.com/microsoft/EdgeML). The biases start at one, as there,
-the matrices as in PyTorch's recurrent layers; in that program (``author``) at N(0, 0.01).
-What the original compresses the cell with is left out: matrices of low rank, sparsity, quantisation, piecewise linear activations. The
-"FastGRNN-LSQ" of iRNN's text has none of these.
+None of the five papers gives the constants. The free parameters of zeta and nu pass through the
+logistic function and start at 1 and -4, the defaults of the authors' own code
+(github.com/microsoft/EdgeML). The biases start at one, as they do there, and the matrices as in
+PyTorch's recurrent layers. In that program (``author``) the matrices start at N(0, 0.01).
+
+The original compresses the cell by low rank, sparsity, quantization and piecewise linear
+activations. None of these is included; the "FastGRNN-LSQ" of iRNN's paper has none of them either.
 """
 
 import torch
@@ -20,9 +22,10 @@ from torch import Tensor, nn
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class FastGRNN(Cell, name="fastgrnn"):
+class FastGRNNCore(Cell, name="fastgrnn"):
     """FastGRNN with full matrices."""
 
     title = "FastGRNN"
@@ -36,13 +39,16 @@ class FastGRNN(Cell, name="fastgrnn"):
         "nu_free": "",
     }
     Weights = "U W b_z b_h zeta nu"
+    biases = ("b_z", "b_h")
 
     @property
     def zeta(self) -> Tensor:
+        """Weight of the candidate where the gate is closed."""
         return torch.sigmoid(self.zeta_free)
 
     @property
     def nu(self) -> Tensor:
+        """Weight of the candidate whatever the gate does."""
         return torch.sigmoid(self.nu_free)
 
     @staticmethod
@@ -66,3 +72,77 @@ class FastGRNN(Cell, name="fastgrnn"):
         self.start_text()
         for matrix in (self.U, self.W):
             nn.init.normal_(matrix, std=0.1)
+
+
+class FastGRNN(Recurrent, core=FastGRNNCore):
+    """FastGRNN with full matrices (Kusupati et al. 2018, section 3.2).
+
+    ::
+
+        z_t = sigmoid(W x_t + U h_{t-1} + b_z)
+        h_t = (zeta (1 - z_t) + nu) * tanh(W x_t + U h_{t-1} + b_h) + z_t * h_{t-1}
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b_z`` and
+    ``b_h`` (d,), ``zeta_free`` and ``nu_free`` (1,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import FastGRNN
+    >>> fastgrnn = FastGRNN(10, 20, num_layers=2)
+    >>> output, h_n = fastgrnn(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            {},
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+FastGRNNCell = one_step(FastGRNN)

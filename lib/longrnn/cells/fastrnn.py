@@ -1,15 +1,16 @@
 r"""FastRNN: a weighted residual connection around the basic RNN.
 
-A. Kusupati, M. Singh, K. Bhatia, A. Kumar, P. Jain, M. Varma, *FastGRNN: a fast, accurate, stable and tiny kilobyte sized
-gated recurrent neural network*, NeurIPS 2018, section 3.1 there:
+A. Kusupati, M. Singh, K. Bhatia, A. Kumar, P. Jain, M. Varma, *FastGRNN: a fast, accurate, stable
+and tiny kilobyte sized gated recurrent neural network*, NeurIPS 2018, section 3.1:
 
 .. math::
     \tilde h_t &= \phi(W x_t + U h_{t-1} + b) \\
     h_t &= \alpha \tilde h_t + \beta h_{t-1}
 
-None of the five texts gives the constants. The free parameters of alpha and beta pass through the logistic function; they start at
--3 and 3, so that beta = 1 - alpha and alpha is small, as the text advises. In the authors' program (github.com/microsoft/EdgeML,
-``author``) the matrices start at N(0, 0.01) and the bias at 1.
+None of the five papers gives the constants. The free parameters of alpha and beta pass through the
+logistic function. They start at -3 and 3, so that beta = 1 - alpha and alpha is small, as the paper
+advises. In the authors' program (github.com/microsoft/EdgeML, ``author``) the matrices start at
+N(0, 0.01) and the bias at 1.
 """
 
 import math
@@ -21,10 +22,11 @@ from longrnn.cells._activation import ACTIVATIONS, phi
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class FastRNN(Cell, name="fastrnn"):
-    """FastRNN, two scalars more than the basic RNN."""
+class FastRNNCore(Cell, name="fastrnn"):
+    """FastRNN: two scalars more than the basic RNN."""
 
     title = "FastRNN"
     source = "Kusupati et al. 2018, section 3.1"
@@ -37,7 +39,7 @@ class FastRNN(Cell, name="fastrnn"):
     }
     hyper_parameters = {
         "phi": phi("tanh"),
-        # alpha at the start, where beta is 1 - eta: iRNN's text names its FastRNNs by it
+        # alpha at the start, where beta is 1 - eta; iRNN's paper names its FastRNNs by it
         "eta": Number(None, "(0, 1)"),
     }
     Weights = "U W b alpha beta phi"
@@ -48,10 +50,12 @@ class FastRNN(Cell, name="fastrnn"):
 
     @property
     def alpha(self) -> Tensor:
+        """Weight of the candidate."""
         return torch.sigmoid(self.alpha_free)
 
     @property
     def beta(self) -> Tensor:
+        """Weight of the state before."""
         return torch.sigmoid(self.beta_free)
 
     @staticmethod
@@ -72,3 +76,86 @@ class FastRNN(Cell, name="fastrnn"):
         for matrix in (self.U, self.W):
             nn.init.normal_(matrix, std=0.1)
         nn.init.ones_(self.b)
+
+
+class FastRNN(Recurrent, core=FastRNNCore):
+    """FastRNN (Kusupati et al. 2018, section 3.1).
+
+    ::
+
+        h_t = alpha phi(W x_t + U h_{t-1} + b) + beta h_{t-1}
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    phi
+        ``tanh``, ``relu`` or ``sigmoid``.
+    eta
+        Initial alpha, where beta is 1 - eta; None is the authors' 0.047.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), ``W`` (d, p), ``b`` (d,),
+    ``alpha_free`` and ``beta_free`` (1,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import FastRNN
+    >>> fastrnn = FastRNN(10, 20, num_layers=2)
+    >>> output, h_n = fastrnn(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        phi: str = "tanh",
+        eta: float | None = None,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "phi": phi,
+            "eta": eta,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+FastRNNCell = one_step(FastRNN)

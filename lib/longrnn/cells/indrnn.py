@@ -1,35 +1,38 @@
 r"""IndRNN: independently recurrent neurons, stacked.
 
-S. Li, W. Li, C. Cook, C. Zhu, Y. Gao, *Independently recurrent neural network (IndRNN): building a longer and deeper RNN*,
-CVPR 2018, section 3 there, for layers l = 1..L with h^0_t = x_t:
+S. Li, W. Li, C. Cook, C. Zhu, Y. Gao, *Independently recurrent neural network (IndRNN): building a
+longer and deeper RNN*, CVPR 2018, section 3, for layers l = 1..L with h^0_t = x_t:
 
 .. math:: h^l_t = \phi(W^l h^{l-1}_t + w^l \odot h^l_{t-1} + b^l)
 
-Initialisation: w from U(0, 1), decaying memories of every length; W and b as in PyTorch's recurrent layers. Left out is what the
-original adds to the recurrence, and no row asks for: batch normalisation between layers, and \|w\| held below about 2^(1/T) by
-clipping after each update.
+Initial weights: w from U(0, 1), decaying memories of every length; W and b as in PyTorch's
+recurrent layers. Two additions of the original are left out, since no experiment here needs them:
+batch normalization between layers, and clipping \|w\| to about 2^(1/T) after each update.
 """
 
 from collections import namedtuple
+from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from longrnn.cells._activation import ACTIVATIONS, phi
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 Layer = namedtuple("Layer", "W w b")
 
 
-class IndRNN(Cell, name="indrnn"):
+class IndRNNCore(Cell, name="indrnn"):
     """Stacked IndRNN layers."""
 
     title = "IndRNN"
     source = "Li et al. 2018, section 3"
     shapes = {
         "W": "each: d q",  # input weights
-        "w": "each: d",  # recurrent weights, one per neuron (u there)
+        "w": "each: d",  # recurrent weights, one per neuron (u in the paper)
         "b": "each: d",  # bias
     }
     hyper_parameters = {"layers": Number(1, "[1, 100]", whole=True), "phi": phi("relu")}
@@ -41,13 +44,16 @@ class IndRNN(Cell, name="indrnn"):
         self.readout = self.layers - 1
 
     def weights(self) -> tuple:
-        return self.Weights(tuple(map(Layer, self.W, self.w, self.b)), self.phi)
+        """Return the weights of every layer, and the activation."""
+        layers = tuple(map(Layer, self.W, self.w, self.b))
+        return self.Weights(layers, self.phi)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step of all layers; `state` is (h^1, .., h^L), the last layer's is read out."""
+        """One step of all layers; `state` is (h^1, .., h^L), the last is the output."""
         layers, phi = weights
-        states, below = [], u
+        states = []
+        below = u
         for (W, w, b), h in zip(layers, state, strict=True):
             below = phi(below @ W.T + w * h + b)
             states.append(below)
@@ -57,3 +63,83 @@ class IndRNN(Cell, name="indrnn"):
         for w in self.w:
             nn.init.uniform_(w)
         uniform_fan(*self.W, *self.b, fan=self.hidden_size)
+
+
+class IndRNN(Recurrent, core=IndRNNCore):
+    """IndRNN: independently recurrent neurons (Li et al. 2018, section 3).
+
+    ::
+
+        h_t = phi(W x_t + w * h_{t-1} + b)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    phi
+        ``relu``, ``tanh`` or ``sigmoid``.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor h. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W.0`` (d, p), ``w.0`` and ``b.0`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import IndRNN
+    >>> indrnn = IndRNN(10, 20, num_layers=2)
+    >>> output, h_n = indrnn(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    fixed: ClassVar = {"layers": 1}
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        phi: str = "relu",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "phi": phi,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+IndRNNCell = one_step(IndRNN)

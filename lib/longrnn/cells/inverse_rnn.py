@@ -1,30 +1,35 @@
 r"""The inverse RNN: the LU RNN without the factors.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.9, after definition 2.4:
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.9, after
+definition 2.4:
 
 .. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
 
-with W_t = W for tau steps, then its inverse for as many, and so on (see `longrnn.cells._interchange` for the reading).
+with W_t = W for tau steps, then its inverse for as many, and so on (`longrnn.cells._interchange`
+says how the definition is read).
 
-The text says it is parametrised directly "with the inverse": which of the two is stored only decides which comes
-first, here the one stored. The inverse is computed once per sequence; a singular W is refused. The text gives no
-initialisation: W starts orthogonal, its inverse then being its transpose; R and b as in PyTorch's recurrent layers.
+The paper says it is parametrized directly "with the inverse". Which of the two is stored only
+decides which comes first; here the stored one does. The inverse is computed once per sequence, and
+a singular W is refused. The paper gives no initial weights. W starts orthogonal, so its inverse is
+its transpose; R and b start as in PyTorch's recurrent layers.
 """
 
 import torch
 from torch import Tensor, nn
 
-from longrnn.cells._activation import Activation, rectify
+from longrnn.cells._activation import Activation, use_activation
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._checks import has_values
 from longrnn.cells._init import ADDING, uniform_fan
 from longrnn.cells._interchange import CHOICES, alternate
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
 class SingularMatrixError(ArithmeticError, ValueError):
     """W has no inverse."""
 
 
-class InverseRNN(Cell, name="inverse_rnn"):
+class InverseRNNCore(Cell, name="inverse_rnn"):
     """The inverse RNN of section 2.9."""
 
     title = "inverse RNN"
@@ -37,28 +42,30 @@ class InverseRNN(Cell, name="inverse_rnn"):
     hyper_parameters = CHOICES
     Weights = "W inverse R b tau"
     states = 2
-    prepare = rectify
+    prepare = use_activation
 
     def weights(self) -> tuple:
-        """Return the weights and the inverse; raises `SingularMatrixError` where W has none.
+        """Return the weights and the inverse of W.
 
-        Networks that are mapped side by side cannot be looked at: a singular one's states are not finite.
+        Inside vmap and while tracing nobody can look at values. There the states of a singular
+        network become infinite or NaN instead.
+
+        Raises
+        ------
+        SingularMatrixError
+            W has no inverse.
         """
         inverse, failure = torch.linalg.inv_ex(self.W)
-        try:
-            singular = bool(failure)
-        except RuntimeError:
-            singular = False
-        if singular:
+        if has_values(failure) and bool(failure):
             raise SingularMatrixError(
-                "inverse_rnn: expected an invertible W, got a singular one; lower the learning rate, or use lu_rnn, "
-                "whose pivots stay away from zero"
+                "inverse_rnn: expected an invertible W, got a singular one; lower the learning "
+                "rate, or use lu_rnn, whose pivots stay away from zero"
             )
         return self.Weights(self.W, inverse, self.R, self.b, self.tau)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-        """One step; `state` is (x, t), t the steps done."""
+        """One step; `state` is (x, t), where t counts the steps done."""
         W, inverse, R, b, tau = weights
         x, t = state
         product = alternate(t, tau, x @ W.T, x @ inverse.T)
@@ -69,3 +76,87 @@ class InverseRNN(Cell, name="inverse_rnn"):
         uniform_fan(self.R, self.b, fan=self.hidden_size)
 
     starts = ADDING
+
+
+class InverseRNN(Recurrent, core=InverseRNNCore):
+    """The inverse RNN: a matrix that alternates with its inverse (Johnston 2024, section 2.9).
+
+    ::
+
+        x_t = tanh(W_t x_{t-1} + R u_t + b)
+        W_t = W for tau steps, then inv(W) for tau steps, ..
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    tau
+        Steps between interchanges of the matrix and its inverse.
+    activation
+        ``tanh`` or ``relu``; ReLU runs the reference only.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (x, t): the memory state, which is the output,
+    and the number of steps done. Its tensors are (num_layers * num_directions, batch,
+    hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (d, d), ``R`` (d, p), ``b`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import InverseRNN
+    >>> inversernn = InverseRNN(10, 20, num_layers=2)
+    >>> output, (x_n, t_n) = inversernn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        tau: int = 10,
+        activation: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "tau": tau,
+            "activation": activation,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+InverseRNNCell = one_step(InverseRNN)

@@ -1,42 +1,49 @@
-r"""The *incremental* RNN: not the identity-initialised RNN that is also called IRNN, and not IndRNN.
+r"""The *incremental* RNN: neither the identity-initialized RNN, also called IRNN, nor IndRNN.
 
-*Incremental RNN: a dynamical view*, anonymous manuscript under review for ICLR 2020 (A. Kag, Z. Zhang, V. Saligrama,
-*RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020), equation 5 of the manuscript: K inner Euler steps
-from g_0 = 0,
+*Incremental RNN: a dynamical view*, anonymous manuscript under review for ICLR 2020 (A. Kag,
+Z. Zhang, V. Saligrama, *RNNs incrementally evolving on an equilibrium manifold*, ICLR 2020),
+equation 5 of the manuscript: K inner Euler steps from g_0 = 0,
 
 .. math::
-    g_i &= g_{i-1} + \eta_i \, [\phi(U (g_{i-1} + h_{k-1}) + W x_k + b) - \alpha (g_{i-1} + h_{k-1})] \\
+    g_i &= g_{i-1} + \eta_i \, [\phi(U (g_{i-1} + h_{k-1}) + W x_k + b)
+           - \alpha (g_{i-1} + h_{k-1})] \\
     h_k &= g_K \tag{5}
 
-and, with a low-rank matrix, the form of the paper's experiments:
+and, with a low-rank matrix, the form of the paper's experiments,
 
 .. math:: \phi(U \, [U (g_{i-1} + h_{k-1}) + W x_k + b]), \qquad U = \alpha I + V H \tag{8}
 
-in place of the bracket's first term. K = 1 is SiRNN, equation 6.
+instead of the first term in the bracket. K = 1 is SiRNN, equation 6.
 
-What the text leaves open, or prints in a way that does not learn, is a choice. Written with all of them, the bracket's sum is
+Options cover what the paper leaves open, or prints in a way that does not learn. With all of them,
+the sum in the bracket is
 
 .. math:: s_{i-1} = g_{i-1} + \sigma h_{k-1}, \qquad g_0 \in \{0, h_{k-1}\}
 
-with the sign :math:`\sigma = -1` of the remark after theorem 1 beside the printed +1. At the equilibrium dh_k/dh_{k-1} is
-:math:`-\sigma I` whatever g_0 is. After one small step from 0 it is about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From
-h_{k-1} it is :math:`I + \eta (1 + \sigma) (\phi' U - \alpha I)`, near the identity for a small step (with the sign -1 and K = 1 the identity
-itself, and U does nothing).
+where the sign :math:`\sigma = -1` is that of the remark after theorem 1, and +1 is printed. At the
+equilibrium dh_k/dh_{k-1} is :math:`-\sigma I` whatever g_0 is. After one small step from 0 it is
+about :math:`-\alpha \eta \sigma I`: little of h_{k-1} is left. From h_{k-1} it is :math:`I + \eta
+(1 + \sigma) (\phi' U - \alpha I)`, which is near the identity for a small step. With the sign -1
+and K = 1 it is the identity itself, and U has no effect.
 
-The step sizes start at 0.01 (section 4.1) and are not kept positive. The text trains one for every inner step and round, "eta_k^i",
-which fixes the length of the sequences: here they depend on the inner step alone unless a length is given.
+The step sizes start at 0.01 (section 4.1) and are not kept positive. The paper trains one for every
+inner step and round, "eta_k^i", which fixes the length of the sequences. Here they depend on the
+inner step alone unless a length is given.
 
-Form (8) is printed for alpha = 1; the leak multiplies its last term and the identity as section 3.2 derives them. It is printed
-with U of low rank; every combination of form and rank can be had.
+Form (8) is printed for alpha = 1. The leak multiplies its last term and the identity, as section
+3.2 derives them. Form (8) is printed with U of low rank; here form and rank can be combined
+freely.
 
-Three slips of the text. In the proof of proposition 1, the map lacks alpha before h_{k-1}. Proposition 2's exponent K counts from
-g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1 it is K - 1. And U = I + V H of the low-rank form cannot satisfy
-||U|| < alpha = 1 in general, which propositions 1 and 2 and theorem 1 assume: they speak of a full U and form (5).
-All of them also take alpha eta <= 1.
+The paper has three slips. In the proof of proposition 1 the map lacks alpha before h_{k-1}.
+Proposition 2's exponent K counts from g_0 = 0, not from h^1 as printed (K = 1 shows it): from g_1
+it is K - 1. And U = I + V H of the low-rank form cannot satisfy ||U|| < alpha = 1 in general,
+which propositions 1 and 2 and theorem 1 assume: they apply to a full U and form (5). All of them
+also assume alpha eta <= 1.
 
-The text gives no initialisation of the weights: U starts at N(0, 1/(16 d)), whose norm is about a half, V and H at
-N(0, 1/d), W as in PyTorch's recurrent layers and b at zero. The start ``author`` draws all matrices from N(0, 0.01), as
-its first author's next network does (TARNN, github.com/anilkagak2/TARNN), which also starts at h_{k-1}.
+The paper gives no initial weights. U starts at N(0, 1/(16 d)), whose norm is about a half, V and H
+at N(0, 1/d), W as in PyTorch's recurrent layers and b at zero. The start ``author`` draws all
+matrices from N(0, 0.01), as the first author's next network does (TARNN,
+github.com/anilkagak2/TARNN), which also starts at h_{k-1}.
 """
 
 import math
@@ -48,8 +55,10 @@ from torch import Tensor, nn
 
 from longrnn.cells._activation import ACTIVATIONS, phi
 from longrnn.cells._cell import Cell, State
+from longrnn.cells._checks import has_values
 from longrnn.cells._init import normal, uniform_fan
 from longrnn.cells._keywords import Choice, Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
 def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
@@ -60,12 +69,12 @@ def multiply(weights: NamedTuple, s: Tensor) -> Tensor:
 
 
 def argument(weights: NamedTuple, s: Tensor, from_u: Tensor) -> Tensor:
-    """Return what phi is applied to, for the rows of s and of W x + b, (batch, d)."""
+    """Return the argument of phi, given the rows of s and of W x + b, both (batch, d)."""
     a = multiply(weights, s) + from_u
     return multiply(weights, a) if weights.form == 8 else a  # (8)
 
 
-class IncrementalRNN(Cell, name="irnn"):
+class IncrementalRNNCore(Cell, name="irnn"):
     """The incremental RNN; SiRNN with one inner step."""
 
     title = "incremental RNN"
@@ -76,28 +85,34 @@ class IncrementalRNN(Cell, name="irnn"):
         "form": Choice((None, 5, 8)),  # None is (8) with a rank and (5) with a full U
         "inner_start": Choice(("zero", "previous")),  # g_0
         "sign": Choice((1, -1)),  # sigma
-        "eta": Number(0.01, "(0, 1]"),  # step sizes at the start
+        "eta": Number(0.01, "(0, 1]"),  # initial step sizes
         # Which are trained: one per inner step, none, one for all, or one per inner step and round.
         "train_eta": Choice(("inner", "fixed", "one", "time")),
-        "length": Number(None, "[1, inf)", whole=True),  # rounds T that "time" makes step sizes for
+        "length": Number(None, "[1, inf)", whole=True),  # rounds T that "time" has step sizes for
         "alpha": Number(1.0, "(0, inf)"),  # leak, 1 in the paper's experiments
         "phi": phi("relu"),
     }
     Weights = "U V H W b eta alpha sign form from_zero phi"
-    # `study.training.equilibria` asks the cell: an import would make every training depend on this file.
-    multiply, argument = staticmethod(multiply), staticmethod(argument)
+    # `study.training.equilibria` uses these through the cell: if it imported them, every run would
+    # depend on this file.
+    multiply = staticmethod(multiply)
+    argument = staticmethod(argument)
 
     @classmethod
     def conflict(cls, given: SimpleNamespace, d: int | None) -> str:
         if given.rank is not None and given.rank > (d or math.inf):
             return f"1 <= rank <= {d} (or None)"
         if (given.train_eta == "time") != (given.length is not None):
-            return "a length with train_eta='time', which has step sizes for so many rounds, and none otherwise"
+            return (
+                "a length with train_eta='time', which has step sizes for so many rounds, and "
+                "none otherwise"
+            )
         return ""
 
     def prepare(self) -> None:
         self.phi = ACTIVATIONS[self.phi]
-        self.form = self.form or (5 if self.rank is None else 8)
+        if self.form is None:
+            self.form = 5 if self.rank is None else 8
         self.states = 1 if self.length is None else 2
         self.eta_start = self.eta
         del self.eta
@@ -110,19 +125,38 @@ class IncrementalRNN(Cell, name="irnn"):
             self.shapes["eta"] = shapes[self.train_eta]
 
     def weights(self) -> NamedTuple:
-        U, V, H = (self.U, None, None) if self.rank is None else (None, self.V, self.H)
-        eta = self.eta if len(self.eta) == self.inner_steps else self.eta.expand(self.inner_steps)
-        choices = self.alpha, self.sign, self.form, self.inner_start == "zero", self.phi
-        return self.Weights(U, V, H, self.W, self.b, eta, *choices)
+        """Return the weights; U, or V and H, are None if the matrix has the other form."""
+        full = self.rank is None
+        eta = self.eta
+        if len(eta) != self.inner_steps:  # one for all
+            eta = eta.expand(self.inner_steps)
+        return self.Weights(
+            U=self.U if full else None,
+            V=None if full else self.V,
+            H=None if full else self.H,
+            W=self.W,
+            b=self.b,
+            eta=eta,
+            alpha=self.alpha,
+            sign=self.sign,
+            form=self.form,
+            from_zero=self.inner_start == "zero",
+            phi=self.phi,
+        )
 
     @staticmethod
     def step(weights: NamedTuple, state: State, u: Tensor) -> State:
-        """One step, K inner ones; `state` is (h,), the increment, or (h, k) with the rounds done where eta, (K, T), has a round."""
+        """One step, K inner ones.
+
+        `state` is (h,), the increment. If eta, (K, T), has a column per round, it is (h, k), where
+        k counts the rounds done.
+        """
         W, b, eta, alpha, sign = weights.W, weights.b, weights.eta, weights.alpha, weights.sign
         h, *k = state
         if k:
             eta = eta[:, k[0].long()]
-        g, from_u = torch.zeros_like(h) if weights.from_zero else h, u @ W.T + b
+        g = torch.zeros_like(h) if weights.from_zero else h
+        from_u = u @ W.T + b
         for eta_i in eta.unbind(0):
             s = g + sign * h
             g = g + eta_i * (weights.phi(argument(weights, s, from_u)) - alpha * s)  # (5)
@@ -140,22 +174,150 @@ class IncrementalRNN(Cell, name="irnn"):
 
     def start_author(self) -> None:
         self.start_text()
-        for matrix in (self.W, *((self.U,) if self.rank is None else (self.V, self.H))):
+        matrices = (self.W, self.U) if self.rank is None else (self.W, self.V, self.H)
+        for matrix in matrices:
             nn.init.normal_(matrix, std=0.1)
 
-    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
-        """As `Cell.run`; raises `ValueError` where a sequence goes on longer than there are step sizes."""
-        if self.length is not None and (last := _rounds_done(state) + len(u)) > self.length:
-            raise ValueError(
-                f"irnn: expected sequences of at most length={self.length} rounds, for which there are step sizes, "
-                f"got {last}; build the cell with a larger length"
-            )
-        return super().run(u, state, engine=engine)
+    def run(
+        self, u: Tensor, state: State, *, engine: str = "auto", weights: tuple | None = None
+    ) -> tuple[Tensor, State]:
+        """Run the cell as `Cell.run` does.
+
+        Raises
+        ------
+        ValueError
+            A sequence is longer than there are step sizes.
+        """
+        if self.length is not None:
+            last = _rounds_done(state) + len(u)
+            if last > self.length:
+                raise ValueError(
+                    f"irnn: expected sequences of at most length={self.length} rounds, for which "
+                    f"there are step sizes, got {last}; build the cell with a larger length"
+                )
+        return super().run(u, state, engine=engine, weights=weights)
 
 
 def _rounds_done(state: State) -> int:
-    """Return how many rounds a state has seen; 0 where networks are mapped side by side, which cannot be looked at."""
-    try:
-        return int(state[1].max())
-    except RuntimeError:
-        return 0
+    """Return how many rounds a state has seen; 0 inside vmap and while tracing."""
+    return int(state[1].max()) if has_values(state[1]) else 0
+
+
+class IncrementalRNN(Recurrent, core=IncrementalRNNCore):
+    """The incremental RNN (Kag et al. 2020, (5), (8)); SiRNN with one inner step.
+
+    ::
+
+        g_0 = 0
+        g_i = g_{i-1} + eta_i (phi(U s + W x_k + b) - alpha s),
+        s = g_{i-1} + h_{k-1},    i = 1..K
+        h_k = g_K
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    inner_steps
+        K, the number of inner Euler steps.
+    rank
+        Rank of V H in U = alpha I + V H; None for a full U.
+    form
+        5 as above, or 8 with phi(U (U s + W x_k + b)); None is 8 with a rank, else 5.
+    inner_start
+        g_0: ``zero``, or ``previous`` for h_{k-1}.
+    sign
+        1, or -1 for s = g_{i-1} - h_{k-1} (remark after theorem 1).
+    eta
+        Initial step sizes, in (0, 1] (section 4.1).
+    train_eta
+        Trained step sizes: ``inner`` one per inner step, ``one`` for all, ``time`` one per inner
+        step and round, ``fixed`` none.
+    length
+        Number of rounds with ``train_eta='time'``.
+    alpha
+        Leak, positive; 1 in the paper's experiments.
+    phi
+        ``relu``, ``tanh`` or ``sigmoid``.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor h; with ``train_eta='time'`` the tuple (h, k),
+    where k counts the rounds done. Its tensors are (num_layers * num_directions, batch,
+    hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``U`` (d, d), or ``V`` (d, rank) and ``H``
+    (rank, d), ``W`` (d, p), ``b`` (d,), ``eta``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import IncrementalRNN
+    >>> incrementalrnn = IncrementalRNN(10, 20, num_layers=2)
+    >>> output, h_n = incrementalrnn(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        inner_steps: int = 5,
+        rank: int | None = None,
+        form: int | None = None,
+        inner_start: str = "zero",
+        sign: int = 1,
+        eta: float = 0.01,
+        train_eta: str = "inner",
+        length: int | None = None,
+        alpha: float = 1.0,
+        phi: str = "relu",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "inner_steps": inner_steps,
+            "rank": rank,
+            "form": form,
+            "inner_start": inner_start,
+            "sign": sign,
+            "eta": eta,
+            "train_eta": train_eta,
+            "length": length,
+            "alpha": alpha,
+            "phi": phi,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+IncrementalRNNCell = one_step(IncrementalRNN)

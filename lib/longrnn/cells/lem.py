@@ -1,7 +1,7 @@
 r"""LEM: long expressive memory.
 
-T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence modeling*, ICLR 2022,
-equation 3:
+T. K. Rusch, S. Mishra, N. B. Erichson, M. W. Mahoney, *Long expressive memory for sequence
+modeling*, ICLR 2022, equation 3:
 
 .. math::
     \Delta t_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + V_1 u_n + b_1) \\
@@ -10,17 +10,19 @@ equation 3:
     y_n &= (1 - \overline{\Delta t}_n) \odot y_{n-1}
            + \overline{\Delta t}_n \odot \tanh(W_y z_n + V_y u_n + b_y) \tag{3}
 
-Initialisation: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A), or, given T_max, the chrono
-initialisation of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The search of appendix B.1 goes
-up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1. The authors' program (github.com/tk-rusch/LEM) has two
-bias vectors, each drawn so, where the equation has one: the start ``author`` draws b as the sum of two, and asks for twice the
-learning rate of b, since under Adam each of the two moves as far as one.
+Initial weights: U(-1/sqrt(d), 1/sqrt(d)) for weights and biases (appendix A). With T_max given, the
+chrono initialization of appendix B.3: all biases zero but b_1 ~ -log U[1, T_max Delta t - 1]. The
+search of appendix B.1 goes up to Delta t = 2; the bounds of proposition 4.1 need Delta t <= 1.
 
-Ablation of Table 9: both time steps are the constant Delta t. W_1, W_2, V_1, V_2, b_1, b_2 then do nothing and are left
-out; the table rounds both models to 1k parameters.
+The authors' program (github.com/tk-rusch/LEM) has two bias vectors, each drawn this way, where the
+equation has one. The start ``author`` draws b as the sum of two, and asks for twice the learning
+rate of b, since under Adam each of the two moves as far as one would.
 
-Appendix D calls LEM and the LSTM equivalent where c = z, h = y, i = Delta t_n, f = 1 - Delta t_n, o = 1 and Delta t = 1.
-It also takes W_y = I, V_y = 0 and b_y = 0, which the text does not say.
+Ablation of Table 9: both time steps are the constant Delta t. Then W_1, W_2, V_1, V_2, b_1 and b_2
+have no effect and are left out; the table rounds both models to 1k parameters.
+
+Appendix D calls LEM and the LSTM equivalent for c = z, h = y, i = Delta t_n, f = 1 - Delta t_n,
+o = 1 and Delta t = 1. This also needs W_y = I, V_y = 0 and b_y = 0, which the paper does not say.
 """
 
 from types import SimpleNamespace
@@ -31,17 +33,20 @@ from torch import Tensor, nn
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import Start, uniform_fan
 from longrnn.cells._keywords import FLAG, Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class LEM(Cell, name="lem"):
+class LEMCore(Cell, name="lem"):
     """Long expressive memory."""
 
     title = "LEM"
     source = "Rusch et al. 2022, (3)"
     hyper_parameters = {
         "dt": Number(1.0, "(0, 2]"),  # largest time step
-        "clip": Number(None, "(0, 1]"),  # least time step, clipped to [clip, 1] (figure 6), if any
-        "chrono": Number(None, "(0, inf)"),  # T_max in steps, for the chrono initialisation
+        "clip": Number(
+            None, "(0, 1]"
+        ),  # smallest time step; steps are clipped to [clip, 1] (fig. 6)
+        "chrono": Number(None, "(0, inf)"),  # T_max in steps, for the chrono initialization
         "single_scale": FLAG,  # whether both time steps are the constant Delta t (Table 9)
     }
     Weights = "W W_y V b dt clip single_scale"
@@ -58,17 +63,24 @@ class LEM(Cell, name="lem"):
         return ""
 
     def prepare(self) -> None:
-        one = self.single_scale
-        self.shapes = {
-            "W": "d d" if one else "3d d",  # W_1, W_2, W_z on y, in the order 1 2 z; W_z alone
-            "W_y": "d d",  # weights on z
-            "V": "2d p" if one else "4d p",  # input weights, in the order 1 2 z y; z y
-            "b": "2d" if one else "4d",  # biases, same order
-        }
+        if self.single_scale:
+            self.shapes = {
+                "W": "d d",  # W_z on y
+                "W_y": "d d",  # weights on z
+                "V": "2d p",  # input weights, in the order z y
+                "b": "2d",  # biases, same order
+            }
+        else:
+            self.shapes = {
+                "W": "3d d",  # W_1, W_2, W_z on y, in this order
+                "W_y": "d d",  # weights on z
+                "V": "4d p",  # input weights, in the order 1 2 z y
+                "b": "4d",  # biases, same order
+            }
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (y, z), the slow one, which is read out, and the fast one."""
+        """One step; `state` is (y, z): the slow one, which is the output, and the fast one."""
         W, W_y, V, b, dt, clip, single_scale = weights
         y, z = state
         *from_u, from_u_y = (u @ V.T + b).chunk(2 if single_scale else 4, dim=-1)
@@ -81,7 +93,8 @@ class LEM(Cell, name="lem"):
             dt_z = dt * torch.sigmoid(a_1)  # (3), first line
             dt_y = dt * torch.sigmoid(a_2)  # (3), second line
             if clip is not None:
-                dt_z, dt_y = dt_z.clamp(clip, 1), dt_y.clamp(clip, 1)  # figure 6
+                dt_z = dt_z.clamp(clip, 1)  # figure 6
+                dt_y = dt_y.clamp(clip, 1)
         z = (1 - dt_z) * z + dt_z * torch.tanh(a_z)  # (3), third line
         y = (1 - dt_y) * y + dt_y * torch.tanh(z @ W_y.T + from_u_y)  # (3), fourth line
         return y, z
@@ -103,12 +116,116 @@ class LEM(Cell, name="lem"):
     starts = {"author": Start(start_author, step_factors={"b": 2.0})}
 
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the two time steps of (3), each (time, batch, d), or two numbers with a single scale."""
+        """Return the two time steps of (3), each (time, batch, d).
+
+        With a single scale they are two tensors of one number.
+        """
         if self.single_scale:
             return u.new_tensor([self.dt]), u.new_tensor([self.dt])
         state = self.initial_state(u.shape[1])
-        y = torch.cat([state[0][None], self.run(u, state)[0][:-1]])  # y_(n-1)
+        outputs, _ = self.run(u, state)
+        y = torch.cat([state[0][None], outputs[:-1]])  # y_(n-1)
         d = self.hidden_size
         a = y @ self.W[: 2 * d].T + u @ self.V[: 2 * d].T + self.b[: 2 * d]
         steps = self.dt * torch.sigmoid(a)
-        return (steps if self.clip is None else steps.clamp(self.clip, 1)).split(d, dim=-1)
+        if self.clip is not None:
+            steps = steps.clamp(self.clip, 1)
+        return steps.split(d, dim=-1)
+
+
+class LEM(Recurrent, core=LEMCore):
+    """Long expressive memory (Rusch et al. 2022, equation 3).
+
+    ::
+
+        dt_n  = dt sigmoid(W_1 y_{n-1} + V_1 u_n + b_1)
+        dt'_n = dt sigmoid(W_2 y_{n-1} + V_2 u_n + b_2)
+        z_n = (1 - dt_n) * z_{n-1} + dt_n * tanh(W_z y_{n-1} + V_z u_n + b_z)
+        y_n = (1 - dt'_n) * y_{n-1} + dt'_n * tanh(W_y z_n + V_y u_n + b_y)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    dt
+        Largest time step, in (0, 2]; proposition 4.1 needs at most 1.
+    clip
+        Smallest time step: both steps are clipped to [clip, 1] (figure 6).
+    chrono
+        T_max in steps for the chrono initialization (appendix B.3).
+    single_scale
+        Whether both time steps are the constant dt (Table 9).
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (y, z): the slow state, which is the output,
+    and the fast one. Its tensors are (num_layers * num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (3d, d) in the order 1 2 z, ``W_y``
+    (d, d), ``V`` (4d, p) and ``b`` (4d,) in the order 1 2 z y.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import LEM
+    >>> lem = LEM(10, 20, num_layers=2)
+    >>> output, (y_n, z_n) = lem(torch.randn(5, 3, 10))
+    >>> output.shape, y_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dt: float = 1.0,
+        clip: float | None = None,
+        chrono: float | None = None,
+        single_scale: bool = False,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        if chrono is not None and not bias:
+            raise ValueError(
+                "LEM: expected bias=True with chrono, which sets the biases, got bias=False"
+            )
+        hyper_parameters = {
+            "dt": dt,
+            "clip": clip,
+            "chrono": chrono,
+            "single_scale": single_scale,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+LEMCell = one_step(LEM)

@@ -1,19 +1,21 @@
-r"""The linear recurrent network: the basic one with the identity for its activation.
+r"""The linear recurrent network: the basic RNN with the identity as its activation.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, definition 2.3:
 
 .. math:: x_t = W x_{t-1} + R u_t + b_1 \tag{2.16}
 
-The text gives no initialisation.
+The paper gives no initial weights.
 """
 
+import torch
 from torch import Tensor
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import PADDING
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class LinearRNN(Cell, name="linear_rnn"):
+class LinearRNNCore(Cell, name="linear_rnn"):
     """The linear RNN of definition 2.3."""
 
     title = "linear RNN"
@@ -33,3 +35,75 @@ class LinearRNN(Cell, name="linear_rnn"):
         return (x @ W.T + u @ R.T + b,)  # (2.16)
 
     starts = {"padding": PADDING}
+
+
+class LinearRNN(Recurrent, core=LinearRNNCore):
+    """The linear RNN (Johnston 2024, definition 2.3).
+
+    ::
+
+        x_t = W x_{t-1} + R u_t + b
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (d, d), ``R`` (d, p), ``b`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import LinearRNN
+    >>> linearrnn = LinearRNN(10, 20, num_layers=2)
+    >>> output, x_n = linearrnn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            {},
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+LinearRNNCell = one_step(LinearRNN)

@@ -1,7 +1,7 @@
 r"""The long short-term memory with a forget gate.
 
-S. Hochreiter, J. Schmidhuber, *Long short-term memory*, Neural Computation 1997, and F. Gers,
-J. Schmidhuber, F. Cummins, *Learning to forget*, 2000 (forget gate). One bias per gate, as Table 3.3
+S. Hochreiter, J. Schmidhuber, *Long short-term memory*, Neural Computation 1997, and F. Gers, J.
+Schmidhuber, F. Cummins, *Learning to forget*, 2000 (forget gate). One bias per gate, as Table 3.3
 of the dissertation counts:
 
 .. math::
@@ -10,8 +10,9 @@ of the dissertation counts:
     c_t &= f_t \odot c_{t-1} + i_t \odot g_t \\
     h_t &= o_t \odot \tanh(c_t)
 
-The start ``author`` is that of Keras, in which the dissertation's public program is written: W orthogonal as one matrix, R Glorot
-uniform, zero biases, but one for the forget gate. Programs that take PyTorch's own layer have two bias vectors per gate; no row starts so.
+The start ``author`` is that of Keras, in which the dissertation's public program is written: W
+orthogonal as one matrix, R Glorot uniform, biases zero except one for the forget gate. Programs
+that use PyTorch's own layer have two bias vectors per gate; no run here starts that way.
 """
 
 import torch
@@ -19,9 +20,10 @@ from torch import Tensor
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, PADDING, keras_start
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class LSTM(Cell, name="lstm"):
+class LSTMCore(Cell, name="lstm"):
     """The LSTM with one bias vector per gate."""
 
     title = "LSTM"
@@ -36,7 +38,7 @@ class LSTM(Cell, name="lstm"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step; `state` is (h, c), the hidden state, which is read out, and the cell state."""
+        """One step; `state` is (h, c): the hidden state, the output, and the cell state."""
         W, R, b = weights
         h, c = state
         i, f, g, o = (h @ W.T + u @ R.T + b).chunk(4, dim=-1)
@@ -46,3 +48,79 @@ class LSTM(Cell, name="lstm"):
 
     start_author = keras_start
     starts = {"padding": PADDING, **ADDING}
+
+
+class LSTM(Recurrent, core=LSTMCore):
+    """The LSTM with one bias vector per gate (Hochreiter and Schmidhuber 1997; Gers et al. 2000).
+
+    ::
+
+        i_t, f_t, o_t = sigmoid(W h_{t-1} + R u_t + b)       (a block of W, R and b each)
+        g_t = tanh(W_g h_{t-1} + R_g u_t + b_g)
+        c_t = f_t * c_{t-1} + i_t * g_t
+        h_t = o_t * tanh(c_t)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (h, c): the hidden state, which is the output,
+    and the cell state. Its tensors are (num_layers * num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (4d, d), ``R`` (4d, p), ``b`` (4d,),
+    gates in the order i f g o.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import LSTM
+    >>> lstm = LSTM(10, 20, num_layers=2)
+    >>> output, (h_n, c_n) = lstm(torch.randn(5, 3, 10))
+    >>> output.shape, h_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            {},
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+LSTMCell = one_step(LSTM)

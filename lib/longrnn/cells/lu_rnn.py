@@ -1,21 +1,26 @@
-r"""The LU RNN: the basic RNN whose matrix, stored as its factors, takes turns with its inverse.
+r"""The LU RNN: the basic RNN whose matrix, stored as its factors, alternates with its inverse.
 
 L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, definition 2.4:
 
 .. math:: x_t = \tanh(W_t x_{t-1} + R u_t + b_1) \tag{2.28}
 
-with W_t = W = L U for tau steps, 10 in the text's experiment, then its inverse for as many, and so on (see `longrnn.cells._interchange`
-for the reading); L and U are unit lower and upper triangular.
+with W_t = W = L U for tau steps (10 in the paper's experiment), then its inverse for as many, and
+so on (`longrnn.cells._interchange` says how the definition is read). L is unit lower triangular
+and U is upper triangular.
 
-Neither W nor its inverse is formed here: W x is two triangular products, the inverse's is two triangular solves, O(d^2)
-each. (`longrnn.kernels.cpu_rnn` forms both once per sequence, the inverse by solves.) The unit diagonal of L is the usual choice and makes the factors as many numbers as W has.
+Neither W nor its inverse is formed here. W x is two triangular products and the inverse's product
+is two triangular solves, O(d^2) each. (`longrnn.kernels.cpu_rnn` forms both once per sequence, the
+inverse by solves.) The unit diagonal of L is the usual choice; with it the factors have as many
+numbers as W.
 
-A pivot near zero would make the inverse unbounded, which the text does not discuss. The pivots are
-:math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero): never smaller than delta, the
-gradient never switched off as by clipping. A change of sign jumps by 2 delta.
+A pivot near zero would make the inverse unbounded, which the paper does not discuss. The pivots
+are :math:`\pm\sqrt{a^2 + \delta^2}` for free parameters a of either sign (plus for zero). They are
+never smaller than delta, and the gradient is never switched off as it would be by clipping. A
+change of sign makes a pivot jump by 2 delta.
 
-The text gives no initialisation: a = 1 and N(0, 1/(16 d)) off the diagonal, so that W and its inverse are well
-conditioned; R and b as in PyTorch's recurrent layers. The activation is that of the experiments.
+The paper gives no initial weights. They are a = 1 and N(0, 1/(16 d)) off the diagonal, so that W
+and its inverse are well conditioned; R and b are as in PyTorch's recurrent layers. The activation
+is that of the experiments.
 """
 
 import math
@@ -23,11 +28,12 @@ import math
 import torch
 from torch import Tensor
 
-from longrnn.cells._activation import Activation, rectify
+from longrnn.cells._activation import Activation, use_activation
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, uniform_fan
 from longrnn.cells._interchange import CHOICES, alternate
 from longrnn.cells._keywords import Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
 def multiply(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
@@ -41,22 +47,23 @@ def solve(L: Tensor, U: Tensor, x: Tensor) -> Tensor:
     return torch.linalg.solve_triangular(U.T, x, upper=False, left=False)
 
 
-class LURNN(Cell, name="lu_rnn"):
+class LURNNCore(Cell, name="lu_rnn"):
     """The LU RNN of definition 2.4."""
 
     title = "LU RNN"
     source = "Johnston 2024, (2.28)"
     shapes = {
-        "factors": "d d",  # free parameter: L below the diagonal, U above, pivots' on it
+        "factors": "d d",  # free parameters: L below the diagonal, U above it, pivots on it
         "R": "d p",  # input weights
         "b": "d",  # bias b_1
     }
     hyper_parameters = CHOICES | {"pivot": Number(1e-3, "(0, inf)")}  # delta, the smallest pivot
     Weights = "L U R b tau"
     states = 2
-    prepare = rectify
+    prepare = use_activation
 
     def weights(self) -> tuple:
+        """Return the factors L and U, and the other weights."""
         free = self.factors.diagonal()
         size = torch.sqrt(free.square() + self.pivot**2)
         pivots = torch.where(free < 0, -size, size)
@@ -66,7 +73,7 @@ class LURNN(Cell, name="lu_rnn"):
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
-        """One step; `state` is (x, t), t the steps done."""
+        """One step; `state` is (x, t), where t counts the steps done."""
         L, U, R, b, tau = weights
         x, t = state
         product = alternate(t, tau, multiply(L, U, x), solve(L, U, x))
@@ -80,7 +87,18 @@ class LURNN(Cell, name="lu_rnn"):
 
     @torch.no_grad()
     def set_matrix(self, W: Tensor) -> None:
-        """Let the factors be those of W, (d, d), without exchanges of rows; raises `ValueError` where a pivot is smaller than `pivot`."""
+        """Set the factors to those of a matrix, without row exchanges.
+
+        Parameters
+        ----------
+        W : (d, d)
+            The matrix.
+
+        Raises
+        ------
+        ValueError
+            The matrix has another shape, or a pivot is smaller than `pivot`.
+        """
         d = self.hidden_size
         if W.shape != (d, d):
             raise ValueError(f"lu_rnn: expected a matrix ({d}, {d}), got {tuple(W.shape)}")
@@ -88,11 +106,101 @@ class LURNN(Cell, name="lu_rnn"):
         for k in range(d):
             if not factors[k, k].abs() >= self.pivot:
                 raise ValueError(
-                    f"lu_rnn: expected a matrix whose pivots are at least {self.pivot} in size, got "
-                    f"{factors[k, k].item():.1e} in row {k}; reorder its rows or choose a smaller pivot"
+                    f"lu_rnn: expected a matrix whose pivots are at least {self.pivot} in size, "
+                    f"got {factors[k, k].item():.1e} in row {k}; reorder its rows or choose a "
+                    "smaller pivot"
                 )
             factors[k + 1 :, k] /= factors[k, k]
             factors[k + 1 :, k + 1 :] -= torch.outer(factors[k + 1 :, k], factors[k, k + 1 :])
         pivots = factors.diagonal().clone()
         free = pivots.sign() * torch.sqrt(pivots.square() - self.pivot**2)
         self.factors.copy_(factors.diagonal_scatter(free))
+
+
+class LURNN(Recurrent, core=LURNNCore):
+    """The LU RNN: a matrix as its factors alternates with its inverse (Johnston 2024, (2.28)).
+
+    ::
+
+        x_t = tanh(W_t x_{t-1} + R u_t + b)
+        W_t = L U for tau steps, then inv(L U) for tau steps, ..
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    tau
+        Steps between interchanges of the matrix and its inverse.
+    activation
+        ``tanh`` or ``relu``; ReLU runs the reference only.
+    pivot
+        Smallest pivot of U, positive.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (x, t): the memory state, which is the output,
+    and the number of steps done. Its tensors are (num_layers * num_directions, batch,
+    hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``factors`` (d, d), ``R`` (d, p), ``b``
+    (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import LURNN
+    >>> lurnn = LURNN(10, 20, num_layers=2)
+    >>> output, (x_n, t_n) = lurnn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        tau: int = 10,
+        activation: str = "tanh",
+        pivot: float = 0.001,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "tau": tau,
+            "activation": activation,
+            "pivot": pivot,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+LURNNCell = one_step(LURNN)

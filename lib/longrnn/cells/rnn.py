@@ -4,19 +4,21 @@ L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024
 
 .. math:: x_t = \tanh(W x_{t-1} + R u_t + b_1) \tag{2.1}
 
-The text leaves the activation open; the experiment's is tanh, and ReLU a choice that the reference alone runs. It gives no
-initialisation: ``author`` is that of Keras, in which the author's public program is written (W orthogonal, R Glorot uniform, b zero).
+The paper leaves the activation open; its experiments use tanh. ReLU is a choice here, which only
+the reference runs. The paper gives no initial weights. ``author`` are those of Keras, in which the
+author's public program is written: W orthogonal, R Glorot uniform, b zero.
 """
 
 import torch
 from torch import Tensor
 
-from longrnn.cells._activation import TANH_OR_RELU, Activation, rectify
+from longrnn.cells._activation import TANH_OR_RELU, Activation, use_activation
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import ADDING, PADDING, keras_start
+from longrnn.cells._recurrent import Recurrent, one_step
 
 
-class RNN(Cell, name="rnn"):
+class RNNCore(Cell, name="rnn"):
     """The basic RNN of definition 2.1."""
 
     title = "basic RNN"
@@ -28,7 +30,7 @@ class RNN(Cell, name="rnn"):
     }
     hyper_parameters = {"activation": TANH_OR_RELU}
     Weights = "W R b"
-    prepare = rectify
+    prepare = use_activation
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor, phi: Activation = torch.tanh) -> State:
@@ -39,3 +41,81 @@ class RNN(Cell, name="rnn"):
 
     start_author = keras_start
     starts = {"padding": PADDING, **ADDING}
+
+
+class RNN(Recurrent, core=RNNCore):
+    """The basic RNN (Johnston 2024, definition 2.1).
+
+    ::
+
+        x_t = tanh(W x_{t-1} + R u_t + b)
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    activation
+        ``tanh`` or ``relu``; ReLU runs the reference only.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tensor x. Its tensors are (num_layers *
+    num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W`` (d, d), ``R`` (d, p), ``b`` (d,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import RNN
+    >>> rnn = RNN(10, 20, num_layers=2)
+    >>> output, x_n = rnn(torch.randn(5, 3, 10))
+    >>> output.shape, x_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        activation: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "activation": activation,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+RNNCell = one_step(RNN)

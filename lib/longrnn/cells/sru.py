@@ -1,7 +1,7 @@
-r"""SRU: the simple recurrent unit, stacked; the texts' baseline for speed.
+r"""SRU: the simple recurrent unit, stacked; the papers' baseline for speed.
 
-T. Lei, Y. Zhang, S. I. Wang, H. Dai, Y. Artzi, *Simple recurrent units for highly parallelizable recurrence*, EMNLP 2018,
-section 3 there, for layers l = 1..L with x^1_t = u_t and x^{l+1}_t = h^l_t:
+T. Lei, Y. Zhang, S. I. Wang, H. Dai, Y. Artzi, *Simple recurrent units for highly parallelizable
+recurrence*, EMNLP 2018, section 3, for layers l = 1..L with x^1_t = u_t and x^{l+1}_t = h^l_t:
 
 .. math::
     f_t &= \sigma(W_f x_t + v_f \odot c_{t-1} + b_f) \\
@@ -9,17 +9,20 @@ section 3 there, for layers l = 1..L with x^1_t = u_t and x^{l+1}_t = h^l_t:
     r_t &= \sigma(W_r x_t + v_r \odot c_{t-1} + b_r) \\
     h_t &= r_t \odot c_t + (1 - r_t) \odot \alpha x_t
 
-with alpha = sqrt(1 + 2 exp(b)), b the first bias of r, which keeps the variance; here b = 0. Where p differs from d, the first
-layer's highway carries skip x_t in the place of x_t.
+with alpha = sqrt(1 + 2 exp(b)), which keeps the variance. Here b, the initial bias of r, is 0. If p
+differs from d, the highway of the first layer carries skip x_t instead of x_t.
 
-The output depends on its own past through c alone; it is part of the state because it is read out, and nothing reads it
-back. None of the five texts gives its equations or constants. Initialisation, after the original: W from U(-sqrt(3/n), sqrt(3/n))
-for n inputs, v from U(-sqrt(3/d), sqrt(3/d)), b_f = b_r = 0. The authors' program (github.com/asappresearch/sru) draws v from
-U(-sqrt(3/2), sqrt(3/2)), scales W_f and W_r by sqrt(1/2) and may start at another b; none of it matters to time, for which SRU is here.
+The output depends on the past through c alone. It is part of the state because it is read out, but
+no step reads it. None of the five papers gives the equations or the constants. Initial weights,
+after the original: W from U(-sqrt(3/n), sqrt(3/n)) for n inputs, v from U(-sqrt(3/d), sqrt(3/d)),
+b_f = b_r = 0. The authors' program (github.com/asappresearch/sru) draws v from U(-sqrt(3/2),
+sqrt(3/2)), scales W_f and W_r by sqrt(1/2) and may start at another b. None of this affects
+running time, which is what SRU is compared in here.
 """
 
 import math
 from collections import namedtuple
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,11 +30,12 @@ from torch import Tensor, nn
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._init import uniform_fan
 from longrnn.cells._keywords import Number
+from longrnn.cells._recurrent import Recurrent, one_step
 
 Layer = namedtuple("Layer", "W v b skip")
 
 
-class SRU(Cell, name="sru"):
+class SRUCore(Cell, name="sru"):
     """Stacked SRU layers."""
 
     title = "SRU"
@@ -53,14 +57,17 @@ class SRU(Cell, name="sru"):
             self.shapes["skip"] = "d p"
 
     def weights(self) -> tuple:
+        """Return the weights of every layer, and alpha."""
         skips = (self.skip, *(None,) * self.layers)
-        return self.Weights(tuple(map(Layer, self.W, self.v, self.b, skips)), self.alpha)
+        layers = tuple(map(Layer, self.W, self.v, self.b, skips))
+        return self.Weights(layers, self.alpha)
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
-        """One step of all layers; `state` is (c^1, .., c^L, h^L), the last is read out."""
+        """One step of all layers; `state` is (c^1, .., c^L, h^L), the last is the output."""
         layers, alpha = weights
-        states, x = [], u
+        states = []
+        x = u
         for (W, v, b, skip), c in zip(layers, state[:-1], strict=True):
             v_f, v_r = v.chunk(2)
             b_f, b_r = b.chunk(2)
@@ -81,3 +88,81 @@ class SRU(Cell, name="sru"):
             nn.init.zeros_(b)
         if self.skip is not None:
             uniform_fan(self.skip, fan=self.input_size / 3)
+
+
+class SRU(Recurrent, core=SRUCore):
+    """The simple recurrent unit (Lei et al. 2018, section 3).
+
+    ::
+
+        f_t = sigmoid(W_f x_t + v_f * c_{t-1} + b_f)
+        r_t = sigmoid(W_r x_t + v_r * c_{t-1} + b_r)
+        c_t = f_t * c_{t-1} + (1 - f_t) * (W x_t)
+        h_t = r_t * c_t + (1 - r_t) * alpha x_t
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (c, h): the memory and the output, which no
+    step reads. Its tensors are (num_layers * num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``W.0`` (3d, p), ``v.0`` and ``b.0`` (2d,),
+    and ``skip`` (d, p) if p differs from d.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import SRU
+    >>> sru = SRU(10, 20, num_layers=2)
+    >>> output, (c_n, h_n) = sru(torch.randn(5, 3, 10))
+    >>> output.shape, c_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    fixed: ClassVar = {"layers": 1}
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            {},
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+
+SRUCell = one_step(SRU)

@@ -1,50 +1,62 @@
 r"""UnICORNN: undamped independent controlled oscillators, stacked.
 
-T. K. Rusch, S. Mishra, *UnICORNN: a recurrent model for learning very long time dependencies*, ICML 2021,
-equation 6 (report and ICML text), for layers l = 1..L with y^0_n = u_n:
+T. K. Rusch, S. Mishra, *UnICORNN: a recurrent model for learning very long time dependencies*,
+ICML 2021, equation 6 (report and ICML paper), for layers l = 1..L with y^0_n = u_n:
 
 .. math::
-    z^l_n &= z^l_{n-1} - \Delta t \, \hat\sigma(c^l) \odot [\tanh(w^l \odot y^l_{n-1} + V^l y^{l-1}_n + b^l)
-             + \alpha y^l_{n-1}] \\
+    z^l_n &= z^l_{n-1} - \Delta t \, \hat\sigma(c^l) \odot
+             [\tanh(w^l \odot y^l_{n-1} + V^l y^{l-1}_n + b^l) + \alpha y^l_{n-1}] \\
     y^l_n &= y^l_{n-1} + \Delta t \, \hat\sigma(c^l) \odot z^l_n \tag{6}
 
-With residual stacking (report, D.5, equations 102 and 103) the layers l > S read, in place of
+With residual stacking (report, D.5, equations 102 and 103) the layers l > S read, instead of
 :math:`V^l y^{l-1}_n`,
 
 .. math:: x^l_n = \Lambda^l y^{l-S-1}_n + V^l y^{l-1}_n
 
-Equation 6 prints the layer's input at n-1, the inverse (7) at n: the same step as (7) is used, without which (7)
-would not invert it. The logistic function is the sigma-hat of the text. The time step and alpha are those of Table 6 for
-psMNIST with 128 units; the dissertation names none, its public program has 0.03 and 0.9.
+Equation 6 prints the layer's input at n-1, the inverse (7) at n. The step here is that of (7);
+otherwise (7) would not invert it. The sigma-hat of the paper is the logistic function. The time
+step and alpha are those of Table 6 for psMNIST with 128 units. The dissertation names none; its
+public program has 0.03 and 0.9.
 
-As weights start, ``text`` is appendix A, V Kaiming uniform with the slope 8 (so too github.com/tk-rusch/unicornn); ``author``, the
-dissertation's program, has the slope 0, which makes V larger by sqrt(65).
+The start ``text`` is appendix A, with V Kaiming uniform of slope 8 (github.com/tk-rusch/unicornn
+agrees). ``author``, the dissertation's program, has the slope 0, which makes V larger by sqrt(65).
 
-Appendix A gives IMDB and EigenWorms a smaller time step in the first layer; D.5 gives every Lambda the shape
-(d, d), which the connection that starts at the input (l = S + 1) can only have where p = d: it is (d, p) here. No
-text initialises Lambda: it is drawn like V.
+Appendix A gives IMDB and EigenWorms a smaller time step in the first layer. D.5 gives every Lambda
+the shape (d, d). The connection that starts at the input (l = S + 1) can only have it if p = d, so
+it is (d, p) here. No paper says how Lambda starts: it is drawn like V.
 
-Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies what a layer hands to those above by one mask per
-sequence, the same at all times, scaled by 1 / (1 - rate). Masks belong to the weights that `step` gets, so that the
-step stays pure. The authors' program masks the last layer too, here it is handed on whole. Only a run in
-training mode draws them; a sequence run in two calls gets two.
+Variational dropout (appendix A; Gal and Ghahramani 2016) multiplies the outputs that a layer
+passes to those above by one mask per sequence, the same at all times, scaled by 1 / (1 - rate).
+Masks belong to the weights that `step` gets, so that the step stays pure. The authors' program
+also masks the last layer; here its outputs are not masked. Only a run in training mode draws
+masks. A sequence run in two calls gets two.
 """
 
+import math
 from collections import namedtuple
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from longrnn.cells._cell import Cell, State
 from longrnn.cells._keywords import Choice, Number
+from longrnn.cells._packing import Segment
+from longrnn.cells._recurrent import Recurrent, one_step
 
 Layer = namedtuple("Layer", "w V b c")
+SLOPE = 8
+"""Slope of the Kaiming uniform distribution of V (appendix A)."""
 
 
 class Weights(NamedTuple):
-    """Of equations 6, 102 and 103, with an entry per layer; None where a layer has no connection or no mask."""
+    """Weights of equations 6, 102 and 103.
+
+    The tuples have an entry per layer, which is None if the layer has no connection or no mask.
+    """
 
     layers: tuple[Layer, ...]
     dt: tuple[float, ...]
@@ -57,7 +69,7 @@ class Weights(NamedTuple):
 def oscillate(
     layer: Layer, dt: float, alpha: float, y: Tensor, z: Tensor, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """One step of one layer driven by `x`; all (batch, d)."""
+    """One step of one layer driven by `x`; all tensors are (batch, d)."""
     w, _, b, c = layer
     h = dt * torch.sigmoid(c)
     z = z - h * (torch.tanh(w * y + x + b) + alpha * y)  # (6), second line
@@ -65,7 +77,7 @@ def oscillate(
     return y, z
 
 
-class UnICORNN(Cell, name="unicornn"):
+class UnICORNNCore(Cell, name="unicornn"):
     """Stacked UnICORNN layers; two in the dissertation's experiment."""
 
     title = "UnICORNN"
@@ -76,9 +88,10 @@ class UnICORNN(Cell, name="unicornn"):
         "alpha": Number(12.53, "[0, inf)"),  # frequency
         "skip": Number(0, "[0, inf)", whole=True),  # S, layers that a residual connection skips
         "dropout": Number(0.0, "[0, 1)"),  # rate of the variational dropout between layers
-        "train_c": Choice((True, False)),  # figure 3 of the report compares
-        # Where an engine's way back takes the states from (see `longrnn.kernels.cpu_unicornn`), None for its own choice, and how
-        # many steps lie between checkpoints of the reversible one: but for rounding the results are the same, the memory is not.
+        "train_c": Choice((True, False)),  # figure 3 of the report compares both
+        # How an engine's backward pass gets the states (see `longrnn.kernels.cpu_unicornn`; None is
+        # its own choice), and the steps between checkpoints of the reversible one. Results are the
+        # same but for rounding; memory is not.
         "backward": Choice((None, "stored", "recovered", "reversible")),
         "checkpoint": Number(64, "[1, inf)", whole=True),
     }
@@ -113,11 +126,25 @@ class UnICORNN(Cell, name="unicornn"):
         self.c.requires_grad_(self.train_c)
 
     def weights(self, masks: tuple[Tensor | None, ...] | None = None) -> Weights:
-        """Return the weights, with the masks of a forward pass in training where there are any."""
+        """Return the weights, with dropout masks if there are any."""
         layers = tuple(map(Layer, self.w, self.V, self.b, self.c))
         none = (None,) * self.layers
         skips = (*none, *self.skips)[-self.layers :]
         return Weights(layers, self._dts, self.alpha, self.skip, skips, masks or none)
+
+    def run_weights(self, batch: int) -> Weights:
+        """Return the weights for one run; in training with new masks if there is dropout."""
+        if self.training and self.dropout > 0 and self.layers > 1:
+            return self.weights(self._draw_masks(batch))
+        return self.weights()
+
+    def _draw_masks(self, batch: int) -> tuple[Tensor | None, ...]:
+        """Draw a mask (batch, d) for every layer but the last, whose outputs are not masked."""
+        keep = 1 - self.dropout
+        empty = self.w[0].new_empty
+        shape = (batch, self.hidden_size)
+        masks = [empty(shape).bernoulli_(keep) / keep for _ in range(self.layers - 1)]
+        return (*masks, None)
 
     @property
     def _dts(self) -> tuple[float, ...]:
@@ -126,19 +153,24 @@ class UnICORNN(Cell, name="unicornn"):
 
     @staticmethod
     def step(weights: Weights, state: State, u: Tensor) -> State:
-        """One step of all layers; `state` is (y^1, z^1, y^2, z^2, ..), positions and velocities, the last layer's y is read out."""
+        """One step of all layers.
+
+        `state` is (y^1, z^1, y^2, z^2, ..), positions and velocities. The last layer's y is the
+        output.
+        """
         layers, dts, alpha, skip, skips, masks = weights
-        states, handed = [], [u]  # handed[k] is y^k_n, masked, and handed[0] the input
+        states = []
+        passed = [u]  # passed[k] is y^k_n, masked, and passed[0] the input
         for k, (layer, dt) in enumerate(zip(layers, dts, strict=True), start=1):
-            x = handed[k - 1] @ layer.V.T
+            x = passed[k - 1] @ layer.V.T
             if skips[k - 1] is not None:
-                x = handed[k - skip - 1] @ skips[k - 1].T + x  # defined below (103)
+                x = passed[k - skip - 1] @ skips[k - 1].T + x  # defined below (103)
             y, z = oscillate(layer, dt, alpha, *state[2 * k - 2 : 2 * k], x)
             states += [y, z]
-            handed.append(y if masks[k - 1] is None else masks[k - 1] * y)
+            passed.append(y if masks[k - 1] is None else masks[k - 1] * y)
         return tuple(states)
 
-    def start_text(self, slope: float = 8) -> None:
+    def start_text(self, slope: float = SLOPE) -> None:
         for w in self.w:
             nn.init.uniform_(w)
         for b, c in zip(self.b, self.c, strict=True):
@@ -150,19 +182,173 @@ class UnICORNN(Cell, name="unicornn"):
     def start_author(self) -> None:
         self.start_text(slope=0)
 
-    def run(self, u: Tensor, state: State, *, engine: str = "auto") -> tuple[Tensor, State]:
-        """As `Cell.run`; in training with fresh masks where there is dropout."""
-        drops = self.training and self.dropout > 0 and self.layers > 1
-        weights = self.weights(self._draw_masks(u) if drops else None)
-        return super().run(u, state, engine=engine, weights=weights)
-
-    def _draw_masks(self, u: Tensor) -> tuple[Tensor | None, ...]:
-        """Draw a mask (batch, d) for every layer but the last, whose output is read out whole."""
-        keep = 1 - self.dropout
-        shape = (u.shape[1], self.hidden_size)
-        drawn = [u.new_empty(shape).bernoulli_(keep) / keep for _ in range(self.layers - 1)]
-        return (*drawn, None)
-
     def time_steps(self, u: Tensor) -> tuple[Tensor, ...]:
-        """Return the time step of every neuron, (d,) for each layer, whatever is read."""
+        """Return the time step of every neuron, (d,) for each layer, whatever the inputs are."""
         return tuple(dt * torch.sigmoid(c) for dt, c in zip(self._dts, self.c, strict=True))
+
+
+class UnICORNN(Recurrent, core=UnICORNNCore):
+    """UnICORNN: undamped, independent oscillators (Rusch and Mishra 2021, equation 6).
+
+    ::
+
+        z_n = z_{n-1} - dt sigmoid(c) * (tanh(w * y_{n-1} + V u_n + b) + alpha y_{n-1})
+        y_n = y_{n-1} + dt sigmoid(c) * z_n
+
+    Parameters
+    ----------
+    input_size, hidden_size
+        Features p of one input, and features d of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    dt
+        Time step in (0, 1), one for all layers or one for each.
+    alpha
+        Frequency, at least 0. Both defaults are those of Table 6 for psMNIST.
+    skip
+        S, the layers that a residual connection skips (report, D.5); 0 for none, else 2 or more.
+    train_c
+        Whether c, the control of the time step, is trained.
+    backward
+        How the backward pass gets the states: ``stored``, ``recovered``, ``reversible``, or None
+        for the engine's choice. It decides the memory, not the result.
+    checkpoint
+        Steps between checkpoints of ``reversible``.
+    bias
+        Whether there are biases; without, they are zero.
+    batch_first
+        Whether inputs and outputs are (batch, time, features).
+    dropout
+        Rate of the variational dropout between layers: one mask per sequence, the same at all time
+        steps (appendix A).
+    bidirectional
+        Whether each layer also reads the sequences backward.
+    device, dtype
+        Where the weights are, and their type.
+
+    Notes
+    -----
+    ``output, state = layer(input, state)`` takes and returns sequences as `torch.nn.LSTM` does;
+    see `Recurrent.forward`. The state is the tuple (y, z): positions, which are the output, and
+    velocities. Its tensors are (num_layers * num_directions, batch, hidden_size).
+
+    Weights of the first layer, in ``layer.cells.l0``: ``w.0``, ``b.0`` and ``c.0`` (d,), ``V.0``
+    (d, p).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longrnn import UnICORNN
+    >>> unicornn = UnICORNN(10, 20, num_layers=2)
+    >>> output, (y_n, z_n) = unicornn(torch.randn(5, 3, 10))
+    >>> output.shape, y_n.shape
+    (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
+    """
+
+    fixed: ClassVar = {"layers": 1}
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        dt: float | Sequence[float] = 0.482,
+        alpha: float = 12.53,
+        skip: int = 0,
+        train_c: bool = True,
+        backward: str | None = None,
+        checkpoint: int = 64,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        hyper_parameters = {
+            "dt": dt,
+            "alpha": alpha,
+            "skip": skip,
+            "train_c": train_c,
+            "backward": backward,
+            "checkpoint": checkpoint,
+        }
+        super().__init__(
+            input_size,
+            hidden_size,
+            num_layers,
+            hyper_parameters,
+            bias=bias,
+            batch_first=batch_first,
+            dropout=dropout,
+            bidirectional=bidirectional,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _new_cell(self, layer: int) -> UnICORNNCore:
+        settings = dict(self.hyper_parameters)
+        skip = settings.pop("skip")
+        dts = settings.pop("dt")
+        if isinstance(dts, Sequence):
+            if len(dts) != self.num_layers:
+                raise ValueError(
+                    f"UnICORNN: expected one dt, or one for each of the {self.num_layers} layers, "
+                    f"got {len(dts)}"
+                )
+            settings["dt"] = dts[layer]
+        else:
+            settings["dt"] = dts
+        if skip != 0 and not 2 <= skip < self.num_layers:
+            raise ValueError(
+                f"UnICORNN: expected skip = 0 or 2 <= skip < num_layers = {self.num_layers}, "
+                f"got {skip}"
+            )
+        cell = self.core(sum(self._features(layer)), self.hidden_size, **self.fixed, **settings)
+        self._scale_inputs(cell, layer)
+        return cell
+
+    def _features(self, layer: int) -> list[int]:
+        """Return the features of what a layer reads: the layer below, and with a skip another."""
+        sources = [layer]
+        skip = self.hyper_parameters["skip"]
+        if skip and layer >= skip:
+            sources.append(layer - skip)
+        outputs = self.hidden_size * self.num_directions
+        return [outputs if source > 0 else self.input_size for source in sources]
+
+    def _input_of(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Return y^{l-1} or, with a residual connection, y^{l-1} and y^{l-S-1} side by side.
+
+        V and Lambda then lie side by side in one matrix: V y + Lambda y' is one product.
+        """
+        layer = len(outputs) - 1
+        skip = self.hyper_parameters["skip"]
+        if skip and layer >= skip:
+            return torch.cat([outputs[layer], outputs[layer - skip]], dim=1)
+        return outputs[layer]
+
+    def _scale_inputs(self, cell: UnICORNNCore, layer: int) -> None:
+        """Give V and Lambda, drawn as one matrix, the spread that each has by itself."""
+        features = self._features(layer)
+        if len(features) == 1:
+            return
+        with torch.no_grad():
+            for block in cell.V[0].split(features, dim=1):
+                block.mul_(math.sqrt(sum(features) / block.shape[1]))
+
+    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+        super().reset_parameters(start, time_steps=time_steps)
+        for layer in range(self.num_layers):
+            for cell in self._cells_of(layer):
+                self._scale_inputs(cell, layer)
+
+    def _drop(self, output: Tensor, segments: Sequence[Segment]) -> Tensor:
+        """Multiply by one mask per sequence, the same at all time steps (appendix A)."""
+        mask = F.dropout(output.new_ones(segments[0].batch, output.shape[1]), self.dropout)
+        rows = [mask[:batch].repeat(steps, 1) for steps, batch in segments]
+        return output * torch.cat(rows)
+
+
+UnICORNNCell = one_step(UnICORNN)

@@ -1,0 +1,138 @@
+"""Checks of inputs, states and sizes; each error is one sentence that names the remedy."""
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.nn.utils.rnn import PackedSequence
+
+
+def checked_size(label: str, name: str, size: object) -> int:
+    """Return a size as an int.
+
+    Raises
+    ------
+    ValueError
+        It is not a positive integer.
+    """
+    if isinstance(size, np.integer):
+        size = size.item()
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"{label}: expected {name} to be a positive integer, got {size!r}")
+    return size
+
+
+def check_is_tensor(label: str, u: object) -> None:
+    """Refuse an input that is not a tensor, with the remedy for the usual mistakes.
+
+    Raises
+    ------
+    TypeError
+        The input is not a tensor.
+    """
+    if isinstance(u, Tensor):
+        return
+    if isinstance(u, PackedSequence):
+        advice = (
+            "a bare cell runs tensors of one length; use the layer class, which takes "
+            "packed sequences, or pad them with torch.nn.utils.rnn.pad_packed_sequence"
+        )
+    elif isinstance(u, np.ndarray):
+        advice = "convert it with torch.from_numpy(...)"
+    elif isinstance(u, tuple):
+        advice = (
+            "a recurrent module returns (output, state), which nn.Sequential hands on as it is; "
+            "pass on the output alone, or use num_layers to stack layers"
+        )
+    elif isinstance(u, list):
+        advice = "stack sequences of one length with torch.stack(...)"
+    else:
+        advice = "convert it to a tensor"
+    raise TypeError(f"{label}: expected a tensor as input, got {type(u).__name__}; {advice}")
+
+
+def check_type_and_device(label: str, u: Tensor, weight: Tensor) -> None:
+    """Refuse an input of another type or on another device than the weights.
+
+    Raises
+    ------
+    ValueError
+        The weights are not floating-point numbers, or type or device differ.
+    """
+    if not weight.dtype.is_floating_point:
+        raise ValueError(
+            f"{label}: expected weights of a floating-point type, got {weight.dtype}; "
+            "convert the module with .float()"
+        )
+    if (u.dtype, u.device) != (weight.dtype, weight.device):
+        raise ValueError(
+            f"{label}: expected input of {weight.dtype} on {weight.device}, "
+            f"got {u.dtype} on {u.device}; convert it with u.to(...)"
+        )
+
+
+def check_finite(label: str, u: Tensor) -> None:
+    """Refuse data that contain NaN or infinity.
+
+    Only data are checked, that is tensors that require no gradient. Values that come from diverged
+    weights, an embedding's for example, are a result and not a mistake. On a GPU the check would
+    make the host wait, and a pass with it could not be captured in a graph.
+
+    Raises
+    ------
+    ValueError
+        A value is not finite.
+    """
+    if u.device.type != "cpu" or u.requires_grad or not has_values(u):
+        return
+    finite = u.isfinite()
+    if not finite.all():
+        raise ValueError(
+            f"{label}: expected finite input, got {int((~finite).sum())} of {u.numel()} values "
+            "that are NaN or infinite; find where they come from, or mask them with "
+            "u.nan_to_num()"
+        )
+
+
+def has_values(u: Tensor) -> bool:
+    """Return whether code may look at the values of `u`, which compilers and transforms forbid."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    return not isinstance(u, FakeTensor) and u.device.type != "meta"
+
+
+def check_state(label: str, state: object, shapes: list[tuple[int, ...]], weight: Tensor) -> None:
+    """Refuse a state whose tensors have other shapes, types or devices than expected.
+
+    Parameters
+    ----------
+    label
+        What the state belongs to; error messages begin with it.
+    state
+        What was given.
+    shapes
+        The expected shape of every tensor.
+    weight
+        A weight, whose type and device the state must have.
+
+    Raises
+    ------
+    ValueError
+        The state does not fit.
+    """
+    parts = tuple(state) if isinstance(state, tuple | list) else (state,)
+    all_tensors = all(isinstance(part, Tensor) for part in parts)
+    if (
+        all_tensors
+        and [tuple(part.shape) for part in parts] == shapes
+        and all((part.dtype, part.device) == (weight.dtype, weight.device) for part in parts)
+    ):
+        return
+    if all_tensors:
+        kinds = [f"{tuple(part.shape)} of {part.dtype} on {part.device}" for part in parts]
+    else:
+        kinds = [type(part).__name__ for part in parts]
+    raise ValueError(
+        f"{label}: expected {len(shapes)} state tensor(s) of shape {shapes[0]} and "
+        f"{weight.dtype} on {weight.device}, got {', '.join(kinds) or 'none'}"
+    )

@@ -1,0 +1,148 @@
+"""Sequences of several lengths, run exactly: no cell ever sees padding.
+
+A batch is stored as PyTorch's `PackedSequence` stores it: all sequences at the first time step,
+then all at the second, and so on, the longest sequence first. Sequences end one after another, so
+the batch falls into segments of constant batch size. A cell runs one segment at a time. A batch
+whose sequences have one length is one segment.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
+
+from longrnn.cells._cell import Cell, State
+
+
+class Segment(NamedTuple):
+    """Consecutive time steps at which the same sequences are running."""
+
+    steps: int
+    batch: int
+
+
+def segments_of(batch_sizes: Tensor) -> list[Segment]:
+    """Group equal consecutive batch sizes of a `PackedSequence`.
+
+    >>> segments_of(torch.tensor([3, 3, 1]))
+    [Segment(steps=2, batch=3), Segment(steps=1, batch=1)]
+    """
+    sizes, counts = torch.unique_consecutive(batch_sizes, return_counts=True)
+    pairs = zip(counts.tolist(), sizes.tolist(), strict=True)
+    return [Segment(steps, batch) for steps, batch in pairs]
+
+
+def pack(label: str, u: Tensor, lengths: Tensor | Sequence[int]) -> PackedSequence:
+    """Pack padded sequences.
+
+    Parameters
+    ----------
+    label
+        What the sequences are for; error messages begin with it.
+    u : (time, batch, input)
+        Padded sequences.
+    lengths : (batch,)
+        The number of time steps of each sequence, in any order.
+
+    Raises
+    ------
+    ValueError
+        There is not one whole number per sequence, or one is not between 1 and the number of
+        time steps.
+    """
+    time_steps, batch, _ = u.shape
+    lengths = torch.as_tensor(lengths).cpu()
+    if lengths.shape != (batch,) or lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise ValueError(
+            f"{label}: expected lengths to be {batch} whole numbers, one per sequence, "
+            f"got {tuple(lengths.shape)} of {lengths.dtype}"
+        )
+    wrong = lengths[(lengths < 1) | (lengths > time_steps)]
+    if len(wrong):
+        raise ValueError(
+            f"{label}: expected lengths between 1 and {time_steps}, the time steps of the input, "
+            f"got {wrong[0].item()}"
+        )
+    return pack_padded_sequence(u, lengths.long(), enforce_sorted=False)
+
+
+def run_segments(
+    cell: Cell,
+    data: Tensor,
+    segments: Sequence[Segment],
+    initial: State,
+    *,
+    reverse: bool = False,
+    engine: str = "auto",
+) -> tuple[Tensor, State]:
+    """Run a cell over packed sequences.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    data : (rows, input)
+        The packed sequences.
+    segments
+        Their segments.
+    initial : tuple of (batch, hidden)
+        The state before the first input of each sequence.
+    reverse
+        Whether every sequence is run from its last step to its first.
+    engine
+        As in `Cell.forward`.
+
+    Returns
+    -------
+    outputs : (rows, hidden)
+        The outputs, packed as the data.
+    final : tuple of (batch, hidden)
+        The state after the last step that was run of each sequence.
+    """
+    weights = cell.run_weights(segments[0].batch)
+    pieces = data.split([segment.steps * segment.batch for segment in segments])
+    run = _run_backward if reverse else _run_forward
+    shaped = [piece.unflatten(0, segment) for piece, segment in zip(pieces, segments, strict=True)]
+
+    def run_cell(u: Tensor, state: State) -> tuple[Tensor, State]:
+        return cell.run(u, state, engine=engine, weights=weights)
+
+    outputs, final = run(run_cell, shaped, initial)
+    flat = [output.flatten(0, 1) for output in outputs]
+    return flat[0] if len(flat) == 1 else torch.cat(flat), final
+
+
+def _run_forward(run_cell, pieces: list[Tensor], state: State) -> tuple[list[Tensor], State]:
+    """Run segments in order; sequences leave the batch when they end."""
+    outputs = []
+    ended: list[State] = []  # the states of sequences that ended, the shortest first
+    for u in pieces:
+        batch = u.shape[1]
+        if batch < len(state[0]):
+            ended.append(tuple(part[batch:] for part in state))
+            state = tuple(part[:batch] for part in state)
+        output, state = run_cell(u, state)
+        outputs.append(output)
+    if ended:
+        parts = zip(state, *reversed(ended), strict=True)
+        state = tuple(torch.cat(part) for part in parts)
+    return outputs, state
+
+
+def _run_backward(run_cell, pieces: list[Tensor], initial: State) -> tuple[list[Tensor], State]:
+    """Run segments from the last to the first; sequences join the batch at their last step."""
+    outputs = []
+    state = tuple(part[:0] for part in initial)
+    for u in reversed(pieces):
+        running, batch = len(state[0]), u.shape[1]
+        if running == 0:
+            state = tuple(part[:batch] for part in initial)
+        elif batch > running:
+            joining = (part[running:batch] for part in initial)
+            state = tuple(torch.cat(part) for part in zip(state, joining, strict=True))
+        output, state = run_cell(u.flip(0), state)
+        outputs.append(output.flip(0))
+    outputs.reverse()
+    return outputs, state

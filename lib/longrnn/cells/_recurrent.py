@@ -1,0 +1,513 @@
+"""The layer classes that users import, such as `longrnn.LEM`, and their one-step forms.
+
+A layer class stacks cells: one per layer and direction. It has the interface of `torch.nn.LSTM`.
+"""
+
+import inspect
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from numbers import Real
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from longrnn.cells._cell import Cell, State, as_type, is_autocasting
+from longrnn.cells._checks import (
+    check_finite,
+    check_is_tensor,
+    check_state,
+    check_type_and_device,
+    checked_size,
+)
+from longrnn.cells._packing import Segment, pack, run_segments, segments_of
+
+LAYERS: dict[str, type["Recurrent"]] = {}
+"""The layer classes by name of their cell."""
+
+
+class Recurrent(nn.Module):
+    """Layers of one kind of cell, with the interface of `torch.nn.LSTM`.
+
+    A subclass names its cell (``class LEM(Recurrent, core=LEMCore)``) and states its
+    hyper-parameters in its constructor.
+
+    Parameters
+    ----------
+    input_size
+        Features of one input.
+    hidden_size
+        Features of one state.
+    num_layers
+        Number of layers; each reads the outputs of the one below.
+    hyper_parameters
+        Hyper-parameters of every cell.
+    bias
+        Whether the cells have biases.
+    batch_first
+        Whether inputs and outputs are (batch, time, features) instead of (time, batch, features).
+    dropout
+        Probability of dropping an output of a layer other than the last, in training.
+    bidirectional
+        Whether each layer also reads the sequences backward. Its outputs are then those of both
+        directions side by side.
+    device, dtype
+        Where the weights are, and their type.
+
+    Raises
+    ------
+    ValueError
+        A size or a hyper-parameter is not allowed.
+    """
+
+    core: ClassVar[type[Cell]]
+    """The cell: one layer in one direction."""
+    fixed: ClassVar[Mapping[str, object]] = {}
+    """Hyper-parameters of the cell that a layer class does not offer, such as its own layers."""
+
+    def __init_subclass__(cls, *, core: type[Cell], **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.core = core
+        LAYERS[core.name] = cls
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        hyper_parameters: Mapping[str, object],
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        label = type(self).__name__
+        self.input_size = checked_size(label, "input_size", input_size)
+        self.hidden_size = checked_size(label, "hidden_size", hidden_size)
+        self.num_layers = checked_size(label, "num_layers", num_layers)
+        if isinstance(dropout, bool) or not isinstance(dropout, Real) or not 0 <= dropout <= 1:
+            raise ValueError(f"{label}: expected dropout to be between 0 and 1, got {dropout!r}")
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn(
+                f"{label}: dropout acts between layers, and num_layers=1 has nothing to drop",
+                stacklevel=3,
+            )
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.num_directions = 2 if bidirectional else 1
+        self.hyper_parameters = dict(hyper_parameters)
+        self.cells = nn.ModuleDict()
+        for layer in range(self.num_layers):
+            for direction in range(self.num_directions):
+                with nullcontext() if device is None else torch.device(device):
+                    cell = self._new_cell(layer)
+                if not bias:
+                    _remove_biases(cell)
+                self.cells[_cell_name(layer, direction)] = cell.to(dtype=dtype)
+
+    def _new_cell(self, layer: int) -> Cell:
+        """Return a new cell for a layer."""
+        features = self.hidden_size * self.num_directions if layer > 0 else self.input_size
+        return self.core(features, self.hidden_size, **self.fixed, **self.hyper_parameters)
+
+    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+        """Draw all weights again from torch's generator.
+
+        Parameters
+        ----------
+        start
+            Name of the initial weights: ``text`` as the paper says, ``author`` as the authors'
+            program does. ``type(self).core.starts`` lists all.
+        time_steps
+            Length of the sequences, which some starts need.
+
+        Raises
+        ------
+        ValueError
+            The cell has no such start, or needs the length.
+        """
+        for cell in self.cells.values():
+            cell.start(start, time_steps=time_steps)
+            with torch.no_grad():
+                zeros = [] if cell.x0 is None else list(cell.x0)
+                if not self.bias:
+                    zeros += _biases(cell)
+                for parameter in zeros:
+                    parameter.zero_()
+
+    def _cells_of(self, layer: int) -> list[Cell]:
+        """Return the cells of a layer, one per direction."""
+        directions = range(self.num_directions)
+        return [self.cells[_cell_name(layer, direction)] for direction in directions]
+
+    def train_initial_state(self) -> None:
+        """Make the initial states parameters, shared by all sequences, that start at zero."""
+        for cell in self.cells.values():
+            cell.train_initial_state()
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: Tensor | State | None = None,
+        *,
+        lengths: Tensor | Sequence[int] | None = None,
+        engine: str = "auto",
+    ) -> tuple[Tensor | PackedSequence, Tensor | State]:
+        """Run the layers over sequences.
+
+        Parameters
+        ----------
+        input : (time, batch, input_size), (batch, time, input_size), or (time, input_size)
+            Sequences, batch first if `batch_first` is set; one sequence without a batch
+            dimension; or a `PackedSequence`.
+        hx : (num_layers * num_directions, batch, hidden_size), optional
+            The initial state, zeros by default: one tensor, or a tuple if the cell has several
+            state tensors. Without a batch dimension if the input has none.
+        lengths : (batch,), optional
+            Time steps of each sequence, if the input is padded. Outputs after a sequence's end
+            are zero, and the last state is the one at its end.
+        engine
+            ``auto`` for the fastest implementation that can run, ``reference`` for plain PyTorch,
+            or one of `longrnn.kernels.engine_names`.
+
+        Returns
+        -------
+        output
+            The outputs of the last layer after every input, shaped as the input with
+            num_directions * hidden_size features.
+        state
+            The last state, shaped as `hx`.
+
+        Raises
+        ------
+        TypeError
+            The input is neither a tensor nor a `PackedSequence`.
+        ValueError
+            The input, the state or the lengths have a wrong shape, type or device, the input is
+            not finite, or the engine cannot run it.
+        """
+        data = input.data if isinstance(input, PackedSequence) else input
+        if is_autocasting(data):
+            dtype = next(self.parameters()).dtype
+            if data.dtype.is_floating_point:
+                input = input.to(dtype)
+            (hx,) = as_type(dtype, hx)
+            with torch.autocast(data.device.type, enabled=False):
+                return self._run(input, hx, lengths, engine)
+        return self._run(input, hx, lengths, engine)
+
+    def _run(self, input, hx, lengths, engine: str) -> tuple:
+        """Run the layers; see `forward`."""
+        if isinstance(input, PackedSequence):
+            if lengths is not None:
+                raise ValueError(
+                    f"{self._label}: expected no lengths with a PackedSequence, which has its own"
+                )
+            return self._run_packed(input, hx, engine)
+        u = self._time_major(input)
+        if lengths is None:
+            return self._run_tensor(input, u, hx, engine)
+        if input.dim() == 2:
+            raise ValueError(
+                f"{self._label}: expected no lengths with one sequence; cut it to its length"
+            )
+        output, state = self._run_packed(pack(self._label, u, lengths), hx, engine)
+        padded, _ = pad_packed_sequence(output, self.batch_first, total_length=len(u))
+        return padded, state
+
+    def _time_major(self, u: Tensor) -> Tensor:
+        """Check the shape of an input; return it as (time, batch, input)."""
+        check_is_tensor(self._label, u)
+        if u.dim() not in (2, 3) or u.shape[-1] != self.input_size:
+            layout = "(batch, time, input)" if self.batch_first else "(time, batch, input)"
+            raise ValueError(
+                f"{self._label}: expected input {layout} or (time, input) with "
+                f"input={self.input_size}, got {tuple(u.shape)}"
+            )
+        if 0 in u.shape:
+            raise ValueError(
+                f"{self._label}: expected at least one time step and one sequence, "
+                f"got {tuple(u.shape)}"
+            )
+        if u.dim() == 2:
+            return u.unsqueeze(1)
+        return u.transpose(0, 1) if self.batch_first else u
+
+    def _run_tensor(self, input: Tensor, u: Tensor, hx, engine: str) -> tuple:
+        """Run the layers over sequences of one length, `u`, which are `input` in time order."""
+        time_steps, batch, _ = u.shape
+        unbatched = input.dim() == 2
+        states = self._initial_states(hx, batch, unbatched=unbatched)
+        output, final = self._run_layers(
+            u.reshape(-1, self.input_size), [Segment(time_steps, batch)], states, engine
+        )
+        output = output.unflatten(0, (time_steps, batch))
+        if unbatched:
+            final = tuple(part.squeeze(1) for part in final)
+            return output.squeeze(1), self._as_state(final)
+        if self.batch_first:
+            output = output.transpose(0, 1)
+        return output, self._as_state(final)
+
+    def _run_packed(self, packed: PackedSequence, hx, engine: str) -> tuple:
+        """Run the layers over a `PackedSequence`."""
+        data, batch_sizes, sorted_indices, unsorted_indices = packed
+        if data.dim() != 2 or data.shape[1] != self.input_size:
+            raise ValueError(
+                f"{self._label}: expected a PackedSequence of {self.input_size} features, "
+                f"got {tuple(data.shape[1:])}"
+            )
+        segments = segments_of(batch_sizes)
+        states = self._initial_states(hx, segments[0].batch, order=sorted_indices)
+        output, final = self._run_layers(data, segments, states, engine)
+        if unsorted_indices is not None:
+            final = tuple(part.index_select(1, unsorted_indices) for part in final)
+        output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return output, self._as_state(final)
+
+    def _initial_states(
+        self, hx, batch: int, *, order: Tensor | None = None, unbatched: bool = False
+    ) -> list[State]:
+        """Check the initial state; return one for every cell, (batch, hidden) each.
+
+        `order` sorts the sequences of a `PackedSequence`.
+        """
+        cells = list(self.cells.values())
+        if hx is None:
+            return [cell.initial_state(batch) for cell in cells]
+        shape = (
+            (len(cells), self.hidden_size) if unbatched else (len(cells), batch, self.hidden_size)
+        )
+        weight = next(self.parameters())
+        check_state(self._label, hx, [shape] * cells[0].states, weight)
+        parts = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+        if unbatched:
+            parts = tuple(part.unsqueeze(1) for part in parts)
+        if order is not None:
+            parts = tuple(part.index_select(1, order) for part in parts)
+        return [tuple(part[index] for part in parts) for index in range(len(cells))]
+
+    def _as_state(self, parts: State) -> Tensor | State:
+        """Return one state tensor as it is, several as a tuple."""
+        return parts[0] if len(parts) == 1 else parts
+
+    def _run_layers(
+        self, data: Tensor, segments: Sequence[Segment], states: Sequence[State], engine: str
+    ) -> tuple[Tensor, State]:
+        """Run all layers over packed sequences.
+
+        Returns
+        -------
+        output : (rows, num_directions * hidden_size)
+            The outputs of the last layer.
+        final : tuple of (num_layers * num_directions, batch, hidden)
+            The last state of every layer and direction.
+        """
+        check_type_and_device(self._label, data, next(self.parameters()))
+        check_finite(self._label, data)
+        outputs = [data]  # the input, and the outputs of every layer
+        finals = []
+        remaining = iter(states)
+        for layer in range(self.num_layers):
+            below = self._input_of(outputs)
+            directions = []
+            for direction, cell in enumerate(self._cells_of(layer)):
+                output, final = run_segments(
+                    cell,
+                    below,
+                    segments,
+                    next(remaining),
+                    reverse=direction == 1,
+                    engine=engine,
+                )
+                directions.append(output)
+                finals.append(final)
+            output = directions[0] if len(directions) == 1 else torch.cat(directions, dim=1)
+            if self.training and self.dropout > 0 and layer < self.num_layers - 1:
+                output = self._drop(output, segments)
+            outputs.append(output)
+        final = tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+        return outputs[-1], final
+
+    def _input_of(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Return what a layer reads, given the input and the outputs of all layers below it."""
+        return outputs[-1]
+
+    def _drop(self, output: Tensor, segments: Sequence[Segment]) -> Tensor:
+        """Apply dropout to the packed outputs of a layer."""
+        return F.dropout(output, self.dropout)
+
+    @property
+    def _label(self) -> str:
+        """What error messages begin with."""
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        values = {key: value for key, value in self.hyper_parameters.items() if value is not None}
+        defaults = {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+        }
+        for key, default in defaults.items():
+            if getattr(self, key) != default:
+                values[key] = getattr(self, key)
+        words = [f"{key}={value!r}" for key, value in values.items()]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *words])
+
+
+def _cell_name(layer: int, direction: int) -> str:
+    """Return the name of a cell: ``l0``, ``l0_reverse``, ``l1``, as in PyTorch's parameters."""
+    return f"l{layer}_reverse" if direction == 1 else f"l{layer}"
+
+
+def _bias_modules(cell: Cell) -> list[tuple[nn.Module, str]]:
+    """Return the modules that hold a cell's biases, with the names of the biases there."""
+    places = []
+    for name in cell.biases:
+        value = getattr(cell, name)
+        if isinstance(value, nn.ParameterList):
+            places += [(value, str(index)) for index in range(len(value))]
+        else:
+            places.append((cell, name))
+    return places
+
+
+def _biases(cell: Cell) -> list[Tensor]:
+    """Return the biases of a cell."""
+    return [getattr(module, name) for module, name in _bias_modules(cell)]
+
+
+def _remove_biases(cell: Cell) -> None:
+    """Replace biases by zeros that are neither trained nor saved."""
+    for module, name in _bias_modules(cell):
+        zeros = torch.zeros_like(getattr(module, name), requires_grad=False)
+        del module._parameters[name]
+        module.register_buffer(name, zeros, persistent=False)
+
+
+class OneStep(nn.Module):
+    """One step of a cell, with the interface of `torch.nn.LSTMCell`.
+
+    Subclasses, such as `longrnn.LEMCell`, are made by `one_step`.
+    """
+
+    layer: ClassVar[type[Recurrent]]
+    """The layer class with the same hyper-parameters."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        *,
+        bias: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        **hyper_parameters: object,
+    ) -> None:
+        super().__init__()
+        with nullcontext() if device is None else torch.device(device):
+            cell = self.layer.core(input_size, hidden_size, **self.layer.fixed, **hyper_parameters)
+        if not bias:
+            _remove_biases(cell)
+        self.bias = bias
+        self.input_size = cell.input_size
+        self.hidden_size = cell.hidden_size
+        self.cell = cell.to(dtype=dtype)
+
+    def reset_parameters(self, start: str = "text", *, time_steps: int | None = None) -> None:
+        """Draw all weights again from torch's generator; see `Recurrent.reset_parameters`."""
+        self.cell.start(start, time_steps=time_steps)
+        if not self.bias:
+            with torch.no_grad():
+                for parameter in _biases(self.cell):
+                    parameter.zero_()
+
+    def forward(self, input: Tensor, hx: Tensor | State | None = None) -> Tensor | State:
+        """Return the state after one input.
+
+        Parameters
+        ----------
+        input : (batch, input_size) or (input_size,)
+            One input per sequence.
+        hx : (batch, hidden_size) or (hidden_size,), optional
+            The state before, zeros by default: one tensor, or a tuple if the cell has several.
+
+        Raises
+        ------
+        TypeError
+            The input is not a tensor.
+        ValueError
+            The input or the state has the wrong shape, type or device.
+        """
+        label = type(self).__name__
+        check_is_tensor(label, input)
+        if input.dim() not in (1, 2) or input.shape[-1] != self.input_size:
+            raise ValueError(
+                f"{label}: expected input (batch, input) or (input,) with "
+                f"input={self.input_size}, got {tuple(input.shape)}"
+            )
+        weight = next(self.parameters())
+        check_type_and_device(label, input, weight)
+        unbatched = input.dim() == 1
+        u = input.unsqueeze(0) if unbatched else input
+        if hx is None:
+            state = self.cell.initial_state(len(u))
+        else:
+            shape = (self.hidden_size,) if unbatched else (len(u), self.hidden_size)
+            check_state(label, hx, [shape] * self.cell.states, weight)
+            state = (hx,) if isinstance(hx, Tensor) else tuple(hx)
+            if unbatched:
+                state = tuple(part.unsqueeze(0) for part in state)
+        state = self.cell.step(self.cell.weights(), state, u)
+        if unbatched:
+            state = tuple(part.squeeze(0) for part in state)
+        return state[0] if len(state) == 1 else state
+
+
+_LAYERS_ONLY = ("self", "num_layers", "batch_first", "dropout", "bidirectional", "skip")
+"""Arguments of a layer class that one step does not have."""
+
+
+def one_step(layer: type[Recurrent]) -> type[OneStep]:
+    """Return the one-step class of a layer class: ``LEMCell`` for ``LEM``.
+
+    Its constructor takes the sizes and hyper-parameters of the layer class.
+    """
+    name = f"{layer.__name__}Cell"
+    parameters = inspect.signature(layer.__init__).parameters.values()
+    kept = [parameter for parameter in parameters if parameter.name not in _LAYERS_ONLY]
+    names = ", ".join(
+        parameter.name for parameter in kept if parameter.kind is parameter.KEYWORD_ONLY
+    )
+    doc = f"""One step of `{layer.__name__}`, with the interface of `torch.nn.LSTMCell`.
+
+    Parameters
+    ----------
+    input_size, hidden_size, {names}
+        As in `{layer.__name__}`.
+
+    Notes
+    -----
+    ``cell(input, hx)`` takes an input (batch, input_size), or (input_size,), and the state before,
+    and returns the state after it. The state is that of `{layer.__name__}` for one layer, without
+    its first dimension: (batch, hidden_size).
+    """
+    members = {
+        "__doc__": doc,
+        "__module__": layer.__module__,
+        "__signature__": inspect.Signature(kept),
+        "layer": layer,
+    }
+    return type(name, (OneStep,), members)
