@@ -136,6 +136,16 @@ def test_wrong_hyper_parameters_are_refused_before_anything_is_built(name, wrong
 
 
 @EVERY_CELL
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_half_precision_falls_back_to_the_reference(name, kind):
+    cell = make_cell(name, P, D).to(kind)
+    if name in ("exponential", "lu_rnn", "inverse_rnn"):
+        pytest.skip("PyTorch has no matrix exponential, solve or inverse in 16 bits")
+    u = an_input().to(kind)
+    assert torch.equal(cell(u)[0], cell(u, engine="reference")[0])
+
+
+@EVERY_CELL
 def test_what_is_checked_is_what_the_cell_gets(name):
     defaults = cell_class(name).checked({})
     keywords = cell_class(name).hyper_parameters
@@ -162,12 +172,12 @@ def start(name="padding", **settings):
 
 
 def half(kind):
-    return make_cell("rnn", P, D).to(kind)(an_input().to(kind))
+    return make_cell("rnn", P, D).to(kind)(an_input().to(kind), engine="numba-cpu")
 
 
 UNKNOWN = r"unknown architecture 'lstn'; known: antisymm.*lstm"
 SIZE = "expected hidden_size to be a positive integer"
-HALF = "expected weights of torch.float32 or torch.float64, got"
+HALF = "cannot run rnn: it computes in torch.float32 or torch.float64, the input is torch"
 PIVOT = "^lu_rnn: expected .*pivots are at least 0.001 in size"
 
 test_what_cannot_be_made_or_run_is_refused = refused(

@@ -125,7 +125,7 @@ COMMANDS = (
     "study.report.conf",
     "study.report.look",
 )
-COMMANDS += ("study.results.reference",)
+COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {
     "study.stats.comparisons.compare_error_rates": "R",
     "study.bench.coadjoint": "the memory of a fresh process",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from longrnn.registry import import_files
@@ -33,12 +34,16 @@ class Engine:
     obstacle: Callable[[], str] = str
     """Says what this machine lacks to run the engine; nothing, where it lacks nothing."""
 
-    def refusal(self, device: str, options: Collection[str] = ()) -> str:
-        """Return why the engine cannot take such options, or inputs on a device, or an empty string."""
+    def refusal(
+        self, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
+    ) -> str:
+        """Return why the engine cannot take such options or inputs, or an empty string."""
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
         if unknown := sorted(set(options) - set(self.options)):
             return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
+        if dtype not in (None, torch.float32, torch.float64):
+            return f"it computes in torch.float32 or torch.float64, the input is {dtype}"
         return self.obstacle()
 
 
@@ -75,14 +80,16 @@ def module_of(cell: str, engine: str) -> str | None:
     return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
 
 
-def choose(cell: str, device: str, options: Collection[str] = ()) -> str:
+def choose(
+    cell: str, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
+) -> str:
     """Return the engine that ``auto`` means for `cell` on a device: a name, or ``reference``.
 
-    One that lacks an option asked for is passed over. Away from the CPU the device is part of the name (``library-cuda``):
+    One that lacks an option asked for, or the type `dtype`, is passed over. Away from the CPU the device is part of the name (``library-cuda``):
     results are filed under it, and their last digits are the device's too.
     """
     known = (name for name in engine_names(cell) if name != "reference")
-    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, options))
+    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, options, dtype))
     found = next(fit, "reference")
     return found if device == "cpu" or found.endswith(device) else f"{found}-{device}"
 
@@ -98,14 +105,14 @@ def select(
     """
     options = options or {}
     if engine == "auto":
-        engine = choose(cell, u.device.type, options)
+        engine = choose(cell, u.device.type, options, u.dtype)
     if (cell, engine) not in _ENGINES:
         engine = engine.removesuffix(f"-{u.device.type}")
     if engine == "reference":
         return None
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
-    if refusal := _ENGINES[cell, engine].refusal(u.device.type, options):
+    if refusal := _ENGINES[cell, engine].refusal(u.device.type, options, u.dtype):
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
     run = _ENGINES[cell, engine].run
     return partial(run, **options) if options else run
