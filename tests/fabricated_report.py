@@ -97,12 +97,26 @@ NOSY = [
     f"{{download}}`x <{SECRET}>`",
     "![x](https://elsewhere.example/x.png)",
     "![x](../../../../secret.png)",
+    "![x](../../../jupyter_execute/../../secret.png)",
+    f"[x]({SECRET})",
+    "[x](path:../../../../secret.txt)",
+    "[x](%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret.txt)",
+    "[x][r]\n\n[r]: ../../../../secret.txt",
+    f"```\u00a0{{literalinclude}} {SECRET}\n```",
+    f"1) ```{{literalinclude}} {SECRET}\n   ```",
+    f"[^n]: ```{{literalinclude}} {SECRET}\n    ```",
+    f"text\r```{{literalinclude}} {SECRET}\r```",
 ]
 """Markdown that would read a file of the builder's, or have the reader's browser fetch one."""
 
 
-def write_notebook(path: Path, *, title="Does it fail?", more="", **injected: str) -> None:
-    """Write an executed notebook with formulas, injected parameters, a table, a picture and a stream."""
+def write_notebook(
+    path: Path, *, title="Does it fail?", more="", shown: tuple[dict, ...] = (), **injected: str
+) -> None:
+    """Write an executed notebook with formulas, injected parameters and outputs of every kind.
+
+    `more` joins its first cell, and each bundle of `shown` is displayed as well.
+    """
     png = io.BytesIO()
     drawing().savefig(png, format="png", metadata={"Software": None})
     picture = b64encode(png.getvalue()).decode()
@@ -115,6 +129,7 @@ def write_notebook(path: Path, *, title="Does it fail?", more="", **injected: st
         new_output("display_data", {"text/html": f"<b>kept</b>{HOSTILE}", "text/plain": "b"}),
         new_output("display_data", {"application/javascript": TAKE}),
         new_output("stream", name="stdout", text="first\nsecond\n"),
+        *(new_output("display_data", bundle) for bundle in shown),
     ]
     assigned = "\n".join(f"{name} = {value!r}" for name, value in injected.items())
     said = [new_output("display_data", {"text/markdown": f"{ANSWER}\n\nAnd more."})]

@@ -34,7 +34,7 @@ SEEN = """async () => {
 }"""
 
 # Tables of numbers scroll in their box; those of words are to be read whole.
-CUT = """[...document.querySelectorAll("table.words, table.verdicts")]
+CUT = """[...document.querySelectorAll("table.words, table.tally, .forest")]
   .filter((table) => table.offsetWidth > table.parentElement.clientWidth)
   .map((table) => `${innerWidth}: ${table.className} ${table.offsetWidth}`)"""
 

@@ -1,6 +1,10 @@
-"""The report: what it shows, that equal inputs give equal bytes, and that a bad input leaves the old one alone."""
+"""The report: what it shows, equal bytes from equal inputs, and what bad inputs may cost."""
 
+import contextlib
 import functools
+import io
+import json
+import math
 import re
 import shutil
 from dataclasses import asdict
@@ -13,18 +17,25 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from fabricated_report import counts, error_rates, write_notebook
+from fabricated_report import counts, drawing, error_rates, write_notebook
 from lxml.html import HTMLParser, document_fromstring
 from study.paths import ROOT
 from study.report.__main__ import main
 from study.report.build import build
 from study.report.coverage import COLUMNS, STATES, count_coverage, summarise
+from study.report.findings import read_findings, write_sentence
 from study.report.inputs import ReportError, load_artefacts, load_notebooks
 from study.report.numbers import formatter
-from study.report.tables import beside_html, key_columns, to_html
-from study.report.verdicts import count_verdicts, in_words, judge_claims, words
+from study.report.tables import PAGES, beside_html, key_columns, panels, to_html
+from study.report.verdicts import (
+    count_verdicts,
+    describe_claim,
+    in_words,
+    judge_claims,
+    place_interval,
+)
 from study.results.artefacts import Artefacts
-from study.results.claims import Finding, Scale, claims, judged_row, share, unable
+from study.results.claims import Finding, Region, Scale, claims, judged_row, share, unable
 from study.results.learned import data_and_length
 from study.results.published import artefacts
 from study.results.datasets import load
@@ -81,7 +92,7 @@ def test_every_link_resolves(each_site):
             assert not inside or not parts.fragment or parts.fragment in inside.ids, (path, link)
 
 
-THIRD = (claims()["text"] == "dissertation") & (claims()["chapter"] == "3")
+OF_DISSERTATION = (claims()["text"] == "dissertation").sum()
 DIFFERENT = artefacts()["same_data"].isna().sum()
 
 
@@ -89,19 +100,25 @@ DIFFERENT = artefacts()["same_data"].isna().sum()
     ("page", "text"),
     [
         ("index", f"2 of {DIFFERENT} published figures and tables drawn"),
-        # Agrees, no effect found, differs, undecided, not testable, not judged.
-        ("index", f"Dissertation, chapter 3 1 0 0 1 0 0 {THIRD.sum() - 2}"),
-        ("index", "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\)."),
+        # agree, differ, undecided, too small to test, no effect, all
+        ("index", f"Dissertation 1 1 0 {OF_DISSERTATION - 2} 0 {OF_DISSERTATION}"),
+        (
+            "publications/dissertation",
+            "Does it fail? Hardly ever: two of twelve do, with \\(a < b\\).",
+        ),
         ("notebooks/rebuilt/22_errors", "secret.txt"),  # to be read
         ("notebooks/reference/22_errors", "The same with other results: this run (quick)."),
         ("claims", "differs each of the models of longer horizons"),
         ("claims", "0.066, which does not bear the claim out"),
+        ("claims/diss-3.6-longer", "differs by itself; after Holm's correction"),
+        ("claims/diss-3.6-longer", "0 (0 to 0.0303) share"),
+        ("claims/diss-3.6-longer", "the quantity is above 0.5"),
         ("reference/factorial-real", "torch 1.2.3"),
         ("claims", "iRNN, section 4"),
         ("coverage", "numerical error rate by architecture this run (quick) 12 runs, drawn"),
         ("figures/ours", "Never seen before."),
-        ("index", "What is new?"),
-        ("index", "1 agrees, 1 differs; judged on stored reference (real). stored reference"),
+        ("publications/shared", "What is new?"),
+        ("publications/dissertation", f"{OF_DISSERTATION} claims : 1 agrees, 1 differs"),
     ],
 )
 def test_a_page_says(site, page, text):
@@ -218,15 +235,140 @@ def test_what_is_no_report_is_never_replaced(data, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["results.nc"]
 
 
-def test_refused_page_leaves_the_old_report(copied, site, tmp_path):
+def test_a_refused_page_leaves_the_old_report(copied, site, tmp_path, monkeypatch):
     out = shutil.copytree(site, tmp_path / "report")
     before = contents(out)
-    write_notebook(copied / "executed" / "66_bad.ipynb", more="See [the plan](no_such_plan.md).")
-    with pytest.raises(ReportError, match=r"66_bad.*no_such_plan") as caught:
+    monkeypatch.setattr("study.report.pages.own_name", lambda name: "[x](no_such_plan.md)")
+    monkeypatch.setattr("study.report.pages.escape_markdown", str)
+    monkeypatch.setitem(PAGES.globals, "escape_markdown", str)
+    with pytest.raises(ReportError, match=r"ours.*no_such_plan") as caught:
         build(copied, out)
     assert len(str(caught.value).splitlines()) == 1
     assert contents(out) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "report"]
+
+
+@pytest.fixture(scope="module")
+def hostile(data, tmp_path_factory):
+    """The report of a notebook with bad outputs, and what its builder reads."""
+    folder = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(data, folder / "data")
+    for name in ("secret.txt", "secret.png"):
+        shutil.copy(data.parent / name, folder)
+    bundles = (
+        {"image/png": "iVBORw0KGgo=", "text/plain": "half a picture"},
+        {"image/png": "no base64 at all", "text/plain": "none"},
+        {"text/markdown": "[x](no_such_plan.md) and [y](22_errors.ipynb)"},
+        {"text/markdown": "a[^1] b[^1]\n\n[^1]: once\n\n[^1]: twice"},
+        {"text/markdown": r"$\href{javascript:document.title='taken'}{press}$"},
+        {"text/html": r'<p class="math tex2jax_process">\(\href{javascript:alert(1)}{x}\)</p>'},
+        {"text/html": '<a href="../../../../secret.txt">x</a><b>still here</b>'},
+    )
+    write_notebook(folder / "data/executed/66_bad.ipynb", shown=bundles, more="[z](gone.md)")
+    record = folder / "data/reference/real/factorial.json"
+    record.write_text(json.dumps({"attempts": 3, "cost": "none"}))
+    heard = io.StringIO()
+    with contextlib.redirect_stderr(heard):
+        site = build(folder / "data", folder / "report").parent
+    return SimpleNamespace(site=site, page=site / "notebooks/rebuilt/66_bad.html", heard=heard)
+
+
+def test_links_and_pictures_copy_no_file_of_the_builders(hostile):
+    assert not (hostile.site / "_downloads").exists()
+    names = {path.name for path in hostile.site.rglob("*")}
+    assert not any("secret" in name for name in names)
+    links = read(hostile.page).links
+    assert not [link for link in links if "secret" in link or link.startswith("path:")]
+    for path in hostile.site.rglob("*"):
+        assert path.is_dir() or b"known to the builder alone" not in path.read_bytes(), path
+
+
+def test_known_pages_are_linked_and_others_are_text(hostile):
+    assert "22_errors.html" in read(hostile.page).links
+    assert "x and y" in read(hostile.page).text
+
+
+def test_formulas_in_html_outputs_are_inert(hostile):
+    page = document_fromstring(hostile.page.read_bytes())
+    formulas = [element.text_content() for element in page.find_class("math")]
+    assert not any("alert" in formula for formula in formulas)
+    assert "alert(1)" in read(hostile.page).text
+
+
+def test_mathjax_removes_links_that_run(hostile):
+    assert '"ui/safe"' in hostile.page.read_text()
+    assert (hostile.site / "_static/mathjax/ui/safe.js").is_file()
+
+
+def test_a_bad_output_costs_its_own_cell(hostile):
+    text = read(hostile.page).text
+    assert text.count("This output cannot be shown") == 2
+    assert "still here" in text and "once" in text
+    assert "0 attempts" not in text
+    lines = [line for line in hostile.heard.getvalue().splitlines() if "66_bad" in line]
+    assert any("cell 4: an output cannot be shown: its picture" in line for line in lines)
+    assert any("cell 0: the link to 'gone.md' leads to no page" in line for line in lines)
+    assert all(line.startswith("report: warning: ") for line in lines)
+
+
+def test_a_damaged_record_costs_its_own_numbers(hostile):
+    assert "factorial, real, 0 attempts" in read(hostile.site / "reference.html").text
+    assert "attempts 3 cost none" in read(hostile.site / "reference/factorial-real.html").text
+
+
+def test_search_leaves_quick_runs_out(site):
+    index = (site / "searchindex.js").read_text()
+    names = re.findall(r'"docnames":\[(.*?)\]', index)[0].replace('"', "").split(",")
+    quick = names.index("notebooks/rebuilt/22_errors")
+    listed = re.findall(r'"terms":\{(.*?)\}', index)[0]
+    numbers = [int(number) for number in re.findall(r"\d+", re.sub(r'"[^"]*":', "", listed))]
+    assert quick not in numbers
+    assert names.index("notebooks/reference/22_errors") in numbers
+
+
+@pytest.mark.parametrize("small", ["0.25", "1"])
+def test_withdrawn_verdicts_are_marked(small):
+    table = judge_claims([])
+    rows = table.assign(counted="agrees", corrected="undecided", low=0.1, high=1.0, estimate=0.5)
+    claim = describe_claim(rows.assign(region=f"> {small}").iloc[0])
+    assert claim.withdrawn and "withdrawn" in claim.css
+    assert claim.status == "Undecided after Holm's correction (agrees without)"
+
+
+@pytest.mark.parametrize(
+    ("region", "estimate", "inside"),
+    [("> 0.5", 0.7, True), ("> 0.5", 0.3, False), ("< 2", 1.0, True), ("0.5 .. 2", 1.9, True)],
+)
+def test_intervals_are_drawn_on_their_side(region, estimate, inside):
+    row = pd.Series({"estimate": estimate, "low": estimate - 0.05, "high": estimate + 0.05})
+    row["published"] = math.nan
+    place = place_interval(row, Region.parse(region))
+    assert bool(place.estimate > 50) is inside
+    assert place.low < place.estimate < place.high
+
+
+def test_a_sentence_with_another_verdict_is_not_used():
+    finding = read_findings().questions[0].findings[0]
+    measured = {"estimate": 0.0033, "low": 0.0024, "high": 0.0041, "published": 0.003}
+    agreed = {"counted": finding.verdict, "corrected": finding.verdict}
+    table = judge_claims([]).assign(**measured, **agreed).set_index("id", drop=False)
+    row = table.loc[finding.claim]
+    assert (
+        "0.33 points more test accuracy (0.24 to 0.41; paper: 0.30;"
+        in write_sentence(finding, row).text
+    )
+    withdrawn = table.assign(corrected="undecided").loc[finding.claim]
+    assert write_sentence(finding, withdrawn).text.startswith("“a larger adjoint metric")
+
+
+def test_every_finding_is_about_a_claim():
+    findings = read_findings()
+    listed = set(claims().index)
+    for question in findings.questions:
+        assert {finding.claim for finding in question.findings} <= listed
+    for topic in findings.readme:
+        assert topic.notebook in {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+        assert findings.of_topic(topic)
 
 
 def test_missing_inputs_are_named(tmp_path, capsys):
@@ -240,7 +382,7 @@ def test_missing_inputs_are_named(tmp_path, capsys):
         (r'"quick"', '"<b>quick"', "profile is '<b>quick'"),
         (r"^{", '{"learned": "yes",', "learned is 'yes' .*boolean"),
         (r"(?s).+", "{", "Invalid JSON"),
-        (r"(?s).+", "[]", "should be a valid dict|an object"),
+        (r"(?s).+", "[]", "expected an object"),
         (r"(?s).+", '{"artefact": "diss-tab-1.7"}', "kind is missing"),
         (r'"table"', '"figure"', "promises diss-tab-1.7"),
     ],
@@ -321,14 +463,14 @@ def test_results_say_which_data_they_are_of():
 def test_whether_an_interval_holds_no_effect_is_said_and_verdicts_are_counted():
     assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
     table = judge_claims([])
-    assert words(table.iloc[0])["null"] == ""
-    assert words(table.assign(null=0.0, null_is="outside").iloc[0])["null"] == "0 outside"
+    assert describe_claim(table.iloc[0]).null == ""
+    assert describe_claim(table.assign(null=0.0, null_is="outside").iloc[0]).null == "0 outside"
 
 
 def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = Networks(stored, "PTB characters").scale("LEM", "LSTM")
-    said = words(judge_claims([]).assign(**asdict(scale)).iloc[0])["scale"]
+    said = describe_claim(judge_claims([]).assign(**asdict(scale)).iloc[0]).scale
     assert said.startswith("5,000 sequences, T = 100, ") and "words" not in said
     assert said.endswith("Penn Treebank, characters")
 
@@ -345,6 +487,21 @@ def test_tables_set_ours_beside_theirs_where_it_helps():
     levels = pd.MultiIndex.from_product([("adjoint", "lstm"), (20, 100)], names=["method", "width"])
     table = pd.DataFrame({"missing": 0, "ours": 0.5, "published": 0.6}, levels).reset_index()
     assert key_columns(table) == ["method", "width"], "counts do not run across"
+
+
+def test_tables_show_spread_runs_and_chance():
+    more = {"spread": 1.5, "n": 5, "guess": 10.0}
+    html = beside_html(counts().assign(**more))
+    assert '<span class="spread">± 1.5, n = 5</span>' in html
+    assert ">chance</th>" in html and ">10</td>" in html
+
+
+def test_a_caption_names_the_panels_of_its_data(tmp_path):
+    made = Artefacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
+    data = pd.DataFrame({"task": ["N=200", "N=200", "N=2000"], "step": [1, 2, 1]})
+    made.show_figure(drawing(), "lem-fig-adding", data=data, caption="Errors.")
+    (item,) = load_artefacts(tmp_path)
+    assert panels(item) == "N=200, N=2000"
 
 
 def test_what_a_table_holds_is_escaped():

@@ -1,56 +1,92 @@
-"""Outputs of notebooks that would read the builder's files or run in a reader's browser, as the report takes them."""
+"""Outputs of notebooks that would read the builder's files or run in a reader's browser."""
+
+import re
 
 import pytest
 from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
-from study.report.safe import clean_html, to_read
+from study.report.restricted import clean_html, markdown_html
 
 pytestmark = pytest.mark.trials
 
 FENCES = ("```", "~~~", ":::", "````", "::::", "~~~~~")
-BEFORE = ("", "- ", "> ", "1. ", "   ", "* > ", "text\n", "\n", "- a\n\n  ", "$x$ ")
+BEFORE = (
+    *("", "- ", "> ", "1. ", "1) ", "   ", "* > ", "text\n", "\n", "- a\n\n  ", "$x$ ", "[^n]: "),
+    *("\u00a0", "\x0b", "\r", "text\r"),
+)
 NAMES = (
-    "include", "literalinclude", "raw", "csv-table", "eval-rst", "code-cell", "figure", "image", "download", "INCLUDE",
-    "rst:include", "toctree", "math", "a+b", "doc", "ref", "substitution", "",
-)  # fmt: skip
-GAPS = ("", " ", "\t", "  ")
+    *("include", "literalinclude", "raw", "csv-table", "eval-rst", "code-cell", "figure", "image"),
+    *("download", "INCLUDE", "rst:include", "toctree", "math", "a+b", "doc", "ref", ""),
+)
+GAPS = ("", " ", "\t", "  ", "\u00a0", "\x0b")
+SECRET = "../../secret.txt"
+LINKS = (
+    f"[x]({SECRET})",
+    f"[x](<{SECRET}>)",
+    f"[x](path:{SECRET})",
+    f"[x][r]\n\n[r]: {SECRET}",
+    f"![x]({SECRET})",
+    "[x](jupyter_execute/../../../secret.txt)",
+    "[x](%2e%2e/secret.txt)",
+    f"<{SECRET}>",
+    "[x](javascript:alert)",
+    "[x](//secret.txt/x)",
+    "[x](file:///secret.txt)",
+    "[x](data:text/html,secret.txt)",
+)
 MYST = create_md_parser(
     MdParserConfig(enable_extensions={"colon_fence", "dollarmath"}), RendererHTML
 )
 
 
 def _markdown(draw):
-    fence, name, file = draw.choice(FENCES), draw.choice(NAMES), "../../secret.txt"
-    text = f"{draw.choice(BEFORE)}{fence}{draw.choice(GAPS)}{{{name}}}{draw.choice(GAPS)}{file}\n"
-    text += draw.choice(("", ":file: ../../secret.txt\n", "x\n")) + fence
-    if draw.random() < 0.4:
-        text = f"{draw.choice(BEFORE)}{{{name}}}`x <{file}>` and {draw.choice(('', text))}"
-    return text
+    """Return Markdown with a directive, a role or a link."""
+    kind = draw.random()
+    if kind < 0.3:
+        return f"{draw.choice(BEFORE)}{draw.choice(LINKS)} and {draw.choice(LINKS)}"
+    fence, name = draw.choice(FENCES), draw.choice(NAMES)
+    if kind < 0.6:
+        return f"{draw.choice(BEFORE)}{{{name}}}`x <{SECRET}>`"
+    text = f"{draw.choice(BEFORE)}{fence}{draw.choice(GAPS)}{{{name}}}{draw.choice(GAPS)}{SECRET}\n"
+    return text + draw.choice(("", f":file: {SECRET}\n", "x\n")) + fence
 
 
-def _carried_out(markdown):
-    """Return what MyST, which builds the pages, would carry out."""
-    flat = [one for token in MYST.parse(markdown) for one in (token, *(token.children or ()))]
-    fences = [token.info for token in flat if "fence" in token.type and token.info.startswith("{")]
-    return fences + [token.meta for token in flat if token.type == "myst_role"]
+def _acts(markdown):
+    """Return what MyST, had it built the page, would have carried out or linked."""
+    tokens = []
+    for token in MYST.parse(markdown):
+        tokens += [token, *(token.children or ())]
+    fences = [token.info for token in tokens if "fence" in token.type and "{" in token.info]
+    links = [token.attrs for token in tokens if token.type in ("link_open", "image")]
+    return fences + links + [token.meta for token in tokens if token.type == "myst_role"]
+
+
+def _followed(html):
+    """Return the tags and addresses of HTML that a browser or Sphinx would act on."""
+    return re.findall(r"<(?:img|script|iframe)|(?:href|src)=", html)
 
 
 def test_displayed_markdown_asks_for_no_file(trials, draw):
-    seen = 0
+    acted = 0
     for _ in trials.some(600):
         text = _markdown(draw)
-        seen += bool(_carried_out(text))
-        trials.accept(text, lambda: _carried_out(to_read(text)), [].__eq__)
-    assert seen, "these would have been carried out"
+        acted += bool(_acts(text))
+        html = lambda text=text: _followed(markdown_html(text, {}, lambda reason: None))  # noqa: E731
+        trials.accept(text, html, [].__eq__)
+    assert acted, "MyST would have carried these out"
 
 
-HTML = """<table style="background:url(//x)" class="a"><tr><td colspan="2" onclick="a()">kept</td></tr></table>
-<a href="javascript:a()">b</a><a href="data:text/html,x" xlink:href="//x">c</a><p title="<script>" srcset="//x">d</p>
-<script>a()</script><ScRiPt>a()</ScRiPt><style>*{}</style><img src="//x" onerror=a()><svg onload=a()></svg><math></math><link href="//x">
-<iframe src="//x"></iframe><object data="//x"></object><form action="//x"></form><base href="//x"><meta http-equiv="refresh">"""
+HTML = """<table style="background:url(//x)" class="math"><tr><td colspan="2" onclick="a()">kept</td></tr></table>
+<a href="javascript:a()">b</a><a href="data:text/html,x" xlink:href="//x">c</a><a href="../../secret.txt">e</a>
+<p title="<script>" srcset="//x">d</p><script>a()</script><ScRiPt>a()</ScRiPt><style>*{}</style>
+<img src="//x" onerror=a()><svg onload=a()></svg><math></math><link href="//x"><iframe src="//x"></iframe>
+<object data="//x"></object><form action="//x"></form><base href="//x"><meta http-equiv="refresh">"""
 
 
 def test_displayed_html_runs_and_fetches_nothing(trials):
-    clean = '<table class="a"><tbody><tr><td colspan="2">kept</td></tr></tbody></table> <a>b</a><a>c</a><p title="&lt;script&gt;">d</p>'
+    clean = (
+        '<table><tbody><tr><td colspan="2">kept</td></tr></tbody></table> <a>b</a><a>c</a>'
+        '<a>e</a> <p title="&lt;script&gt;">d</p>'
+    )
     trials.accept("html", lambda: " ".join(clean_html(HTML).split()), clean.__eq__)

@@ -6,37 +6,30 @@ The site must work from a disk without a network: no script, font or style comes
 import re
 from posixpath import dirname, join
 
-from docutils.nodes import Text, image, raw
 from sphinx.environment.adapters.toctree import global_toctree_for_doc
-
-from study.report.safe import clean_html
 
 project = "Recurrent networks and long time dependencies"
 html_title = "Long time dependencies"
 
 extensions = [
-    "myst_nb",
+    "myst_parser",
     "sphinx.ext.mathjax",
     # Carries MathJax 3 and its fonts, and points sphinx.ext.mathjax to them instead of to a server.
     "sphinx-mathjax-offline",
 ]
 
-nb_execution_mode = "off"
-# Readers come for the argument; the code is one click away (`study.report.notebooks` folds it).
-nb_code_prompt_show = "code"
-nb_code_prompt_hide = "hide the code"
-nb_render_markdown_format = "myst"
-# A tagged formula breaks its lines by \cr: Sphinx puts one with two backslashes into an environment that allows no tag.
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
-# Prose in notebooks may jump from # to ###, and a cell may hold what Pygments cannot colour; readers lose nothing.
-# Everything else that Sphinx warns of fails the build.
-# The menu lists each notebook once; pages of its other results are reached from it.
-suppress_warnings = ["myst.header", "misc.highlighting_failure", "toc.not_included"]
+myst_enable_extensions = ["dollarmath"]
+# A link in a formula may lead to http(s) alone: MathJax removes other addresses, such as scripts.
+mathjax3_config = {"loader": {"load": ["ui/safe"]}}
+# Prose in notebooks may jump from # to ###. The menu lists each notebook once; tables, claims and
+# pages of a notebook's other results are reached from it. All other warnings fail the build.
+suppress_warnings = ["myst.header", "toc.not_included"]
 
 html_theme = "furo"
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["report.css"]
+html_js_files = ["filter.js"]
 html_copy_source = False
 html_scaled_image_link = False
 html_show_sourcelink = False
@@ -48,41 +41,61 @@ html_theme_options = {"navigation_with_keys": True}
 
 def setup(app) -> None:
     """Connect what the settings above cannot say."""
-    # The extension says nothing of it, and names one file.
+    # The extension does not say so, and names one file.
     app.extensions["sphinx-mathjax-offline"].parallel_read_safe = True
-    app.set_html_assets_policy("always")  # captions hold formulas that Sphinx does not see
-    app.connect("doctree-read", _clean, priority=100)  # before Sphinx collects what to copy
-    refuse = {"file_insertion_enabled": False}  # directives that read the builder's files
-    app.connect("env-before-read-docs", lambda app, *_: app.env.settings.update(refuse))
-    app.connect("html-page-context", _share_menu, priority=100)  # before the theme asks for it
+    app.set_html_assets_policy("always")  # pages hold formulas that Sphinx does not see
+    no_files = {"file_insertion_enabled": False}  # directives that read the builder's files
+    app.connect("env-before-read-docs", lambda app, *_: app.env.settings.update(no_files))
+    app.connect("html-page-context", share_menu, priority=100)  # before the theme asks for it
 
 
 _menus: dict[str, str] = {}
 """The menu as the pages of a folder link it."""
 
 
-def _share_menu(app, page, _template, context, _doctree) -> None:
-    """Mark `page` in its folder's menu: Sphinx would make the menu again for each page, half the time of a build."""
-    if not _menus:  # with the first page, before Sphinx writes others side by side
+def share_menu(app, page, _template, context, _doctree) -> None:
+    """Give `page` its folder's menu, with its own entry and the entries above it marked.
+
+    Sphinx would make the menu again for each page, which is half the time of a build.
+    """
+    if not _menus:  # with the first page, before Sphinx writes others in parallel
         for folder in {dirname(name) for name in app.env.found_docs}:
             entries = global_toctree_for_doc(
                 app.env, join(folder, "-"), app.builder, tags=app.tags, titles_only=True
             )
             _menus[folder] = app.builder.render_partial(entries)["fragment"]
-    menu, folder = _menus[dirname(page)], dirname(page)
-    for name, css in ((folder, ""), (page, "current ")):
+    folder = dirname(page)
+    menu = _menus[folder]
+    for name in entries_above(app.env, page):
         address = app.builder.get_relative_uri(join(folder, "-"), name)
-        entry = rf'(<li class="toctree-l\d)("><a class=")(reference internal" href=)"{re.escape(address)}"'
-        menu = re.sub(entry, rf'\1 current\2{css}\3"{"#" if css else address}"', menu)
+        menu = _mark(menu, address, "#" if name == page else address, current=name == page)
     context["toctree"] = lambda **_: menu
 
 
-def _clean(app, doctree) -> None:
-    """Take from a notebook's page what a browser would run or fetch; the other pages are the templates' own."""
-    if app.env.docname.startswith("notebooks/"):
-        for piece in doctree.findall(raw):
-            piece.children[:] = [Text(clean_html(piece.astext()))]
-        for picture in list(doctree.findall(image)):
-            picture["scale"] = 100  # with its size what follows stays in its place while it loads
-            if "jupyter_execute" not in picture["uri"]:  # no output: another host's, or a file
-                picture.parent.remove(picture)
+def entries_above(env, page: str) -> list[str]:
+    """Return the menu's entries to mark for `page`: the ones above it, and itself if listed.
+
+    A page that the menu does not list, such as that of one claim, belongs to the entry with its
+    folder's name; a notebook's page with other results belongs to the first page of the notebook.
+    """
+    parents = {child: parent for parent, listed in env.toctree_includes.items() for child in listed}
+    entry = page
+    if page not in parents and dirname(page) in parents:
+        entry = dirname(page)
+    elif page not in parents:
+        name = env.metadata[page].get("notebook") if page in env.metadata else None
+        copies = [child for child in parents if child.startswith("notebooks/")]
+        entry = next((child for child in copies if child.endswith(f"/{name}")), page)
+    entries = [entry]
+    while entries[-1] in parents:
+        entries.append(parents[entries[-1]])
+    if page not in entries:
+        entries.append(page)
+    return entries[::-1]
+
+
+def _mark(menu: str, address: str, target: str, *, current: bool) -> str:
+    """Return the menu with the entry that leads to `address` marked as current."""
+    entry = rf'(<li class="toctree-l\d)([^"]*"><a class=")(reference internal" href=)"{re.escape(address)}"'
+    css = "current " if current else ""
+    return re.sub(entry, rf'\1 current\2{css}\3"{target}"', menu)

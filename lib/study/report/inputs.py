@@ -1,12 +1,12 @@
 """Read what the pipeline produced: manifests of artefacts, executed notebooks, provenance."""
 
+import json
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from toolz import groupby
 
 from study.config.section import format_value
@@ -22,7 +22,7 @@ RESULT_SETS = {
     "short": "stored reference, shorter sequences",
     "simulated": "drawn from the published models",
 }
-"""How a reader calls the result sets, in the order of the site; unknown ones keep their name and go last."""
+"""Readers' names for the result sets, in the order of the site; unknown ones come last."""
 TOYS = ("smoke", "quick")
 """Profiles that show that the pipeline works, and are evidence of nothing."""
 SIMULATED = "simulated"
@@ -36,7 +36,7 @@ class ReportError(RuntimeError):
 
 
 class Artefact(Manifest):
-    """One figure or table that a notebook made from one set of results: a manifest and its place."""
+    """One figure or table that a notebook made from one set of results."""
 
     result_set: Name
     notebook: Name
@@ -44,7 +44,7 @@ class Artefact(Manifest):
 
     @property
     def toy(self) -> bool:
-        """Whether it is proof that the pipeline works, and no evidence."""
+        """Whether it shows that the pipeline works, and is no evidence."""
         return self.profile in TOYS
 
     @property
@@ -78,60 +78,127 @@ class Notebook:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """How a stored result came about.
+
+    Attributes
+    ----------
+    content : dict
+        The record as it was written.
+    attempts : int
+        Training attempts; 0 if the record does not say.
+    cost_hours : float
+        Hours of one processor core; 0 if the record does not say.
+    """
+
+    content: dict
+    attempts: int = 0
+    cost_hours: float = 0.0
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Everything the site is made of."""
 
     artefacts: tuple[Artefact, ...]
     notebooks: tuple[Notebook, ...]
-    provenance: dict[str, dict]
+    provenance: dict[str, Provenance]
 
     def describe(self, result_set: str) -> str:
         """Return a reader's name for a set of results, such as ``this run (quick)``."""
-        found = {item.profile for item in self.artefacts if item.result_set == result_set}
-        return described(result_set, ", ".join(sorted(found - {NO_PROFILE})))
+        profiles = {item.profile for item in self.artefacts if item.result_set == result_set}
+        return described(result_set, ", ".join(sorted(profiles - {NO_PROFILE})))
 
 
 def described(result_set: str, profile: str) -> str:
-    """Return a reader's name for a set of results at a profile, which is left out where it says nothing."""
+    """Return a reader's name for a set of results, with its profile if that says something."""
     name = RESULT_SETS.get(result_set, result_set)
     return name if profile in ("", NO_PROFILE, result_set) else f"{name} ({profile})"
 
 
 def load_inputs(data: Path) -> Inputs:
-    """Read everything below the folder `data`; raise a ReportError where something is missing or damaged."""
+    """Read everything below a folder.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of ``executed/``, ``made/`` and ``reference/``.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    ReportError
+        Something is missing or damaged; the message says what.
+    """
     notebooks = load_notebooks(data)
     if not notebooks:
         raise ReportError(
-            f"no executed notebook in {data}; run `make repro` first, the report shows what it produced"
+            f"no executed notebook in {data}; run `make repro` first, the report shows its results"
         )
     reference = data / "reference"
     stored = sorted((reference if reference.is_dir() else REFERENCE).glob("*/*.nc"))
-    provenance = {
-        f"{path.stem}, {path.parent.name}": _validated(dict, path.with_suffix(".json"))
-        for path in stored
-    }
+    provenance = {}
+    for path in stored:
+        record = read_record(path.with_suffix(".json"))
+        provenance[f"{path.stem}, {path.parent.name}"] = record
     return Inputs(load_artefacts(data), notebooks, provenance)
 
 
+def read_record(path: Path) -> Provenance:
+    """Read the provenance of a stored result.
+
+    A number that is missing or of another kind costs itself alone: the page still shows the rest.
+    """
+    content = _read_object(path)
+
+    def number(section: str, name: str) -> float:
+        entries = content.get(section)
+        value = entries.get(name) if isinstance(entries, dict) else None
+        return value if isinstance(value, int | float) else 0
+
+    hours = number("cost", "core_seconds") / 3600
+    return Provenance(content, int(number("attempts", "all")), hours)
+
+
 def load_artefacts(data: Path) -> tuple[Artefact, ...]:
-    """Return every artefact with a manifest in ``made/<notebook>/<set of results>/`` of the folder `data`."""
+    """Read the manifests in ``made/<notebook>/<set of results>/``.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of ``made/``.
+
+    Returns
+    -------
+    tuple of Artefact
+        By set of results, notebook and name.
+
+    Raises
+    ------
+    ReportError
+        A manifest is damaged, or a file that it names is missing.
+    """
     if not data.is_dir():
         raise ReportError(f"no folder {data}; expected the one that holds made/")
-    found = []
+    artefacts = []
     for path in data.glob("made/*/*/*/*.json"):
-        # A manifest is written last, so files without one are half-written and are not shown.
+        # A manifest is written last: files without one are unfinished and are not shown.
         notebook, result_set = path.parts[-4:-2]
         if (path.parents[1] / f"{notebook}.failed.ipynb").exists():
             continue  # written before its notebook failed, maybe in its checks
-        place = {"result_set": result_set, "notebook": notebook, "manifest": path}
-        found.append(_validated(Artefact, path, **place))
-        for file in map(found[-1].path, SUFFIXES[found[-1].kind]):
-            if not file.exists():
-                said = f"{path} promises {file.name}, which is not there; run its notebook again"
-                raise ReportError(said)
-    return tuple(
-        sorted(found, key=lambda i: (_place(i.result_set), i.notebook, i.manifest.stem, i.kind))
-    )
+        item = _read_artefact(path, notebook, result_set)
+        for suffix in SUFFIXES[item.kind]:
+            if not item.path(suffix).exists():
+                raise ReportError(
+                    f"{path} promises {item.path(suffix).name}, which is not there; "
+                    "run its notebook again"
+                )
+        artefacts.append(item)
+    artefacts.sort(key=lambda i: (_order(i.result_set), i.notebook, i.manifest.stem, i.kind))
+    return tuple(artefacts)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -140,34 +207,66 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def load_notebooks(data: Path) -> tuple[Notebook, ...]:
-    """Return the executed notebooks in ``executed/`` and ``made/*/*/`` of the folder `data`, by name and set of results.
+    """Read the executed notebooks in ``executed/`` and ``made/*/*/``.
 
-    The set of results is the notebook's parameter ``result_set``; one without it belongs to the pipeline's own run.
+    The set of results is the notebook's parameter ``result_set``; a notebook without it belongs
+    to the pipeline's own run.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of ``executed/`` and ``made/``.
+
+    Returns
+    -------
+    tuple of Notebook
+        By name and set of results.
+
+    Raises
+    ------
+    ReportError
+        A notebook cannot be read, or two show the same notebook and the same results.
     """
-    found = []
-    # Hidden files are half-written, and what a failed run leaves for its author (see study.pipeline) is no result.
+    notebooks = []
+    # Hidden files are unfinished, and what a failed run leaves for its author is no result.
     paths = [*data.glob("executed/[!.]*.ipynb"), *data.glob("made/[!.]*/[!.]*/[!.]*.ipynb")]
     for path in sorted(path for path in paths if not path.name.endswith(".failed.ipynb")):
         try:
             result_set = str(read_parameters(path).get("result_set", "rebuilt"))
-            found.append(Notebook(path, result_set, read_title(path)))
+            notebooks.append(Notebook(path, result_set, read_title(path)))
         except (NotebookError, OSError) as error:
             raise ReportError(
                 f"cannot read the executed notebook {path} ({error}); run `make repro` again"
             ) from None
-    for first, *others in groupby(attrgetter("page"), found).values():
+    for first, *others in groupby(attrgetter("page"), notebooks).values():
         if others:
             raise ReportError(
-                f"{first.path} and {others[0].path} show the same notebook and the same results; delete one of them"
+                f"{first.path} and {others[0].path} show the same notebook and the same results; "
+                "delete one of them"
             )
-    return tuple(sorted(found, key=lambda one: (one.name, _place(one.result_set))))
+    notebooks.sort(key=lambda notebook: (notebook.name, _order(notebook.result_set)))
+    return tuple(notebooks)
 
 
-def _validated(kind: type, path: Path, **more: object) -> Any:
-    """Return the JSON object at `path` and `more` as a `kind`; a ReportError says what of it is wrong."""
+def _read_object(path: Path) -> dict:
+    """Return the JSON object at `path`."""
     try:
-        content = TypeAdapter(dict).validate_json(path.read_bytes())
-        return TypeAdapter(kind).validate_python(content | more)
+        content = json.loads(path.read_text("utf-8"))
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise ReportError(f"{path}: Invalid JSON ({error}); write the file again") from None
+    if not isinstance(content, dict):
+        raise ReportError(
+            f"{path}: expected an object, got {format_value(content)}; write it again"
+        )
+    return content
+
+
+def _read_artefact(path: Path, notebook: str, result_set: str) -> Artefact:
+    """Return the manifest at `path`; a ReportError says what is wrong with it."""
+    content = _read_object(path)
+    content |= {"notebook": notebook, "result_set": result_set, "manifest": path}
+    try:
+        return Artefact.model_validate(content)
     except ValidationError as error:
         wrong = error.errors()[0]
         name = ".".join(map(str, wrong["loc"])) or "its content"
@@ -177,6 +276,7 @@ def _validated(kind: type, path: Path, **more: object) -> Any:
         ) from None
 
 
-def _place(result_set: str) -> tuple[int, str]:
+def _order(result_set: str) -> tuple[int, str]:
+    """Return the place of a set of results in the order of the site."""
     known = list(RESULT_SETS)
     return (known.index(result_set) if result_set in known else len(known), result_set)

@@ -1,84 +1,311 @@
-"""Put an executed notebook into the site, under a title that says whose results it shows."""
+"""Put an executed notebook into the site as a page that can only be read.
 
+Headings of the notebook's own Markdown cells become headings of the page, so that search and the
+contents on the right know them. Everything else is HTML made by `study.report.restricted`. An
+output that cannot be shown costs its own cell: the page says so there, and the builder reads which
+notebook and which cell.
+"""
+
+import base64
+import hashlib
+import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
 import nbformat
+from markdown_it.token import Token
+from markupsafe import escape
+from nbformat import NotebookNode
+from PIL import Image
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
 
 from study.report.inputs import Notebook
-from study.report.safe import choose_outputs
+from study.report.restricted import (
+    clean_html,
+    markdown_html,
+    parse_markdown,
+    render_tokens,
+)
 from study.results.names import LOOKS, label
 
+OUTPUTS = "files/outputs"
+"""Folder of the notebooks' pictures inside the site."""
 _IN_SIGHT = {"parameters", "injected-parameters"}
-"""Cells that stay unfolded: what this page was made with."""
+"""Tags of cells whose code stays unfolded: what this page was made with."""
 _ARCHITECTURES = re.compile(
     rf"(?<![a-z])({'|'.join(sorted(LOOKS, key=len, reverse=True))})(?![a-z])", re.I
 )
-"""Words of file names."""
+"""Architectures in file names."""
 _ANSWER = re.compile(r"^#+ .*\banswer.*$", re.IGNORECASE | re.MULTILINE)
-_LONGEST = 300
-"""Characters of an answer on the front page."""
+_LONGEST_ANSWER = 300
+"""Characters of an answer on a list of questions."""
+_FORMS = re.compile(r"<(input|svg|iframe|object|form)\b", re.IGNORECASE)
+"""HTML that needs a browser's help, such as xarray's foldable view: its text says the same."""
+_TERMINAL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+"""Colour codes of terminals."""
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_FENCE = re.compile(r"`{3,}")
+_PICTURES = ("image/png", "image/jpeg")
+_SUFFIXES = {"PNG": "png", "JPEG": "jpg"}
+_MOST_PIXELS = 50_000_000
+
+
+class OutputError(ValueError):
+    """One output of a notebook cannot be shown; the message says why."""
+
+
+@dataclass
+class Page:
+    """The page of one notebook while it is written.
+
+    Attributes
+    ----------
+    folder : Path
+        Root of the site's own files; pictures go to ``files/outputs`` below it.
+    notebook : Notebook
+    pages : mapping
+        Addresses of other pages, relative to this one, by the path of their notebook.
+    warn : callable
+        Receives a sentence that names the notebook and the cell.
+    parts : list of str
+        Finished pieces of MyST Markdown.
+    """
+
+    folder: Path
+    notebook: Notebook
+    pages: Mapping[str, str]
+    warn: Callable[[str], None]
+    parts: list[str] = field(default_factory=list)
+    cell: int = 0
+
+    def report(self, reason: str) -> None:
+        """Tell the builder that something in the present cell is not shown."""
+        self.warn(f"{self.notebook.path}, cell {self.cell}: {reason}")
+
+    def add_html(self, html: str) -> None:
+        """Append HTML that reaches the page as it is."""
+        longest = max((len(fence) for fence in _FENCE.findall(html)), default=2)
+        fence = "`" * (longest + 1)
+        self.parts.append(f"{fence}{{raw}} html\n{html.strip()}\n{fence}\n")
+
+    def add_markdown(self, source: str) -> None:
+        """Append a Markdown cell: its headings as headings, the rest as HTML."""
+        tokens = parse_markdown(source)
+        prose = []
+        position = 0
+        while position < len(tokens):
+            token = tokens[position]
+            if token.type == "heading_open" and token.level == 0:
+                self._add_prose(prose)
+                prose = []
+                self.add_heading(int(token.tag[1:]), _plain_heading(tokens[position + 1]))
+                position += 3  # the opening tag, the words and the closing tag
+            else:
+                prose.append(token)
+                position += 1
+        self._add_prose(prose)
+
+    def _add_prose(self, tokens: list[Token]) -> None:
+        if tokens:
+            html = render_tokens(tokens, self.pages, self.report)
+            self.add_html(f'<div class="prose">{html}</div>')
+
+    def add_heading(self, level: int, words: str) -> None:
+        """Append a heading whose `words` are safe MyST Markdown."""
+        self.parts.append(f"{'#' * level} {words or '–'}\n")
+
+
+def _plain_heading(inline: Token) -> str:
+    """Return the words and formulas of a heading as Markdown that means nothing else."""
+    words = []
+    for child in inline.children or ():
+        if child.type == "math_inline":
+            words.append(f"${child.content}$")
+        elif child.type in ("softbreak", "hardbreak"):
+            words.append(" ")
+        else:
+            words.append(escape_markdown(child.content))
+    return "".join(words).strip()
+
+
+def escape_markdown(text: str) -> str:
+    """Return `text` as Markdown that shows exactly these characters on one line."""
+    return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()) if "\n" in text else text)
 
 
 def short_name(name: str) -> str:
-    """Return a notebook's file name for menus: ``22_numerical_errors`` becomes ``22 · Numerical errors``."""
+    """Return a notebook's file name for lists.
+
+    >>> short_name("22_numerical_errors")
+    '22 · Numerical errors'
+    """
     number, _, words = name.partition("_")
-    # An architecture keeps the name that the texts give it.
-    named = _ARCHITECTURES.sub(lambda found: label(found[0].lower()), words[:1].upper() + words[1:])
-    return f"{number} · {named.replace('_', ' ')}"
+    words = words[:1].upper() + words[1:]
+    # An architecture keeps the name that the papers give it.
+    words = _ARCHITECTURES.sub(lambda match: label(match[0].lower()), words)
+    return f"{number} · {words.replace('_', ' ')}"
 
 
 def answer(notebook: Notebook) -> str:
-    """Return the first paragraph below the last heading that promises an answer, or an empty text.
+    """Return the first paragraph below the last heading with the word "answer", or an empty text.
 
-    What the cells below the heading display comes before its own prose, which often only leads there; lists, such as that of
-    judged claims, are no paragraph.
+    Outputs of the cells below the heading come before the heading's own prose, which often only
+    leads there. Lists, such as that of judged claims, are no paragraph.
     """
     cells = nbformat.read(notebook.path, as_version=4).cells
-    for place, cell in reversed([*enumerate(cells)]):
+    for position in range(len(cells) - 1, -1, -1):
+        cell = cells[position]
         if cell.cell_type == "markdown" and _ANSWER.search(cell.source):
-            below = takewhile(lambda one: one.cell_type != "markdown", cells[place + 1 :])
+            below = takewhile(lambda cell: cell.cell_type != "markdown", cells[position + 1 :])
             outputs = [output for code in below for output in code.get("outputs", [])]
             texts = [output.get("data", {}).get("text/markdown", "") for output in outputs]
             texts.append(_ANSWER.split(cell.source)[-1])
-            paragraphs = (part.strip() for text in texts for part in text.split("\n\n"))
-            return _shortened(next((part for part in paragraphs if part[:2] not in ("", "- ")), ""))
+            for text in texts:
+                for paragraph in text.split("\n\n"):
+                    if paragraph.strip()[:2] not in ("", "- "):
+                        return _shorten(paragraph)
+            return ""
     return ""
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return a paragraph without markup, cut after a sentence if it is long."""
     plain = re.sub(r"\*+|^- |\[([^]]*)\]\([^)]*\)", r"\1", text, flags=re.MULTILINE)
     plain = " ".join(plain.split())
-    if len(plain) <= _LONGEST:
+    if len(plain) <= _LONGEST_ANSWER:
         return plain
-    sentences = plain[:_LONGEST].rpartition(". ")[0]
-    return f"{sentences}." if sentences else f"{plain[:_LONGEST].rpartition(' ')[0]} …"
+    sentences = plain[:_LONGEST_ANSWER].rpartition(". ")[0]
+    if sentences:
+        return f"{sentences}."
+    return f"{plain[:_LONGEST_ANSWER].rpartition(' ')[0]} …"
 
 
 def write_notebook(
-    notebook: Notebook, path: Path, *, described: str, others: Sequence[tuple[str, str]] = ()
+    notebook: Notebook,
+    source: Path,
+    files: Path,
+    *,
+    described: str,
+    others: Sequence[tuple[str, str]] = (),
+    pages: Mapping[str, str] | None = None,
+    warn: Callable[[str], None] = lambda sentence: None,
+    searchable: bool = True,
 ) -> None:
-    """Write `notebook` to `path` as a page whose code is folded.
+    """Write the page of `notebook`, with its code folded, and the pictures of its outputs.
 
-    `described` is a reader's name for its results and joins the title; `others` are names and addresses of the same
-    notebook with other results, linked below it.
+    Parameters
+    ----------
+    notebook : Notebook
+    source : Path
+        Folder of Sphinx's sources; the page goes to ``<notebook.page>.md`` below it.
+    files : Path
+        Folder of files that the site gets as they are.
+    described : str
+        A reader's name for its results; it joins the title.
+    others : sequence of (name, address)
+        The same notebook with other results, linked below the title.
+    pages : mapping, optional
+        Addresses, relative to this page, by the path of their notebook in the repository.
+    warn : callable, optional
+        Receives one sentence for everything that could not be shown.
+    searchable : bool
+        Whether the site's search lists the page.
     """
     content = nbformat.read(notebook.path, as_version=4)
-    choose_outputs(content)
-    first, new = content.cells[0], nbformat.v4.new_markdown_cell
-    first.source = first.source.removeprefix(f"# {notebook.title}")
-    content.cells.insert(0, new(f"# {notebook.title} — {described}", id="report-title"))
-    if others:
-        links = ", ".join(f"[{name}]({address})" for name, address in others)
-        also = new(f"The same with other results: {links}.", id="report-others")
-        content.cells.insert(2, also)
-    for cell in content.cells:
-        tags = cell.metadata.get("tags", [])
-        if cell.cell_type == "code" and not _IN_SIGHT.intersection(tags):
-            cell.metadata["tags"] = [*tags, "hide-input"]
-    # What a stripped notebook does not say: how to colour its code.
-    content.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    page = Page(files, notebook, pages or {}, warn)
+    search = "" if searchable else "nosearch: true\n"
+    page.parts.append(f"---\n{search}notebook: {notebook.name}\n---\n")
+    page.add_heading(1, f"{escape_markdown(notebook.title)} — {escape_markdown(described)}")
+    for page.cell, cell in enumerate(content.cells):
+        if page.cell == 0 and cell.cell_type == "markdown":
+            cell.source = cell.source.partition("\n")[2]  # its title is the page's
+        if cell.cell_type == "markdown":
+            page.add_markdown(cell.source)
+        elif cell.cell_type == "code":
+            page.add_html(_code_cell(cell, page))
+        if page.cell == 0 and others:
+            links = [f'<a href="{escape(address)}">{escape(name)}</a>' for name, address in others]
+            page.add_html(f'<p class="meta">The same with other results: {", ".join(links)}.</p>')
+    path = source / f"{notebook.page}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(content, path)
+    path.write_text("\n".join(page.parts), encoding="utf-8")
+
+
+def _code_cell(cell: NotebookNode, page: Page) -> str:
+    """Return a code cell and its outputs as HTML."""
+    pieces = []
+    if cell.source.strip():
+        code = highlight(cell.source, PythonLexer(), HtmlFormatter(cssclass="highlight"))
+        if _IN_SIGHT.intersection(cell.metadata.get("tags", [])):
+            pieces.append(code)
+        else:
+            pieces.append(f'<details class="code"><summary>code</summary>{code}</details>')
+    for output in cell.get("outputs", []):
+        try:
+            pieces.append(_output(output, page))
+        except (OutputError, AttributeError, KeyError, TypeError) as error:
+            reason = str(error) if isinstance(error, OutputError) else "it is malformed"
+            page.report(f"an output cannot be shown: {reason}")
+            pieces.append(f'<p class="lost">This output cannot be shown: {escape(reason)}.</p>')
+    return f'<div class="cell">{"".join(pieces)}</div>'
+
+
+def _output(output: NotebookNode, page: Page) -> str:
+    """Return one output as HTML; an OutputError says why it cannot be shown."""
+    if output.output_type == "stream":
+        return _preformatted(output.text)
+    if output.output_type == "error":
+        return _preformatted("\n".join(output.traceback) or output.evalue)
+    data = output.get("data", {})
+    html = data.get("text/html", "")
+    if html and not ("text/plain" in data and _FORMS.search(html)):
+        return f'<div class="scroll output">{clean_html(html)}</div>'
+    for kind in _PICTURES:
+        if kind in data:
+            return _picture(data[kind], output.get("metadata", {}).get(kind, {}), page)
+    for kind in ("text/markdown", "text/latex"):
+        if kind in data:
+            return f'<div class="prose">{markdown_html(data[kind], page.pages, page.report)}</div>'
+    if "text/plain" in data:
+        return _preformatted(data["text/plain"])
+    return ""
+
+
+def _preformatted(text: str) -> str:
+    return f'<pre class="output">{escape(_TERMINAL.sub("", text))}</pre>'
+
+
+def _picture(encoded: str, size: Mapping, page: Page) -> str:
+    """Store a picture and return the tag that shows it, with its size: nothing moves as it loads."""
+    try:
+        content = base64.b64decode("".join(encoded.split()), validate=True)
+        with Image.open(io.BytesIO(content)) as picture:
+            width, height, kind = picture.width, picture.height, picture.format
+            if width * height > _MOST_PIXELS:
+                raise OutputError(f"its picture has {width} x {height} pixels")
+            picture.load()
+    except OutputError:
+        raise
+    except Exception as error:  # decoders raise all sorts of errors on malformed files
+        raise OutputError(f"its picture cannot be decoded ({type(error).__name__})") from None
+    if kind not in _SUFFIXES:
+        raise OutputError(f"its picture is {kind}, expected PNG or JPEG")
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    address = f"{OUTPUTS}/{page.notebook.result_set}/{page.notebook.name}/{digest}"
+    address = f"{address}.{_SUFFIXES[kind]}"
+    path = page.folder / address
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    shown = size.get("width"), size.get("height")
+    if all(isinstance(side, int) and side > 0 for side in shown):
+        width, height = shown
+    up = "../" * page.notebook.page.count("/")
+    return (
+        f'<img class="output" src="{escape(up + address)}" width="{width}" height="{height}" '
+        'alt="figure of this notebook" loading="lazy">'
+    )

@@ -1,8 +1,8 @@
-"""Data frames as HTML tables for reading: aligned, grouped, ours beside theirs.
+"""Data frames as HTML tables for reading: aligned, grouped, ours beside the published numbers.
 
-Not pandas' Styler, great_tables (looked at in 0.18) or itables (2.9): each brings its own style with every table or a bundle of
-scripts, and none knows pairs of ours and theirs, which is most of this file. `templates/grid.html.jinja` is the one form of all
-tables.
+pandas' Styler, great_tables (0.18) and itables (2.9) were tried and are not used: each brings its
+own style with every table or a bundle of scripts, and none knows pairs of ours and theirs, which
+is most of this file. ``templates/grid.html.jinja`` is the one form of all tables.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from study.report.inputs import read_table
+from study.report.inputs import Artefact, read_table
 from study.report.numbers import DASH, formatter, percent
 
 PAGES = jinja2.Environment(
@@ -24,49 +24,84 @@ PAGES = jinja2.Environment(
 LONGEST = 1000
 """Rows of a table that a page shows; longer ones say that the CSV has the rest."""
 _PAIRS = (("ours_share", "published_share"), ("ours", "published"))
+_SPREADS = {"spread": "±", "mad": "MAD", "standard_error": "SE", "deviation": "SD"}
+"""Columns with the spread of our numbers, and the word that stands before it."""
+_COUNTS = ("n", "completed", "attempts")
+"""Columns with the number of runs behind a number."""
+_CHANCE = "guess"
+"""Column with the score of guessing."""
+_PANELS = ("task", "dataset")
+"""Columns of a figure's data that say what its panels show."""
+_MOST_PANELS = 12
 _EMPTY = Markup('<span class="again">{}</span>').format(DASH)
 
 
 def to_html(table: pd.DataFrame) -> Markup:
-    """Return all columns of `table` as an HTML table, the verdict after the first, so that no screen is too narrow for it.
+    """Return all columns of `table` as an HTML table.
 
-    Leading text columns that repeat the row above are dimmed, so that groups stand out.
+    A verdict comes after the first column, so that no screen is too narrow for it. Leading text
+    columns that repeat the row above are dimmed, so that groups stand out.
     """
     first, *rest = table
     table = table[[first, *sorted(rest, key=lambda name: name != "verdict")]]
-    numbers = list(table.select_dtypes(["number", "bool"]))
-    css = ["number" * (name in numbers) + f" {name}" * (name in _PAIRS[-1]) for name in table]
-    words = [*css, "number"].index("number")
-    return _grid(table.apply(_written), css, groups=words)
+    numbers = set(table.select_dtypes(["number", "bool"]))
+    css = []
+    for name in table:
+        kinds = ["number"] if name in numbers else []
+        if name in _PAIRS[-1]:
+            kinds.append(name)
+        css.append(" ".join(kinds))
+    leading = 0
+    for name in table:
+        if name in numbers:
+            break
+        leading += 1
+    return _grid(table.apply(_written), css, groups=leading)
 
 
 def show(path: Path) -> dict:
     """Return a table for a page: its ``html``, and how ours and theirs are set in it."""
     table = read_table(path)
-    compact, pair = beside_html(table), pair_columns(table)
+    compact = beside_html(table)
+    pair = pair_columns(table)
     return {
         "html": compact or to_html(table.head(LONGEST)),
         "cut": compact is None and len(table) > LONGEST,
         "compact": compact is not None,
         "shares": compact is not None and pair == _PAIRS[0],
         "compared": pair is not None and bool(table[pair[1]].notna().any()),
+        "spread": compact is not None and bool(set(_SPREADS) & set(table)),
         "rows": len(table),
         "columns": [name.replace("_", " ") for name in table],
     }
 
 
-def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
-    """Return the names of the columns to set side by side, or None where nothing is compared.
+def panels(item: Artefact) -> str:
+    """Return what the panels of a figure show, from its data; empty if they do not say so."""
+    names = pd.read_csv(item.path(".csv"), nrows=0).columns
+    column = next((name for name in _PANELS if name in names), None)
+    if column is None:
+        return ""
+    values = read_table(item.path(".csv"))[column]
+    levels = values.dropna().drop_duplicates()
+    if not 1 < len(levels) <= _MOST_PANELS:
+        return ""
+    write = formatter(values)
+    return ", ".join(write(level) for level in levels)
 
-    Counts from experiments of different size do not compare; where a table carries shares too, those do.
+
+def pair_columns(table: pd.DataFrame) -> tuple[str, str] | None:
+    """Return the names of the columns to set side by side, or None if nothing is compared.
+
+    Counts from experiments of different size do not compare; if a table has shares too, those do.
     """
     return next((pair for pair in _PAIRS if set(pair) <= set(table)), None)
 
 
 def key_columns(table: pd.DataFrame) -> list[str]:
-    """Return the first columns left of ``ours`` that tell rows apart: they say what a row is about, others what was found.
+    """Return the columns that say what a row is about: the fewest first ones that are unique.
 
-    All of them where they do not tell rows apart.
+    They stand left of ``ours``. All of them if no smaller number of them is unique.
     """
     names = list(table)
     left = names[: names.index("ours")] if "ours" in names else []
@@ -75,37 +110,87 @@ def key_columns(table: pd.DataFrame) -> list[str]:
 
 
 def beside_html(table: pd.DataFrame) -> Markup | None:
-    """Return a compact table whose cells hold our number and the published one; the last key column runs across.
+    """Return a compact table whose cells hold our number and the published one.
 
-    None where that is no reading aid: `table` compares nothing, has a single key, keys that do not tell its rows
-    apart, or so few rows that most cells would be empty. `to_html` shows those.
+    The last key column runs across. Spread and number of runs stand below our number, and the
+    score of guessing has a column of its own, if `table` has them.
+
+    Returns
+    -------
+    Markup or None
+        None if that is no reading aid: `table` compares nothing, has a single key, has keys that
+        are not unique, or so few rows that most cells would be empty. `to_html` shows those.
     """
-    pair, keys = pair_columns(table), key_columns(table)
+    pair = pair_columns(table)
+    keys = key_columns(table)
     if pair is None or len(keys) < 2 or table.duplicated(keys).any():
         return None
-    # Each side with its own decimals: a published 97.2 is not 97.200.
-    write = (lambda column: column.map(percent)) if pair == _PAIRS[0] else _written
-    ours, theirs = (write(table[name]) for name in pair)
-    theirs = theirs if table[pair[1]].notna().any() else theirs.map(lambda _: "")
-    cells = pd.Series([*map(_pair, ours, theirs)], pd.MultiIndex.from_frame(table[keys]))
+    cells = pd.Series(_paired_cells(table, pair), pd.MultiIndex.from_frame(table[keys]))
     cells = cells.unstack(sort=False, fill_value=_EMPTY)
     if 2 * len(table) < cells.size:
         return None
-    lines, across = cells.index.to_frame(index=False), cells.columns.to_series()
-    # A number needs to be told of what; words speak for themselves.
+    lines = cells.index.to_frame(index=False)
+    across = cells.columns.to_series()
+    chance = _chance(table, keys[:-1])
+    # A number needs a word that says what it is; words speak for themselves.
     prefix = f"{keys[-1]} " if pd.api.types.is_numeric_dtype(across) else ""
     cells.columns = prefix + _written(across)
-    shown = pd.concat([lines.apply(_written), cells.reset_index(drop=True)], axis="columns")
-    return _grid(
-        shown, [""] * len(lines.columns) + ["pair"] * len(across), groups=len(lines.columns)
-    )
+    shown = lines.apply(_written)
+    if chance is not None:
+        shown["chance"] = _written(chance.reset_index(drop=True)).to_numpy()
+    css = ["number" if name == "chance" else "" for name in shown]
+    shown = pd.concat([shown, cells.reset_index(drop=True)], axis="columns")
+    return _grid(shown, css + ["pair"] * len(across), groups=len(lines.columns))
 
 
-def _pair(ours: str, theirs: str) -> Markup:
+def _paired_cells(table: pd.DataFrame, pair: tuple[str, str]) -> list[Markup]:
+    """Return our number, its spread and the published number of each row as one cell."""
+    ours, theirs = table[pair[0]], table[pair[1]]
+    if pair == _PAIRS[0]:
+        written_ours, written_theirs = ours.map(percent), theirs.map(percent)
+    else:  # each side with its own decimals: a published 97.2 is not 97.200
+        written_ours, written_theirs = _written(ours), _written(theirs)
+    if theirs.isna().all():
+        written_theirs = theirs.map(lambda _: "")
+    texts = zip(written_ours, _spreads(table, pair), written_theirs, strict=True)
+    return [_pair(*row) for row in texts]
+
+
+def _spreads(table: pd.DataFrame, pair: tuple[str, str]) -> list[str]:
+    """Return the spread and the number of runs behind each row's number, in words."""
+    spread = next((name for name in _SPREADS if name in table), None)
+    count = next((name for name in _COUNTS if name in table), None)
+    if pair == _PAIRS[0]:
+        return [""] * len(table)
+    words = []
+    written = _written(table[spread]) if spread else [""] * len(table)
+    for position, text in enumerate(written):
+        parts = []
+        if spread and pd.notna(table[spread].iloc[position]):
+            parts.append(f"{_SPREADS[spread]} {text}")
+        if count and pd.notna(table[count].iloc[position]):
+            parts.append(f"n = {int(table[count].iloc[position]):,}")
+        words.append(", ".join(parts))
+    return words
+
+
+def _chance(table: pd.DataFrame, lines: list[str]) -> pd.Series | None:
+    """Return the score of guessing of each line, or None if it is unknown or differs within one."""
+    if _CHANCE not in table or table[_CHANCE].isna().all():
+        return None
+    by_line = table.groupby(lines, sort=False, dropna=False)[_CHANCE]
+    return None if (by_line.nunique() > 1).any() else by_line.first()
+
+
+def _pair(ours: str, spread: str, theirs: str) -> Markup:
     if ours == DASH and theirs in ("", DASH):
         return _EMPTY
-    both = Markup('<span class="ours">{}</span>').format(ours)
-    return both + Markup('<span class="theirs">{}</span>').format(theirs) if theirs else both
+    cell = Markup('<span class="ours">{}</span>').format(ours)
+    if theirs:
+        cell += Markup('<span class="theirs">{}</span>').format(theirs)
+    if spread and ours != DASH:
+        cell += Markup('<span class="spread">{}</span>').format(spread)
+    return cell
 
 
 def _written(column: pd.Series) -> pd.Series:
@@ -113,7 +198,7 @@ def _written(column: pd.Series) -> pd.Series:
 
 
 def _grid(shown: pd.DataFrame, css: list[str], groups: int) -> Markup:
-    """Return texts as a table; of the first `groups` columns those that repeat the row above are dimmed."""
+    """Return texts as a table; of the first `groups` columns repetitions of a row are dimmed."""
     again = shown.eq(shown.shift()).cummin(axis=1)
     again.iloc[:, groups:] = False
     columns = list(zip(shown, css, strict=True))

@@ -1,17 +1,44 @@
-"""What became of the texts' claims, over all sets of results."""
+"""What became of the papers' claims, over all sets of results."""
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import pandas as pd
+from scipy.stats import false_discovery_control
 
 from study.report.coverage import weight
 from study.report.inputs import SIMULATED, Artefact, read_table
 from study.report.numbers import counted, significant
-from study.results.claims import AGREES, NO_EFFECT, VERDICTS, WITHIN, Region, called, claims, holm
+from study.results.claims import (
+    AGREES,
+    NO_EFFECT,
+    UNDECIDED,
+    UNTESTABLE,
+    VERDICTS,
+    WITHIN,
+    Region,
+    called,
+    claims,
+    holm,
+    holm_adjusted,
+)
+from study.results.names import PUBLICATIONS
 
+DIFFERS = "differs"
 NOT_JUDGED = "not judged yet"
 COLUMNS = (AGREES, WITHIN, NO_EFFECT, *VERDICTS[1:], NOT_JUDGED)
+"""Verdicts as pages show them, in the order of tables."""
+DECIDED = (AGREES, DIFFERS, WITHIN, NO_EFFECT)
+"""Verdicts of claims that the results decide."""
+TALLY = {
+    "agree": (AGREES,),
+    "differ": (DIFFERS,),
+    "undecided": (UNDECIDED,),
+    "too small to test": (UNTESTABLE, NOT_JUDGED),
+    "“no effect”, not contradicted": (WITHIN, NO_EFFECT),
+}
+"""Columns of the tally, and the verdicts that each of them counts."""
 _SIZES = ("sequences", "time_steps", "epochs", "width", "replicates")
 _SCALE = {
     "sequences": lambda n: counted(n, "sequence"),
@@ -21,73 +48,314 @@ _SCALE = {
     "replicates": lambda n: counted(n, "replicate"),
     "test_size": lambda n: f"tested on {int(n):,}",
 }
-_SEVERAL = {AGREES: "agree", "differs": "differ"}
+_SEVERAL = {AGREES: "agree", DIFFERS: "differ"}
+_UNITS = {
+    "bits per character": "bits per character",
+    "iterations until": "training steps",
+    "iterations of": "times",
+    "perplexity of LEM over": "times",
+    "perplexity": "perplexity",
+    "how many times": "times",
+    " over that of": "times",
+    " over those of": "times",
+    "ratio of": "times",
+    "share": "share",
+    "error rate": "share",
+    "three error rates": "share",
+    "points": "points",
+    "over training, geometric": "orders of magnitude",
+    "log10": "orders of magnitude",
+    "orders of magnitude": "orders of magnitude",
+    "metric from zero": "orders of magnitude",
+    "rank correlation": "rank correlation",
+    "times the range": "accuracy",
+    "coefficient of the metric": "accuracy per order of magnitude",
+    "accuracy with the penalty": "accuracy",
+    "R²": "share of variance",
+}
+"""Units by a phrase of the quantity that has them; the first phrase that occurs counts."""
 
 
 def judge_claims(found: Iterable[Artefact]) -> pd.DataFrame:
-    """Return every claim of the texts with what the results say of it: `study.results.claims.claims` and the judged columns.
+    """Return every claim of the papers with what the results say of it.
 
-    Where several sets of results judge a claim, the one that is the weightiest evidence stands (never the one with the
-    better verdict): first whether anything could be measured for it; then whether the networks learned, and on the text's own
-    data, see `study.report.coverage.state`; then how large the experiment was. Simulated data judge nothing. Further
-    columns: ``judged_by`` (the artefact that holds the verdict), ``verdict``, ``counted``, one of `COLUMNS`, and ``corrected``, the
-    same after Holm's correction within each text.
+    If several sets of results judge a claim, the weightiest evidence stands, never the better
+    verdict: first whether anything could be measured for it; then whether the networks learned,
+    and on the paper's own data (`study.report.coverage.state`); then how large the experiment
+    was. Simulated data judge nothing.
+
+    Parameters
+    ----------
+    found : iterable of Artefact
+
+    Returns
+    -------
+    pandas.DataFrame
+        The columns of `study.results.claims.claims` and of its judged rows, and: ``judged_by``
+        (the artefact that holds the verdict), ``verdict``, ``counted`` (one of `COLUMNS`),
+        ``corrected`` (the same after Holm's correction within each paper), ``p_holm`` and
+        ``p_bh`` (p-values after the corrections of Holm, and of Benjamini and Hochberg).
     """
-    judged = [
-        read_table(item.path(".csv")).assign(judged_by=lambda rows, item=item: [item] * len(rows))
-        for item in found
-        if item.kind == "claims" and item.result_set != SIMULATED
-    ]
+    judged = []
+    for item in found:
+        if item.kind == "claims" and item.result_set != SIMULATED:
+            rows = read_table(item.path(".csv"))
+            judged.append(rows.assign(judged_by=[item] * len(rows)))
     listed = claims().reset_index(drop=True)
-    unsaid = {"verdict": NOT_JUDGED, **dict.fromkeys(("null_is", "data", "note"), "")}
+    empty = {"verdict": NOT_JUDGED, "null_is": "", "data": "", "note": ""}
     if not judged:
-        nothing = dict.fromkeys(("counted", "corrected"), NOT_JUDGED)
-        return listed.assign(judged_by=None, **unsaid, **nothing)
+        nothing = {"counted": NOT_JUDGED, "corrected": NOT_JUDGED, "low": math.nan}
+        return listed.assign(judged_by=None, p=math.nan, p_holm=math.nan, p_bh=math.nan).assign(
+            **empty, **nothing
+        )
     rows = pd.concat(judged)
-    size = rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1)
-    evidence = rows["judged_by"].map(weight)
-    order = {"measured": rows["low"].notna(), "weight": evidence, "size": size}
-    weighed = rows.assign(**order).sort_values([*order], ascending=False, kind="stable")
+    evidence = {
+        "measured": rows["low"].notna(),
+        "weight": rows["judged_by"].map(weight),
+        "size": rows.reindex(columns=list(_SIZES)).fillna(1).prod(axis=1),
+    }
+    weighed = rows.assign(**evidence)
+    weighed = weighed.sort_values(list(evidence), ascending=False, kind="stable")
     weighed = weighed.drop_duplicates("id").drop(columns=["measured", "weight"])
     table = listed.merge(weighed, on="id", how="left")
-    table = table.astype(dict.fromkeys(unsaid, object)).fillna(unsaid)
-    for name, verdicts in (("counted", table["verdict"]), ("corrected", holm(table))):
-        rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
-        table[name] = [called(*row) for row in rows]
+    table = table.astype(dict.fromkeys(empty, object)).fillna(empty)
+    table["judged_by"] = [item if pd.notna(item) else None for item in table["judged_by"]]
+    table["counted"] = _shown(table["verdict"], table)
+    table["corrected"] = _shown(holm(table), table)
+    by_paper = table.groupby("text")["p"]
+    table["p_holm"] = by_paper.transform(holm_adjusted)
+    table["p_bh"] = by_paper.transform(_benjamini_hochberg)
     return table
 
 
+def _shown(verdicts: pd.Series, table: pd.DataFrame) -> list[str]:
+    """Return verdicts as readers see them: agreeing that there is no effect has its own names."""
+    rows = zip(verdicts, table["no_effect"], table["null_is"], strict=True)
+    return [called(verdict, no_effect, null_is) for verdict, no_effect, null_is in rows]
+
+
+def _benjamini_hochberg(p: pd.Series) -> pd.Series:
+    """Return p-values that control the rate of false discoveries (Benjamini and Hochberg 1995)."""
+    known = p.dropna()
+    if known.empty:
+        return p
+    return pd.Series(false_discovery_control(known), known.index).reindex(p.index)
+
+
 def count_verdicts(table: pd.DataFrame) -> pd.DataFrame:
-    """Return how many claims came to each verdict (`COLUMNS`), by ``text`` and ``chapter`` in the order of the claims."""
+    """Return how many claims have each verdict of `COLUMNS`, by ``text`` and ``chapter``."""
     counts = table.groupby(["text", "chapter"], sort=False)["counted"].value_counts().unstack()
     return counts.reindex(columns=list(COLUMNS)).fillna(0).astype(int)
 
 
+def tally(judged: pd.DataFrame, column: str = "counted") -> pd.DataFrame:
+    """Return the claims' verdicts counted by publication.
+
+    Parameters
+    ----------
+    judged : pandas.DataFrame
+        As from `judge_claims`.
+    column : str
+        ``counted``, or ``corrected`` for the verdicts after Holm's correction.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per publication and one called ``all``; the columns of `TALLY`, and ``total``.
+    """
+    of_verdict = {verdict: name for name, kinds in TALLY.items() for verdict in kinds}
+    counts = pd.crosstab(judged["text"], judged[column].map(of_verdict))
+    counts = counts.reindex(index=list(PUBLICATIONS), columns=list(TALLY), fill_value=0)
+    counts.loc["all"] = counts.sum()
+    counts["total"] = counts.sum(axis="columns")
+    return counts
+
+
 def in_words(counts: pd.Series) -> str:
-    """Return how many claims came to each verdict, such as ``26 agree, 1 differs``."""
+    """Return how many claims have each verdict, such as ``26 agree, 1 differs``."""
     some = [(counts[kind], kind) for kind in COLUMNS if counts.get(kind)]
     return ", ".join(f"{n} {_SEVERAL.get(kind, kind) if n > 1 else kind}" for n, kind in some)
 
 
-def words(row: pd.Series) -> dict[str, str]:
-    """Return what pages say of a claim, each an empty text where there is nothing to say.
+@dataclass(frozen=True)
+class Interval:
+    """Where a claim's estimate, interval and region lie on a line from 0 to 100.
 
-    ``found`` is the estimate with its interval, or why there is none; ``null`` whether the interval holds the value that would be no
-    effect; ``note`` what a reader must know beside an estimate; ``region`` what was asked; ``published`` the text's own value, and whether
-    it contradicts the claim; ``scale`` how large the experiment was, and on which data.
+    The threshold of the region nearest to the estimate lies at 50, and the region to its right;
+    ``far`` is the region's other end. Each claim has its own scale.
     """
-    measured, value = pd.notna(row.get("low")), row["published"]
-    region = row["region"].replace("> ", "above ").replace("< ", "below ")
-    borne_out = Region.parse(row["region"]).holds(value, value)
-    printed = f"{value:g}" if borne_out else f"{value:g}, which does not bear the claim out"
+
+    estimate: float
+    low: float
+    high: float
+    far: float
+    published: float | None
+
+
+@dataclass(frozen=True)
+class ClaimText:
+    """What pages say of a claim; each text is empty if there is nothing to say.
+
+    Attributes
+    ----------
+    id, said, quantity, region : str
+        The claim, what is estimated, and the region in which the claim is true.
+    where : str
+        Section and page of the paper.
+    estimate : str
+        The estimate with its interval and unit, or why there is none.
+    value : str
+        The same without the unit, for tables.
+    null : str
+        Whether the interval holds the value of no effect.
+    note : str
+        What a reader must know beside the estimate.
+    published : str
+        The paper's own value, and whether it lies outside the region.
+    scale : str
+        How large the experiment was, and on which data.
+    verdict, corrected : str
+        One of `COLUMNS`, before and after Holm's correction.
+    p, p_holm, p_bh : str
+        p-values.
+    interval : Interval or None
+        Where to draw it.
+    """
+
+    id: str
+    said: str
+    quantity: str
+    region: str
+    where: str
+    estimate: str
+    value: str
+    unit: str
+    null: str
+    note: str
+    published: str
+    scale: str
+    verdict: str
+    corrected: str
+    p: str
+    p_holm: str
+    p_bh: str
+    interval: Interval | None
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether Holm's correction withdraws the verdict."""
+        return self.corrected != self.verdict
+
+    @property
+    def status(self) -> str:
+        """The verdict after Holm's correction in words that begin a sentence."""
+        words = f"{self.corrected[:1].upper()}{self.corrected[1:]}"
+        if self.withdrawn:
+            words += f" after Holm's correction ({self.verdict} without)"
+        return words
+
+    @property
+    def css(self) -> str:
+        """CSS classes of the verdict."""
+        name = self.verdict.replace(" ", "-")
+        return f"{name} withdrawn" if self.withdrawn else name
+
+    @property
+    def decided(self) -> bool:
+        """Whether the results decide the claim."""
+        return self.verdict in DECIDED
+
+
+def describe_claim(row: pd.Series) -> ClaimText:
+    """Return what pages say of a row of `judge_claims`."""
+    measured = pd.notna(row.get("low"))
+    region = Region.parse(row["region"])
+    value = ""
+    if measured:
+        low, high = significant(row["low"]), significant(row["high"])
+        value = f"{significant(row['estimate'])} ({low} to {high})"
+    unit = unit_of(row)
     sizes = [write(row[name]) for name, write in _SCALE.items() if pd.notna(row.get(name))]
     data = row["data"] or getattr(row["judged_by"], "trained_on", "")
-    estimate = row.reindex(["estimate", "low", "high"])
-    return {
-        "found": "{} ({} to {})".format(*map(significant, estimate)) if measured else row["note"],
-        "null": f"{row['null']:g} {row['null_is']}" if row["null_is"] else "",
-        "note": row["note"] if measured else "",
-        "region": f"between {region.replace('..', 'and')}" if ".." in region else region,
-        "published": "" if math.isnan(value) else printed,
-        "scale": "; ".join(filter(None, (", ".join(sizes), data))),
-    }
+    where = f"Section {row['section']}"
+    return ClaimText(
+        id=row["id"],
+        said=row["said"],
+        quantity=row["quantity"],
+        region=region_words(region),
+        where=f"{where}, page {row['page']}" if row["page"] else where,
+        estimate=f"{value} {unit}".strip() if measured else row["note"],
+        value=value,
+        unit=unit,
+        null=f"{row['null']:g} {row['null_is']}" if row["null_is"] else "",
+        note=row["note"] if measured else "",
+        published=_published(row["published"], region),
+        scale="; ".join(text for text in (", ".join(sizes), data) if text),
+        verdict=row["counted"],
+        corrected=row["corrected"],
+        p=p_words(row["p"]),
+        p_holm=p_words(row["p_holm"]),
+        p_bh=p_words(row["p_bh"]),
+        interval=place_interval(row, region) if measured else None,
+    )
+
+
+def unit_of(row: pd.Series) -> str:
+    """Return the unit of a claim's quantity: its column ``unit``, or what its words name."""
+    if isinstance(row.get("unit"), str) and row["unit"]:
+        return row["unit"]
+    for phrase, unit in _UNITS.items():
+        if phrase in row["quantity"]:
+            return unit
+    return ""
+
+
+def region_words(region: Region) -> str:
+    """Return a region in words, such as ``above 0.05``."""
+    if math.isinf(region.low):
+        return f"below {region.high:g}"
+    if math.isinf(region.high):
+        return f"above {region.low:g}"
+    return f"between {region.low:g} and {region.high:g}"
+
+
+def p_words(p: float) -> str:
+    """Return a p-value for reading."""
+    if pd.isna(p):
+        return ""
+    return "below 0.0001" if p < 1e-4 else f"{p:.2g}" if p < 0.995 else "1"
+
+
+def _published(value: float, region: Region) -> str:
+    """Return the paper's own value, and say so if it lies outside the claim's region."""
+    if math.isnan(value):
+        return ""
+    if region.holds(value, value):
+        return f"{value:g}"
+    return f"{value:g}, which does not bear the claim out"
+
+
+def place_interval(row: pd.Series, region: Region) -> Interval:
+    """Return where to draw a claim's interval; see `Interval`.
+
+    An end at infinity is drawn at the edge.
+    """
+    estimate, low, high = row["estimate"], row["low"], row["high"]
+    ends = [end for end in (region.low, region.high) if math.isfinite(end)]
+    threshold = min(ends, key=lambda end: abs(end - estimate))
+    sign = 1.0 if threshold == region.low else -1.0
+    far = region.high if sign > 0 else region.low
+    distances = [
+        abs(end - threshold)
+        for end in (estimate, low, high, row["published"])
+        if math.isfinite(end)
+    ]
+    span = max(distances) or 1.0
+
+    def place(value: float) -> float:
+        away = sign * (value - threshold) / span
+        return 50 + 45 * max(-1.1, min(1.1, away))
+
+    first, last = sorted((place(low), place(high)))
+    published = None if math.isnan(row["published"]) else place(row["published"])
+    return Interval(place(estimate), first, last, min(place(far), 100.0), published)

@@ -1,11 +1,13 @@
-"""What readers call an architecture or a data set, and the colour and marker that it has in every figure.
+"""What readers call architectures, data sets and publications, and how figures draw architectures.
 
-Rows of a table carry their own labels; these are the names of the factorial's levels and of the cells' pages. What is not listed
-keeps the name of its file, and is a grey cross.
+Rows of a table carry their own labels; these are the names of the factorial's levels and of the
+cells' pages. What is not listed keeps the name of its file and is drawn as a grey cross.
 """
 
+from dataclasses import dataclass
+
 LOOKS = {
-    # Okabe and Ito's palette for the factorial study: apart for readers with any common colour vision.
+    # Okabe and Ito's palette for the factorial study: distinct in any common colour vision.
     "rnn": ("#000000", "o"),
     "lstm": ("#E69F00", "s"),
     "gru": ("#56B4E9", "D"),
@@ -13,7 +15,7 @@ LOOKS = {
     "antisymmetric": ("#0072B2", "v"),
     "exponential": ("#D55E00", "P"),
     "unicornn": ("#CC79A7", "X"),
-    # Tol's muted palette, then whatever is farthest from all before it in any kind of colour vision.
+    # Tol's muted palette, then colours far from all others in any kind of colour vision.
     "sru": ("#882255", "p"),
     "indrnn": ("#999933", "d"),
     "cornn": ("#332288", "h"),
@@ -30,7 +32,7 @@ LOOKS = {
 }
 """Colour and marker of the architectures."""
 OTHERS = ("#777777", "x")
-"""Those of an architecture that is not listed yet."""
+"""Colour and marker of an architecture that is not listed yet."""
 LABELS = {
     "antisymmetric": "Antisymmetric RNN",
     "beats_short": "Beats",
@@ -78,11 +80,11 @@ LABELS = {
     "tone_words_short": "Tone words",
     "unicornn": "UnICORNN",
 }
-"""How the texts write architectures and data sets."""
+"""How the papers write architectures and data sets."""
 
 
 def label(name: str) -> str:
-    """Return how the texts write the architecture or data set `name`; unknown names stay as they are."""
+    """Return how the papers write an architecture or data set; unknown names stay as they are."""
     return LABELS.get(name, name)
 
 
@@ -94,3 +96,49 @@ def colour(architecture: str) -> str:
 def marker(architecture: str) -> str:
     """Return Matplotlib's name of the marker of `architecture`, the same in every figure."""
     return LOOKS.get(architecture, OTHERS)[1]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """One of the works whose experiments are repeated here.
+
+    Attributes
+    ----------
+    name : str
+        What readers call it.
+    citation : str
+        Authors, title and year.
+    address : str
+        Where it can be read; empty if it is not on the web.
+    """
+
+    name: str
+    citation: str
+    address: str = ""
+
+
+PUBLICATIONS = {
+    "dissertation": Publication(
+        "Dissertation",
+        "L. Johnston, Learning Sequential Patterns with Recurrent Neural Networks, "
+        "University of Wisconsin–Madison, 2024",
+    ),
+    "unicornn": Publication(
+        "UnICORNN",
+        "T. K. Rusch and S. Mishra, UnICORNN: A recurrent model for learning very long time "
+        "dependencies, report and ICML 2021",
+        "https://arxiv.org/abs/2103.05487",
+    ),
+    "lem": Publication(
+        "LEM",
+        "T. K. Rusch, S. Mishra, N. B. Erichson and M. W. Mahoney, Long Expressive Memory for "
+        "Sequence Modeling, 2021",
+        "https://arxiv.org/abs/2110.04744",
+    ),
+    "irnn": Publication(
+        "iRNN",
+        "A. Kag, Z. Zhang and V. Saligrama, Incremental RNN: A Dynamical View, 2019",
+        "https://arxiv.org/abs/1908.08574",
+    ),
+}
+"""Publications by their name in ``data/published``; UnICORNN has two versions."""

@@ -1,0 +1,119 @@
+"""Sentences of the front page and of README.md, with numbers from the judged claims.
+
+``findings.yaml`` beside this file holds the sentences; no number of a result is typed there.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+from ruamel.yaml import YAML
+
+from study.report.verdicts import ClaimText, describe_claim
+
+_FILE = Path(__file__).with_name("findings.yaml")
+
+
+class Finding(BaseModel):
+    """A sentence about one claim, written for one verdict on it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    claim: str
+    verdict: str
+    scale: float
+    digits: int
+    sentence: str
+
+
+class Question(BaseModel):
+    """A question of the front page, the figure that shows the answer, and what was found."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str
+    figure: str
+    findings: tuple[Finding, ...]
+
+
+class Topic(BaseModel):
+    """An entry of the findings in README.md: its own sentences, or those about `claims`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    notebook: str
+    findings: tuple[Finding, ...] = ()
+    claims: tuple[str, ...] = ()
+
+
+class Findings(BaseModel):
+    """The content of ``findings.yaml``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    questions: tuple[Question, ...]
+    readme: tuple[Topic, ...]
+
+    def of_topic(self, topic: Topic) -> list[Finding]:
+        """Return the sentences of an entry of README.md."""
+        known = {}
+        for question in self.questions:
+            for finding in question.findings:
+                known[finding.claim] = finding
+        return [*topic.findings, *(known[claim] for claim in topic.claims)]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A finding in words, with the claim behind it."""
+
+    text: str
+    claim: ClaimText
+
+
+@cache
+def read_findings() -> Findings:
+    """Return the sentences of ``findings.yaml``."""
+    return Findings.model_validate(YAML(typ="safe", pure=True).load(_FILE.read_text("utf-8")))
+
+
+def write_sentence(finding: Finding, row: pd.Series) -> Sentence:
+    """Return a finding with its numbers.
+
+    Parameters
+    ----------
+    finding : Finding
+    row : pandas.Series
+        The claim's row of `study.report.verdicts.judge_claims`.
+
+    Returns
+    -------
+    Sentence
+        The finding's own sentence, or the claim and its verdict if the verdict after Holm's
+        correction is not the one that the sentence was written for.
+    """
+    claim = describe_claim(row)
+    if claim.interval is None or claim.corrected != finding.verdict:
+        found = f" ({claim.estimate})" if claim.interval else ""
+        return Sentence(f"“{claim.said}”: {claim.corrected}{found}.", claim)
+
+    def write(value: float) -> str:
+        return f"{value * finding.scale:,.{finding.digits}f}".replace("-", "−")
+
+    if math.isinf(row["high"]):
+        interval = f"at least {write(row['low'])}"
+    elif row["low"] == 0 and row["estimate"] == 0:
+        interval = f"at most {write(row['high'])}"
+    else:
+        interval = f"{write(row['low'])} to {write(row['high'])}"
+    published = "" if math.isnan(row["published"]) else write(row["published"])
+    if published:
+        interval += f"; paper: {published}"
+    text = finding.sentence.format(
+        value=write(row["estimate"]), interval=interval, published=published
+    )
+    return Sentence(text, claim)

@@ -1,0 +1,208 @@
+"""Render what notebooks and captions say as HTML that can only be read.
+
+MyST's own parser finds the tokens, and `RestrictedRenderer` decides what becomes of each:
+
+* a directive or role is shown as its source; it is never carried out, so no file is read;
+* a link is kept if it leads to a page of this site or to another host by http(s);
+  any other link becomes its text;
+* a picture in Markdown becomes its description; pictures come from a notebook's outputs alone;
+* HTML in Markdown is shown as text.
+
+HTML outputs keep the tags of tables and prose (`clean_html`). They lose their classes, and MathJax
+looks only at elements of class ``math``, so a formula in an HTML output stays text.
+"""
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import unquote, urlsplit
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
+
+NOTEBOOK_FOLDER = "notebooks"
+"""Folder from which relative links in a notebook count."""
+
+Report = Callable[[str], None]
+"""Receives one sentence about something that could not be shown."""
+
+_SYNTAX = MdParserConfig(enable_extensions={"dollarmath", "amsmath", "colon_fence"})
+_PLAIN = ["footnote_def", "footnote_ref", "reference"]
+"""Syntax that stays text: definitions far from where they are used."""
+_TAGS = nh3.ALLOWED_TAGS - {"area", "img", "map"}
+_ATTRIBUTES = {
+    name: allowed - {"class", "id"} for name, allowed in nh3.ALLOWED_ATTRIBUTES.items()
+} | {"*": {"title"}}
+
+
+class RestrictedRenderer(RendererHTML):
+    """Markdown tokens as HTML, without anything that a browser or Sphinx would act on.
+
+    `env` of a rendering call holds ``pages``, a mapping from a path in the repository, such as
+    ``notebooks/30_tenet.ipynb``, to the address of its page, and ``report``, a `Report`.
+    """
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return the opening tag of a link that may be followed, or nothing."""
+        address = str(tokens[idx].attrGet("href") or "")
+        target = resolve_link(address, env["pages"])
+        env["links"].append(target is not None)
+        if target is None:
+            env["report"](f"the link to {address[:80]!r} leads to no page of the report")
+            return ""
+        return f'<a href="{escape(target)}">'
+
+    def link_close(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return the closing tag that belongs to the last opened link."""
+        kept = env["links"].pop()
+        return "</a>" if kept else ""
+
+    def image(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return the description of a picture: Markdown brings none of its own."""
+        env["report"]("a picture in Markdown is left out; display it as an output instead")
+        return f"<em>{escape(tokens[idx].content)}</em>"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return a block of code; a directive shows its name, too."""
+        token = tokens[idx]
+        info = token.info.strip()
+        heading = f"{info}\n" if info.startswith("{") else ""
+        return f"<pre><code>{escape(heading + token.content)}</code></pre>\n"
+
+    colon_fence = fence
+
+    def myst_role(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return a role as its source."""
+        token = tokens[idx]
+        return f"<code>{escape('{%s}%s' % (token.meta['name'], token.content))}</code>"
+
+    def math_inline(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return an inline formula for MathJax."""
+        return inline_formula(tokens[idx].content)
+
+    def math_block(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return a displayed formula for MathJax."""
+        return displayed_formula(tokens[idx].content)
+
+    math_inline_double = math_block
+    math_block_label = math_block
+
+    def amsmath(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return an environment of amsmath, which MathJax finds by itself."""
+        return f'<div class="math">{escape(tokens[idx].content.strip())}</div>\n'
+
+    def nothing(self, tokens: Sequence[Token], idx: int, options: object, env: dict) -> str:
+        """Return nothing, for tokens that carry no text for readers."""
+        return ""
+
+    myst_target = myst_line_comment = myst_block_break = front_matter = nothing
+
+
+def _create_parser() -> MarkdownIt:
+    """Return MyST's parser with our renderer; HTML and footnotes are text to it."""
+    parser = create_md_parser(_SYNTAX, RestrictedRenderer)
+    parser.disable(_PLAIN)
+    parser.options["html"] = False
+    # Plugins replace the renderer's rules by their own; put ours back.
+    for name in list(parser.renderer.rules) + ["link_open", "link_close", "colon_fence"]:
+        if name in vars(RestrictedRenderer):
+            parser.renderer.rules[name] = getattr(parser.renderer, name)
+    return parser
+
+
+_MARKDOWN = _create_parser()
+_CAPTION = MarkdownIt("zero").enable("backticks")
+_CAPTION.use(dollarmath_plugin, renderer=lambda formula, _: rf"\({escape(formula)}\)")
+
+
+def inline_formula(formula: str) -> str:
+    """Return a formula inside a sentence as an element that MathJax draws."""
+    return rf'<span class="math inline">\({escape(formula)}\)</span>'
+
+
+def displayed_formula(formula: str) -> str:
+    """Return a formula on a line of its own as an element that MathJax draws."""
+    return rf'<div class="math">\[{escape(formula.strip())}\]</div>' + "\n"
+
+
+def resolve_link(address: str, pages: Mapping[str, str]) -> str | None:
+    """Return where a link leads, or None if it may not be followed.
+
+    Parameters
+    ----------
+    address : str
+        The link as written in a notebook.
+    pages : mapping
+        Addresses of the site's pages by the path of their notebook in the repository.
+
+    Returns
+    -------
+    str or None
+        An http(s) address unchanged, or the address of a page. The path is resolved first, so
+        that neither ``..`` nor a percent sign leads elsewhere.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    if parts.scheme or parts.netloc:
+        return address if parts.scheme in ("http", "https") and parts.netloc else None
+    path = posixpath.normpath(posixpath.join(NOTEBOOK_FOLDER, unquote(parts.path)))
+    return pages.get(path)
+
+
+def parse_markdown(text: str) -> list[Token]:
+    """Return the tokens of Markdown, as MyST's parser sees them."""
+    return _MARKDOWN.parse(text, {})
+
+
+def render_tokens(tokens: Sequence[Token], pages: Mapping[str, str], report: Report) -> str:
+    """Return tokens of `parse_markdown` as HTML.
+
+    Parameters
+    ----------
+    tokens : sequence of Token
+    pages : mapping
+        See `resolve_link`.
+    report : callable
+        Called with one sentence for each link or picture that is left out.
+    """
+    env = {"pages": pages, "report": report, "links": []}
+    return _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env)
+
+
+def markdown_html(text: str, pages: Mapping[str, str], report: Report) -> str:
+    """Return Markdown as HTML; parameters as of `render_tokens`."""
+    return render_tokens(parse_markdown(text), pages, report)
+
+
+def caption_html(text: str) -> Markup:
+    """Return a caption as HTML: escaped, with its code and formulas set as such."""
+    return Markup(_CAPTION.renderInline(" ".join(text.split())))
+
+
+def clean_html(html: str) -> str:
+    """Return the tables and prose of `html`, without what a browser would run, fetch or style.
+
+    Links keep http(s) addresses alone: a relative address would lead to a file beside the page.
+    """
+    return nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_filter_attribute,
+        link_rel=None,
+        url_schemes={"http", "https"},
+    )
+
+
+def _filter_attribute(tag: str, attribute: str, value: str) -> str | None:
+    """Return the value of an attribute, or None to drop the attribute."""
+    if attribute in ("href", "cite"):
+        return resolve_link(value, {})
+    return value
