@@ -49,7 +49,14 @@ class ExponentialRNNCore(Cell, name="exponential"):
     biases = ()  # b is the threshold of the modReLU
 
     def constrain(self) -> None:
-        parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
+        if self.B.is_meta:
+            # PyTorch's parametrization looks at values, which the meta device does not have.
+            with torch.device("cpu"):
+                self.B = nn.Parameter(torch.eye(self.hidden_size))
+                parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
+            self.parametrizations.to("meta")
+        else:
+            parametrizations.orthogonal(self, "B", orthogonal_map="matrix_exp")
 
     @staticmethod
     def step(weights: tuple, state: State, u: Tensor) -> State:
@@ -74,6 +81,8 @@ class ExponentialRNNCore(Cell, name="exponential"):
 
     def _rotate(self, angles: Tensor) -> None:
         """Set B to rotations by the (d // 2,) angles, the exponential of 2x2 blocks (section 4)."""
+        if angles.is_meta:
+            return
         B = torch.eye(self.hidden_size, dtype=angles.dtype, device=angles.device)
         first = torch.arange(0, 2 * len(angles), 2)
         cos = angles.double().cos().to(angles)
