@@ -370,9 +370,12 @@ class Cell(nn.Module):
             check_state(self.name, state, shapes, weight)
 
     def extra_repr(self) -> str:
-        set_values = {key: value for key, value in self.settings.items() if value is not None}
-        values = [f"{key}={value!r}" for key, value in set_values.items()]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *values])
+        changed = [
+            f"{key}={value!r}"
+            for key, value in self.settings.items()
+            if value != self.hyper_parameters[key].default
+        ]
+        return ", ".join([str(self.input_size), str(self.hidden_size), *changed])
 
 
 def is_autocasting(u: object) -> bool:

@@ -282,7 +282,7 @@ class Recurrent(nn.Module):
         `order` sorts the sequences of a `PackedSequence`.
         """
         cells = list(self.cells.values())
-        if hx is None:
+        if _is_absent(hx):
             return [cell.initial_state(batch) for cell in cells]
         shape = (
             (len(cells), self.hidden_size) if unbatched else (len(cells), batch, self.hidden_size)
@@ -352,19 +352,29 @@ class Recurrent(nn.Module):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        values = {key: value for key, value in self.hyper_parameters.items() if value is not None}
-        defaults = {
-            "num_layers": 1,
-            "bias": True,
-            "batch_first": False,
-            "dropout": 0.0,
-            "bidirectional": False,
-        }
-        for key, default in defaults.items():
-            if getattr(self, key) != default:
-                values[key] = getattr(self, key)
-        words = [f"{key}={value!r}" for key, value in values.items()]
-        return ", ".join([str(self.input_size), str(self.hidden_size), *words])
+        values = dict(self.hyper_parameters)
+        for name in ("num_layers", "bias", "batch_first", "dropout", "bidirectional"):
+            values[name] = getattr(self, name)
+        return _arguments(self, values)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
+
+
+def _arguments(module: nn.Module, values: Mapping[str, object]) -> str:
+    """Return the sizes of a module and the arguments that differ from their defaults."""
+    parameters = inspect.signature(type(module)).parameters
+    changed = [
+        f"{name}={value!r}"
+        for name, value in values.items()
+        if name in parameters and value != parameters[name].default
+    ]
+    return ", ".join([str(module.input_size), str(module.hidden_size), *changed])
+
+
+def _is_absent(hx: object) -> bool:
+    """Return whether no state is given: None, or a tuple of None."""
+    return hx is None or (isinstance(hx, tuple) and all(part is None for part in hx))
 
 
 def _cell_name(layer: int, direction: int) -> str:
@@ -462,7 +472,7 @@ class OneStep(nn.Module):
         check_type_and_device(label, input, weight)
         unbatched = input.dim() == 1
         u = input.unsqueeze(0) if unbatched else input
-        if hx is None:
+        if _is_absent(hx):
             state = self.cell.initial_state(len(u))
         else:
             shape = (self.hidden_size,) if unbatched else (len(u), self.hidden_size)
@@ -474,6 +484,12 @@ class OneStep(nn.Module):
         if unbatched:
             state = tuple(part.squeeze(0) for part in state)
         return state[0] if len(state) == 1 else state
+
+    def extra_repr(self) -> str:
+        return _arguments(self, self.cell.settings | {"bias": self.bias})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
 
 
 _LAYERS_ONLY = ("self", "num_layers", "batch_first", "dropout", "bidirectional", "skip")

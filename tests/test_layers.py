@@ -1,0 +1,623 @@
+"""The layer classes that users import: the interface of torch.nn.LSTM, on every cell.
+
+The checks are those of PyTorch's own tests of its recurrent modules and of torchrecurrent's, in
+their logic: layouts, lengths, directions, stacking, dropout, states, serialization.
+"""
+
+import ast
+import copy
+import inspect
+import io
+import pickle
+import warnings
+
+import longrnn
+import numpy as np
+import pytest
+import torch
+from longrnn.cells import LAYER_CLASSES, cell_names, make_cell
+from longrnn.cells._packing import Segment
+from refusals import refused
+from study.paths import ROOT
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence
+
+T, B, P, D = 6, 3, 2, 4
+LENGTHS = [4, 6, 1]
+DOUBLE = torch.float64
+every_layer = pytest.mark.parametrize("layer_class", LAYER_CLASSES.values(), ids=LAYER_CLASSES)
+
+
+def build(layer_class, **arguments):
+    """Return a layer in float64 whose weights are away from the special values they start at."""
+    torch.manual_seed(0)
+    layer = layer_class(P, D, **{"dtype": DOUBLE} | arguments)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return layer
+
+
+def noise(*shape):
+    return torch.randn(*shape, dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
+
+
+def parts(state):
+    """Return the tensors of a state."""
+    return state if isinstance(state, tuple) else (state,)
+
+
+def assert_same(found, expected):
+    """Compare outputs and states."""
+    torch.testing.assert_close(found[0], expected[0])
+    torch.testing.assert_close(parts(found[1]), parts(expected[1]))
+
+
+# The classes themselves
+
+
+def test_every_cell_has_a_layer_and_a_one_step_class():
+    assert {layer.core.name for layer in LAYER_CLASSES.values()} == set(cell_names())
+    for name, layer_class in LAYER_CLASSES.items():
+        assert getattr(longrnn, name) is layer_class
+        assert getattr(longrnn, f"{name}Cell").layer is layer_class
+    assert {*LAYER_CLASSES, "make_cell", "adjoint_norms"} <= set(dir(longrnn))
+
+
+@every_layer
+def test_signatures_state_the_declared_defaults(layer_class):
+    parameters = dict(inspect.signature(layer_class).parameters)
+    for name, keyword in layer_class.core.hyper_parameters.items():
+        if name in ("layers", "dropout"):  # replaced by num_layers, and by the layer's dropout
+            continue
+        assert parameters[name].default == keyword.default, name
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+    for name in ("batch_first", "dropout", "bidirectional", "device", "dtype"):
+        assert name in parameters
+    assert ("bias" in parameters) == bool(layer_class.core.biases)
+
+
+@every_layer
+def test_docstrings_document_every_argument(layer_class):
+    section = layer_class.__doc__.split("Parameters\n")[1].split("Notes\n")[0]
+    documented = section.replace(",", " ").split()
+    assert set(inspect.signature(layer_class).parameters) <= set(documented)
+    assert f">>> from longrnn import {layer_class.__name__}\n" in layer_class.__doc__
+
+
+@every_layer
+def test_repr_shows_what_differs_from_the_defaults(layer_class):
+    name = layer_class.__name__
+    assert repr(layer_class(3, 5)) == f"{name}(3, 5)"
+    other = layer_class(3, 5, 2, dropout=0.5, batch_first=True, bidirectional=True)
+    expected = f"{name}(3, 5, num_layers=2, batch_first=True, dropout=0.5, bidirectional=True)"
+    assert repr(other) == expected
+    assert repr(getattr(longrnn, f"{name}Cell")(3, 5)) == f"{name}Cell(3, 5)"
+
+
+def test_repr_shows_hyper_parameters():
+    assert repr(longrnn.LEM(3, 5, dt=0.5)) == "LEM(3, 5, dt=0.5)"
+    assert repr(make_cell("lem", 3, 5, dt=0.5)) == "LEMCore(3, 5, dt=0.5)"
+
+
+@every_layer
+def test_weights_are_those_of_the_bare_cell(layer_class):
+    torch.manual_seed(3)
+    cell = make_cell(layer_class.core.name, P, D, **layer_class.fixed)
+    torch.manual_seed(3)
+    layer = layer_class(P, D)
+    state = layer.cells["l0"].state_dict()
+    assert state.keys() == cell.state_dict().keys()
+    assert all(torch.equal(state[name], value) for name, value in cell.state_dict().items())
+
+
+# Layouts
+
+
+@every_layer
+@pytest.mark.parametrize("arguments", [{}, {"num_layers": 2, "bidirectional": True}], ids=str)
+def test_shapes_and_states_are_those_of_nn_lstm(layer_class, arguments):
+    layer = build(layer_class, **arguments)
+    oracle = nn.LSTM(P, D, **arguments).double()
+    output, state = layer(noise(T, B, P))
+    expected, (h, _) = oracle(noise(T, B, P))
+    assert output.shape == expected.shape
+    assert all(part.shape == h.shape for part in parts(state))
+    assert isinstance(state, tuple) == (layer.cells["l0"].states > 1)
+
+
+@every_layer
+def test_batch_first_transposes_input_and_output_only(layer_class):
+    u = noise(T, B, P)
+    output, state = build(layer_class, num_layers=2)(u)
+    transposed, same = build(layer_class, num_layers=2, batch_first=True)(u.transpose(0, 1))
+    assert_same((transposed.transpose(0, 1), same), (output, state))
+
+
+@every_layer
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_unbatched_input_equals_a_batch_of_one(layer_class, batch_first):
+    layer = build(layer_class, num_layers=2, bidirectional=True, batch_first=batch_first)
+    u = noise(T, P)
+    output, state = layer(u)
+    batch_dim = 0 if batch_first else 1
+    batched, batched_state = layer(u.unsqueeze(batch_dim))
+    squeezed = tuple(part.squeeze(1) for part in parts(batched_state))
+    assert_same((output, state), (batched.squeeze(batch_dim), squeezed))
+    again, _ = layer(u, state)
+    expected, _ = layer(u.unsqueeze(batch_dim), batched_state)
+    torch.testing.assert_close(again, expected.squeeze(batch_dim))
+
+
+@every_layer
+def test_a_split_sequence_continues_from_its_state(layer_class):
+    layer = build(layer_class, num_layers=2)
+    u = noise(T, B, P)
+    first, middle = layer(u[:4])
+    second, end = layer(u[4:], middle)
+    assert_same((torch.cat([first, second]), end), layer(u))
+
+
+@every_layer
+def test_the_last_state_shares_no_memory(layer_class):
+    layer = build(layer_class)
+    output, state = layer(noise(T, B, P))
+    before = output.detach().clone()
+    with torch.no_grad():
+        for part in parts(state):
+            part.fill_(7.0)
+    assert torch.equal(output, before)
+
+
+# Lengths
+
+
+def cut(u):
+    """Return the sequences of a padded batch."""
+    return [u[:length, k] for k, length in enumerate(LENGTHS)]
+
+
+def one_by_one(layer, u):
+    """Return outputs, padded with zeros, and states of sequences that are run one by one."""
+    outputs, states = [], []
+    for sequence in cut(u):
+        output, state = layer(sequence)
+        outputs.append(output)
+        states.append(parts(state))
+    padded = nn.utils.rnn.pad_sequence(outputs)
+    return padded, tuple(torch.stack(part, dim=1) for part in zip(*states, strict=True))
+
+
+@every_layer
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_lengths_give_every_sequence_its_own_end(layer_class, bidirectional):
+    layer = build(layer_class, num_layers=2, bidirectional=bidirectional)
+    u = noise(T, B, P)
+    for k, length in enumerate(LENGTHS):
+        u[length:, k] = torch.nan  # padding must not be read
+    found = layer(u, lengths=LENGTHS)
+    assert_same(found, one_by_one(layer, u))
+    for lengths in (torch.tensor(LENGTHS), np.array(LENGTHS)):
+        assert_same(layer(u, lengths=lengths), found)
+    batch_first = copy.deepcopy(layer)
+    batch_first.batch_first = True
+    output, state = batch_first(u.transpose(0, 1), lengths=LENGTHS)
+    assert_same((output.transpose(0, 1), state), found)
+
+
+@every_layer
+@pytest.mark.parametrize("enforce_sorted", [False, True])
+def test_packed_sequences_equal_single_ones(layer_class, enforce_sorted):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(T, B, P)
+    order = np.argsort(LENGTHS)[::-1].copy() if enforce_sorted else np.arange(B)
+    sequences = [cut(u)[k] for k in order]
+    packed, state = layer(pack_sequence(sequences, enforce_sorted=enforce_sorted))
+    assert isinstance(packed, PackedSequence)
+    output, _ = nn.utils.rnn.pad_packed_sequence(packed)
+    expected, states = one_by_one(layer, u)
+    assert_same((output, state), (expected[:, order], tuple(s[:, order] for s in states)))
+
+
+@every_layer
+def test_packed_sequences_take_an_initial_state(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(T, B, P)
+    _, start = layer(noise(2, B, P))
+    packed = pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False)
+    _, state = layer(packed, start)
+    for k, sequence in enumerate(cut(u)):
+        own_start = tuple(part[:, k].contiguous() for part in parts(start))
+        _, expected = layer(sequence, own_start if isinstance(start, tuple) else own_start[0])
+        found = tuple(part[:, k] for part in parts(state))
+        torch.testing.assert_close(found, parts(expected))
+
+
+@every_layer
+def test_gradients_do_not_reach_padding(layer_class):
+    layer = build(layer_class, bidirectional=True)
+    u = noise(T, B, P).requires_grad_()
+    output, state = layer(u, lengths=LENGTHS)
+    (output.sum() + sum(part.sum() for part in parts(state))).backward()
+    for k, length in enumerate(LENGTHS):
+        assert not u.grad[length:, k].any()
+        assert u.grad[:length, k].any()
+
+
+# Directions, layers and dropout
+
+
+@every_layer
+def test_the_backward_direction_reads_reversed_sequences(layer_class):
+    both = build(layer_class, bidirectional=True)
+    single = build(layer_class)
+    single.cells["l0"].load_state_dict(both.cells["l0_reverse"].state_dict())
+    u = noise(T, B, P)
+    output, state = both(u)
+    expected, last = single(u.flip(0))
+    found = tuple(part[1:] for part in parts(state))
+    assert_same((output[..., D:], found), (expected.flip(0), last))
+
+
+@every_layer
+def test_stacking_equals_manual_stacking(layer_class):
+    layer = build(layer_class, num_layers=2)
+    u = noise(T, B, P)
+    below, first = layer.cells["l0"](u)
+    expected, second = layer.cells["l1"](below)
+    states = tuple(torch.stack(pair) for pair in zip(first, second, strict=True))
+    assert_same(layer(u), (expected, states))
+
+
+@every_layer
+def test_dropout_acts_between_layers_in_training_only(layer_class):
+    layer = build(layer_class, num_layers=2, dropout=0.5)
+    plain = build(layer_class, num_layers=2)
+    u = noise(T, B, P)
+    assert_same(layer.eval()(u), plain(u))
+    layer.train()
+    assert not torch.equal(layer(u)[0], layer(u)[0])
+    torch.manual_seed(1)
+    first = layer(u)
+    torch.manual_seed(1)
+    assert_same(layer(u), first)
+    # With probability 1 the second layer reads zeros.
+    layer.dropout = 1.0
+    zeros = torch.zeros(T, B, D, dtype=DOUBLE)
+    torch.testing.assert_close(layer(u)[0], layer.cells["l1"](zeros)[0])
+
+
+def test_dropout_of_one_layer_warns():
+    with pytest.warns(UserWarning, match="dropout acts between layers"):
+        longrnn.LEM(P, D, dropout=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        longrnn.LEM(P, D, 2, dropout=0.5)
+
+
+@every_layer
+def test_without_bias_there_are_no_bias_weights(layer_class):
+    biases = layer_class.core.biases
+    if not biases:
+        with pytest.raises(TypeError, match="unexpected keyword argument 'bias'"):
+            layer_class(P, D, bias=False)
+        return
+    layer = layer_class(P, D, bias=False)
+    layer.reset_parameters("author" if "author" in layer.core.starts else "text")
+    assert not any(set(name.split(".")) & set(biases) for name in layer.state_dict())
+    torch.manual_seed(0)
+    full = layer_class(P, D)
+    full.load_state_dict(layer.state_dict(), strict=False)
+    with torch.no_grad():
+        for name, parameter in full.named_parameters():
+            if set(name.split(".")) & set(biases):
+                parameter.zero_()
+    u = noise(T, B, P).float()
+    assert_same(layer(u), full(u))
+
+
+# Layers of UnICORNN, IndRNN and SRU against the cells that stack them
+
+
+def test_unicornn_connections_equal_the_stacked_cell():
+    dt = (0.1, 0.2, 0.3, 0.4)
+    layer = build(longrnn.UnICORNN, num_layers=4, dt=dt, skip=2)
+    cell = make_cell("unicornn", P, D, layers=4, dt=dt, skip=2).double()
+    with torch.no_grad():
+        for k in range(4):
+            core = layer.cells[f"l{k}"]
+            for name in ("w", "b", "c"):
+                getattr(cell, name)[k].copy_(getattr(core, name)[0])
+            features = [P if k == 0 else D, P if k == 2 else D]
+            V, *connection = core.V[0].split(features if k >= 2 else features[:1], dim=1)
+            cell.V[k].copy_(V)
+            if connection:
+                cell.skips[k - 2].copy_(connection[0])
+    u = noise(T, B, P)
+    output, (y, z) = layer(u)
+    expected, state = cell(u)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(tuple(y), state[0::2])
+    torch.testing.assert_close(tuple(z), state[1::2])
+
+
+def test_unicornn_connections_start_with_their_own_spread():
+    torch.manual_seed(0)
+    layer = longrnn.UnICORNN(2, 400, num_layers=4, skip=2)
+    for _ in range(2):
+        bounds = [block.abs().max() for block in layer.cells["l2"].V[0].split([400, 2], dim=1)]
+        for bound, features in zip(bounds, (400, 2), strict=True):
+            assert bound.item() == pytest.approx((6 / 65 / features) ** 0.5, rel=0.02)
+        layer.reset_parameters()
+
+
+def test_unicornn_drops_the_same_outputs_at_all_times():
+    layer = build(longrnn.UnICORNN, num_layers=2, dropout=0.5).train()
+    output = torch.ones(5 * 3 + 2 * 1, D, dtype=DOUBLE)
+    segments = [Segment(steps=5, batch=3), Segment(steps=2, batch=1)]
+    masked = layer._drop(output, segments)
+    steps = [*masked[:15].unflatten(0, (5, 3)), masked[15:16], masked[16:17]]
+    for step in steps:
+        assert torch.equal(step, steps[0][: len(step)])
+    assert set(steps[0].unique().tolist()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("layer_class", [longrnn.IndRNN, longrnn.SRU])
+def test_stacked_layers_equal_the_stacked_cell(layer_class):
+    layer = build(layer_class, num_layers=2)
+    cell = make_cell(layer_class.core.name, P, D, layers=2).double()
+    own = dict(cell.named_parameters())
+    with torch.no_grad():
+        for k in range(2):
+            for name, value in layer.cells[f"l{k}"].named_parameters():
+                own[name.replace(".0", f".{k}")].copy_(value)
+    u = noise(T, B, P)
+    torch.testing.assert_close(layer(u)[0], cell(u)[0])
+
+
+# One step
+
+
+@every_layer
+def test_one_step_classes_unroll_to_the_layer(layer_class):
+    cell_type = getattr(longrnn, f"{layer_class.__name__}Cell")
+    torch.manual_seed(0)
+    cell = cell_type(P, D, dtype=DOUBLE)
+    layer = build(layer_class)
+    layer.cells["l0"].load_state_dict(cell.cell.state_dict())
+    u = noise(T, B, P)
+    state = None
+    for u_t in u:
+        state = cell(u_t, state)
+    _, expected = layer(u)
+    torch.testing.assert_close(parts(state), tuple(part[0] for part in parts(expected)))
+    single = cell(
+        u[0, 0], tuple(part[0] for part in parts(state)) if cell.cell.states > 1 else None
+    )
+    assert all(part.shape == (D,) for part in parts(single))
+    assert "num_layers" not in inspect.signature(cell_type).parameters
+
+
+def test_one_step_classes_take_hyper_parameters():
+    cell = longrnn.LEMCell(P, D, dt=0.5, bias=False)
+    assert cell.cell.dt == 0.5
+    assert "cell.b" not in cell.state_dict()
+    cell.reset_parameters()
+    assert not cell.cell.b.any()
+    with pytest.raises(ValueError, match="lem: expected dt to be a number in"):
+        longrnn.LEMCell(P, D, dt=3.0)
+
+
+# Weights, types and serialization
+
+
+@every_layer
+def test_reset_parameters_draws_as_the_constructor(layer_class):
+    torch.manual_seed(4)
+    layer = layer_class(P, D, 2)
+    expected = copy.deepcopy(layer.state_dict())
+    layer.train_initial_state()
+    with torch.no_grad():
+        for cell in layer.cells.values():
+            for part in cell.x0:
+                part.fill_(1.0)
+    torch.manual_seed(4)
+    layer.reset_parameters()
+    state = layer.state_dict()
+    assert all(torch.equal(state[name], value) for name, value in expected.items())
+    assert not any(state[name].any() for name in state if ".x0." in name)
+
+
+@every_layer
+def test_copies_and_files_give_the_same_layer(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(T, B, P)
+    expected = layer(u)
+    random_state = torch.get_rng_state()
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    copies = [
+        copy.deepcopy(layer),
+        pickle.loads(pickle.dumps(layer)),
+        torch.load(file, weights_only=False),
+    ]
+    assert torch.equal(torch.get_rng_state(), random_state), "reading a file drew numbers"
+    for twin in copies:
+        assert_same(twin(u), expected)
+        assert twin.state_dict().keys() == layer.state_dict().keys()
+
+
+@every_layer
+def test_weights_only_files_carry_a_trained_initial_state(layer_class):
+    layer = build(layer_class, num_layers=2)
+    layer.train_initial_state()
+    with torch.no_grad():
+        for cell in layer.cells.values():
+            for part in cell.x0:
+                part.add_(0.5)
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other = layer_class(P, D, 2, dtype=DOUBLE)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    u = noise(T, B, P)
+    assert_same(other(u), layer(u))
+
+
+@pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
+def test_cells_with_relu_can_be_pickled(name):
+    cell = make_cell(name, P, D, activation="relu")
+    twin = pickle.loads(pickle.dumps(cell))
+    u = noise(T, B, P).float()
+    assert torch.equal(twin(u)[0], cell(u)[0])
+    assert twin.step == cell.step
+
+
+@every_layer
+def test_the_meta_device_gives_shapes_without_numbers(layer_class):
+    random_state = torch.get_rng_state()
+    layer = layer_class(P, D, 2, device="meta")
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(parameter.is_meta for parameter in layer.parameters())
+    output, state = layer(torch.empty(T, B, P, device="meta"))
+    assert output.shape == (T, B, D)
+    assert output.is_meta
+    assert all(part.shape == (2, B, D) for part in parts(state))
+    filled = layer.to_empty(device="cpu")
+    filled.load_state_dict(layer_class(P, D, 2).state_dict())
+    assert filled(torch.zeros(T, B, P))[0].isfinite().all()
+
+
+@every_layer
+def test_dtype_and_conversion_are_the_modules(layer_class):
+    layer = layer_class(P, D, dtype=DOUBLE)
+    assert {parameter.dtype for parameter in layer.parameters()} == {DOUBLE}
+    assert layer(noise(T, B, P))[0].dtype == DOUBLE
+    assert layer.float()(noise(T, B, P).float())[0].dtype == torch.float32
+
+
+@every_layer
+@pytest.mark.parametrize("given", [torch.float32, torch.bfloat16])
+def test_autocast_computes_in_the_weights_type(layer_class, given):
+    layer = layer_class(P, D, 2)
+    u = noise(T, B, P).to(given)
+    expected = layer(u.float())
+    with torch.autocast("cpu", torch.bfloat16):
+        found = layer(u)
+        packed, _ = layer(pack_padded_sequence(u, torch.tensor(LENGTHS), enforce_sorted=False))
+    assert_same(found, expected)
+    assert found[0].dtype == packed.data.dtype == torch.float32
+
+
+@every_layer
+def test_gradients_are_those_of_finite_differences(layer_class):
+    layer = build(layer_class, num_layers=2, bidirectional=True)
+    u = noise(3, 2, P).requires_grad_()
+    weights = [parameter for parameter in layer.parameters() if parameter.requires_grad]
+
+    def run(u, *_):
+        output, state = layer(u, lengths=[3, 2])
+        return output, *parts(state)
+
+    assert torch.autograd.gradcheck(run, (u, *weights), fast_mode=True)
+
+
+def test_numpy_numbers_are_sizes_and_settings():
+    layer = longrnn.LEM(np.int64(P), np.int32(D), np.int64(2), dt=np.float64(0.5))
+    assert (layer.input_size, layer.hidden_size, layer.num_layers) == (P, D, 2)
+    assert type(layer.cells["l0"].dt) is float
+    cell = make_cell("unicornn", P, D, layers=np.int64(2), dt=[np.float32(0.25), 0.5])
+    assert cell.dt == (0.25, 0.5)
+    assert make_cell("irnn", P, D, sign=np.int64(-1)).sign == -1
+    assert make_cell("lem", P, D, single_scale=np.bool_(True)).single_scale is True
+
+
+# Mistakes
+
+LAYER, U = longrnn.LEM(P, D), torch.zeros(T, B, P)
+PACKED = pack_padded_sequence(U, torch.tensor(LENGTHS), enforce_sorted=False)
+
+test_inputs_that_are_no_tensors_are_refused = refused(
+    TypeError,
+    ("got tuple; a recurrent module returns", lambda: nn.Sequential(LAYER, LAYER)(U)),
+    ("got list; stack sequences", lambda: LAYER([U[:, 0], U[:, 1]])),
+    (r"got ndarray; convert it with torch.from_numpy\(", lambda: LAYER(U.numpy())),
+    ("got int; convert it to a tensor", lambda: LAYER(3)),
+    ("lem: .*got PackedSequence; a bare cell", lambda: make_cell("lem", P, D)(PACKED)),
+    ("lem: .*got tuple; a recurrent", lambda: make_cell("lem", P, D)(make_cell("lem", P, D)(U))),
+    ("lem: .*got ndarray", lambda: make_cell("lem", P, D)(U.numpy())),
+    ("LEMCell: .*got ndarray", lambda: longrnn.LEMCell(P, D)(U[0].numpy())),
+    ("unexpected keyword argument 'proj_size'", lambda: longrnn.LSTM(P, D, proj_size=3)),
+    ("takes from 3 to 4 positional", lambda: longrnn.LSTM(P, D, 1, True)),
+)
+STATE = torch.zeros(1, B, D), torch.zeros(1, B, D)
+
+test_values_that_do_not_fit_are_refused = refused(
+    ValueError,
+    (r"expected input \(time, batch, input\) or .*input=2, got \(6, 3, 5\)",
+     lambda: LAYER(torch.zeros(T, B, 5))),
+    (r"expected input \(batch, time, input\)",
+     lambda: longrnn.LEM(P, D, batch_first=True)(torch.zeros(B, T, 5))),
+    (r"got \(1, 6, 3, 2\)", lambda: LAYER(U[None])),
+    ("at least one time step", lambda: LAYER(U[:0])),
+    ("at least one time step and one sequence", lambda: LAYER(U[:, :0])),
+    ("expected input of torch.float32 on cpu, got torch.float64", lambda: LAYER(U.double())),
+    ("expected input of torch.float32 on cpu, got torch.int64", lambda: LAYER(U.long())),
+    ("expected input of torch.float32 on cpu, got torch.float32 on meta",
+     lambda: LAYER(U.to("meta"))),
+    ("expected finite input, got 36 of 36", lambda: LAYER(U + torch.nan)),
+    ("PackedSequence of 2 features, got",
+     lambda: LAYER(pack_sequence([torch.zeros(3, 5)]))),
+    (r"2 state tensor\(s\) of shape \(1, 3, 4\).*got \(2, 3, 4\)",
+     lambda: LAYER(U, tuple(part.repeat(2, 1, 1) for part in STATE))),
+    (r"2 state tensor\(s\)", lambda: LAYER(U, STATE[0])),
+    (r"got \(1, 3, 4\) of torch.float64", lambda: LAYER(U, (STATE[0].double(), STATE[1]))),
+    (r"2 state tensor\(s\) of shape \(1, 4\)", lambda: LAYER(U[:, 0], STATE)),
+    (r"1 state tensor\(s\) of shape \(1, 3, 4\)", lambda: longrnn.GRU(P, D)(U, STATE)),
+    ("between 1 and 6, the time steps of the input, got -1",
+     lambda: LAYER(U, lengths=[6, -1, 2])),
+    ("between 1 and 6, .* got 7", lambda: LAYER(U, lengths=[7, 1, 2])),
+    ("between 1 and 6, .* got 0", lambda: LAYER(U, lengths=torch.tensor([6, 0, 2]))),
+    ("3 whole numbers, one per sequence, got", lambda: LAYER(U, lengths=[6, 2])),
+    ("3 whole numbers", lambda: LAYER(U, lengths=torch.tensor([6.0, 1.0, 2.0]))),
+    ("no lengths with one sequence", lambda: LAYER(U[:, 0], lengths=[6])),
+    ("no lengths with a PackedSequence", lambda: LAYER(PACKED, lengths=LENGTHS)),
+    ("num_layers to be a positive integer, got 0", lambda: longrnn.LEM(P, D, 0)),
+    ("hidden_size to be a positive integer, got 2.5", lambda: longrnn.LEM(P, 2.5)),
+    ("dropout to be between 0 and 1, got 1.5", lambda: longrnn.LEM(P, D, 2, dropout=1.5)),
+    ("lem: expected dt to be a number in", lambda: longrnn.LEM(P, D, dt=3.0)),
+    ("bias=True with chrono", lambda: longrnn.LEM(P, D, chrono=100, bias=False)),
+    ("one dt, or one for each of the 2 layers, got 3",
+     lambda: longrnn.UnICORNN(P, D, 2, dt=(0.1, 0.2, 0.3))),
+    ("skip = 0 or 2 <= skip < num_layers = 2", lambda: longrnn.UnICORNN(P, D, 2, skip=2)),
+    (r"LEMCell: expected input \(batch, input\) or", lambda: longrnn.LEMCell(P, D)(U)),
+    (r"LEMCell: expected 2 state tensor\(s\) of shape \(3, 4\)",
+     lambda: longrnn.LEMCell(P, D)(U[0], STATE)),
+    ("lem has no engine 'fast'", lambda: LAYER(U, engine="fast")),
+)  # fmt: skip
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'longrnn' has no attribute 'LSTN'"):
+        longrnn.LSTN  # noqa: B018
+
+
+# Installed nowhere: torch.hub from a clone, and what type checkers see
+
+
+def test_torch_hub_loads_every_layer_from_a_clone():
+    for layer_class in LAYER_CLASSES.values():
+        entry = layer_class.core.name
+        layer = torch.hub.load(str(ROOT), entry, P, D, num_layers=2, source="local")
+        assert type(layer) is layer_class
+
+
+def test_the_stub_names_what_the_package_offers():
+    stub = ast.parse((ROOT / "lib" / "longrnn" / "__init__.pyi").read_text("utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname for node in imports for alias in node.names}
+    assert names == set(longrnn.__all__)
+    for node in imports:
+        for alias in node.names:
+            assert getattr(longrnn, alias.name).__module__.startswith(node.module)
