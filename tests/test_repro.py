@@ -1,4 +1,4 @@
-"""`make repro` and `dvc repro` as they are typed: a line a stage, and one sentence where the environment is missing."""
+"""`make repro` as it is typed: analyses in parallel, one call at a time, short messages."""
 
 import ast
 import os
@@ -13,50 +13,108 @@ from study.paths import ROOT
 from study.pipeline import repro
 
 
-def _entered(before, *flags):
-    code = f"import runpy, sys; sys.path.insert(0, 'lib'); {before}; runpy.run_module('study.pipeline', run_name='__main__')"
+def _run_main(before, *flags):
+    """Run ``python -m study.pipeline`` after some other code."""
+    code = (
+        f"import runpy, sys; sys.path.insert(0, 'lib'); {before}; "
+        "runpy.run_module('study.pipeline', run_name='__main__')"
+    )
     return python(*flags, "-c", code)
 
 
-def test_without_the_environment_one_sentence_names_it():
+@pytest.mark.parametrize(
+    "words", [["code"], ["notebooks/21_parameter_counts.ipynb", "x.ipynb"], ["repro"]]
+)
+def test_without_the_environment_one_sentence_names_it(words):
     # -S leaves out what is installed, as in a system's Python.
-    notebook = ["notebooks/21_parameter_counts.ipynb", "x.ipynb"]
-    calls = [f"sys.argv = ['', *{words}]" for words in (["code"], notebook, ["repro"])]
-    for before in calls:
-        done = _entered(before, "-S", "-E")
-        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-        assert "No module named" in done.stderr
-        assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
+    done = _run_main(f"sys.argv = ['', *{words}]", "-S", "-E")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "No module named" in done.stderr
+    assert "`. .venv/bin/activate`, or type `make repro`" in done.stderr
 
 
-def test_words_are_passed_on_and_an_early_interrupt_is_one_line():
-    told = "import study.pipeline.repro as r; r.main = print; sys.argv = ['', 'repro', 'report']"
-    assert _entered(told).stdout == "['report']\n"
+def test_arguments_are_passed_to_dvc():
+    before = "import study.pipeline.repro as r; r.main = print; sys.argv = ['', 'repro', 'report']"
+    assert _run_main(before).stdout == "['report']\n"
+
+
+def test_an_early_interrupt_takes_one_line():
     argv = "type('A', (list,), {'__getitem__': lambda *_: exec('raise KeyboardInterrupt')})(['x'])"
-    done = _entered(f"sys.argv = {argv}")
+    done = _run_main(f"sys.argv = {argv}")
     assert (done.returncode, done.stderr) == (130, "study.pipeline: interrupted\n")
 
 
-def test_an_interrupted_pipeline_is_one_line(monkeypatch, capsys, tmp_path):
+@pytest.fixture
+def without_dvc(monkeypatch, tmp_path):
+    """Let `repro` start a process that a test controls instead of DVC."""
     monkeypatch.setattr(repro, "LOCK", tmp_path / "lock")
-    dvc = MagicMock()
-    dvc.return_value.__enter__.return_value.wait.side_effect = [KeyboardInterrupt, 0]
-    monkeypatch.setattr(repro.subprocess, "Popen", dvc)
+    monkeypatch.setattr(repro, "ROOT", tmp_path)
+    monkeypatch.setattr(repro.code, "main", lambda: 0)
     monkeypatch.setattr(repro.warm, "serving", MagicMock())
-    assert repro.main(["report"]) == 130 and dvc.call_args.args[0][-1] == "report"
-    assert "every finished stage and training is kept" in capsys.readouterr().err
+    popen = MagicMock()
+    monkeypatch.setattr(repro.subprocess, "Popen", popen)
+    return popen
 
 
-_PIPELINE = """
+def test_an_interrupted_pipeline_takes_one_line(without_dvc, capsys):
+    wait = without_dvc.return_value.__enter__.return_value.wait
+    wait.side_effect = [KeyboardInterrupt, 0]
+    assert repro.main(["report"]) == 130
+    assert without_dvc.call_args.args[0][-1] == "report"
+    assert capsys.readouterr().err == "interrupted; every finished stage and run is kept\n"
+
+
+@pytest.mark.parametrize(("owner", "message"), [(1, True), (999_999_999, False)])
+def test_a_plain_dvc_at_work_is_named(without_dvc, tmp_path, capsys, owner, message):
+    without_dvc.return_value.__enter__.return_value.wait.return_value = 255
+    (tmp_path / ".dvc" / "tmp").mkdir(parents=True)
+    locks = f'{{"write": {{}}, "read": {{"a": [{{"pid": {owner}, "cmd": "dvc repro"}}]}}}}'
+    (tmp_path / ".dvc" / "tmp" / "rwlock").write_text(locks)
+    assert repro.main(["report"]) == 255
+    printed = capsys.readouterr().err
+    assert ("another dvc command works in this folder" in printed) == message
+
+
+def test_a_read_only_folder_takes_one_sentence(without_dvc, monkeypatch, capsys):
+    lock = MagicMock()
+    lock.open.side_effect = OSError(30, "Read-only file system", "data/cache/repro.lock")
+    monkeypatch.setattr(repro, "LOCK", lock)
+    assert repro.main([]) == 2
+    printed = capsys.readouterr().err
+    assert "Read-only file system: 'data/cache/repro.lock'; the pipeline needs a folder" in printed
+    assert len(printed.splitlines()) == 1
+
+
+PIPELINE = """
 stages:
-  train: {cmd: "echo told by a stage; echo ran >> ../runs; for i in $(seq 600); do [ -e c ] && break; sleep 0.1; done; cat c > a", outs: [a]}
-  simulate: {cmd: sleep 1; echo c > c, outs: [c]}
+  train:
+    cmd: >-
+      echo shown by a stage >&2;
+      echo ran >> ../runs;
+      for i in $(seq 600); do [ -e c ] && break; sleep 0.1; done;
+      cat c > a
+    outs: [a]
+  simulate:
+    cmd: sleep 1; echo c > c
+    outs: [c]
   analyse:
     foreach: [one, two, three]
-    do: {cmd: "touch ${item}.began; for i in $(seq 600); do set -- *.began; [ $# -gt 1 ] && break; sleep 0.1; done; echo $# > ${item}", deps: [a], outs: ["${item}"]}
-  report: {cmd: cat one two three > b, deps: [one, two, three], outs: [b]}
+    do:
+      cmd: >-
+        touch ${item}.began;
+        for i in $(seq 600); do set -- *.began; [ $# -gt 1 ] && break; sleep 0.1; done;
+        echo $# > ${item}
+      deps: [a]
+      outs: ["${item}"]
+  report:
+    cmd: cat one two three > b
+    deps: [one, two, three]
+    outs: [b]
 """
-_REPRO = """
+"""Training ends only if `simulate` runs beside it; each analysis counts those that have begun."""
+FAILING = PIPELINE.replace("echo $# > ${item}", "echo ${item} >> ../runs; test ${item} != two")
+DRIVER = """
 import sys
 from pathlib import Path
 from study.pipeline import repro
@@ -69,40 +127,48 @@ sys.exit(repro.main([]))
 
 
 @pytest.fixture
-def pipeline(tmp_path):
+def start(tmp_path):
+    """Return a function that starts `make repro` in a small clone."""
     clone = tmp_path / "clone"
     clone.mkdir()
-    (clone / "dvc.yaml").write_text(_PIPELINE)
+    (clone / "dvc.yaml").write_text(PIPELINE)
     subprocess.run([sys.executable, "-m", "dvc", "init", "-q", "--no-scm"], cwd=clone, check=True)
-    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    how["env"] = os.environ | {"PYTHONPATH": str(ROOT)}
-    return partial(subprocess.Popen, [sys.executable, "-c", _REPRO], cwd=clone, **how)
+    return partial(
+        subprocess.Popen,
+        [sys.executable, "-c", DRIVER],
+        cwd=clone,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "lib")},
+    )
 
 
-def test_of_two_at_once_one_runs_side_by_side_and_a_failure_ends_a_run(pipeline, tmp_path):
-    both = [pipeline() for _ in range(2)]
-    told, said = zip(*(process.communicate() for process in both), strict=True)
+def test_two_calls_run_once_with_analyses_in_parallel(start, tmp_path):
+    both = [start(), start()]
+    printed, errors = zip(*(process.communicate() for process in both), strict=True)
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted(said)[0] == "" and sorted(said)[1].startswith("another `make repro` runs in")
-    assert len("".join(said).splitlines()) == 1
-    waited, ran = sorted(told)
-    assert "nothing to do: 6 stages looked at" in waited and ran == "told by a stage\n"
+    assert sorted(printed) == ["", "nothing to do: 6 stages are up to date\n"]
+    ran, waited = sorted(errors, key=len)
+    assert ran == "shown by a stage\n"
+    assert waited.startswith("another `make repro` runs in this folder")
+    assert len(waited.splitlines()) == 1
     assert (tmp_path / "runs").read_text() == "ran\n"
-    clone = tmp_path / "clone"
     # Each waited for a minute, or until another one had begun.
-    assert all(int((clone / name).read_text()) > 1 for name in ("one", "two", "three"))
-    fails = "echo ${item} >> ../runs; test ${item} != two"
-    (clone / "dvc.yaml").write_text(_PIPELINE.replace("echo $# > ${item}", fails))
-    failing = pipeline()
-    _, said = failing.communicate()
-    assert failing.returncode != 0 and "failed to reproduce 'analyse@two'" in said
+    for name in ("one", "two", "three"):
+        assert int((tmp_path / "clone" / name).read_text()) > 1
+
+
+def test_a_failure_ends_a_run(start, tmp_path):
+    (tmp_path / "clone" / "dvc.yaml").write_text(FAILING)
+    process = start()
+    _, errors = process.communicate()
+    assert process.returncode != 0
+    assert "failed to reproduce 'analyse@two'" in errors
     assert (tmp_path / "runs").read_text().count("two") == 1
 
 
-def test_the_entry_can_be_read_by_an_old_python():
-    for name in (
-        "lib/study/__init__.py",
-        "lib/study/pipeline/__init__.py",
-        "lib/study/pipeline/__main__.py",
-    ):
-        ast.parse((ROOT / name).read_text("utf-8"), feature_version=(3, 6))
+@pytest.mark.parametrize("name", ["__init__.py", "pipeline/__init__.py", "pipeline/__main__.py"])
+def test_the_entry_can_be_read_by_an_old_python(name):
+    text = (ROOT / "lib" / "study" / name).read_text("utf-8")
+    ast.parse(text, feature_version=(3, 6))

@@ -120,6 +120,7 @@ TRAINED = ("longrnn.cells.", "longrnn.kernels.", "study.tasks.", "study.training
 """Rooms whose members are found by name: everything that runs at import counts."""
 COMMANDS = (
     "study.pipeline",
+    "study.pipeline.kernel",
     "study.report",
     "study.report.build",
     "study.report.conf",

@@ -1,4 +1,4 @@
-"""`python -m study.pipeline`: what it refuses, what it keeps, and what it leaves behind when it is killed."""
+"""`python -m study.pipeline`: what it refuses and keeps, and that nothing outlives it."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ import pytest
 from plain import plain_notebook
 from processes import python
 from study.paths import NOTEBOOKS, ROOT
-from study.pipeline import execute, guard, warm
+from study.pipeline import execute, warm
 from study.pipeline.cleaning import clean
 from study.pipeline.notebooks import NotebookError, convert, read_parameters
 
@@ -44,7 +44,7 @@ def _names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_parameters_are_read_with_their_types_and_injected_ones_win(tmp_path):
+def test_parameters_have_types_and_injected_ones_win(tmp_path):
     path = _notebook(tmp_path / "a.ipynb", "count = 2", parameters=f"{PARAMETERS}\nlow: int = -1")
     found = read_parameters(path)
     assert found == {"count": 1, "rate": 0.1, "flag": False, "name": "x", "low": -1}
@@ -78,7 +78,7 @@ def _cell(source="", **wrong):
         )]),
     ],
 )  # fmt: skip
-def test_what_is_no_notebook_or_sets_more_than_scalars_is_refused(tmp_path, complaint, contents):
+def test_malformed_notebooks_and_parameters_are_refused(tmp_path, complaint, contents):
     for content in contents:
         (tmp_path / "a.ipynb").write_text(content, "utf-8")
         with pytest.raises(NotebookError, match=complaint) as refusal:
@@ -94,7 +94,7 @@ def test_what_is_no_notebook_or_sets_more_than_scalars_is_refused(tmp_path, comp
         (0.5, ["inf", "NaN", "1e999", "1 ", "true", '"1"', "9" * 400, "[" * 100_000]),
     ],
 )
-def test_what_json_does_not_read_as_a_parameter_s_type_is_refused(default, texts):
+def test_values_of_another_type_are_refused(default, texts):
     for text in texts:
         with pytest.raises(NotebookError, match=f"parameter p is .*as its default {default}$"):
             convert("p", text, default)
@@ -112,22 +112,24 @@ _SETS = "results = 'x'\nresult_set = 'y'\nfolder = '.'"
         ("a", "out.ipynb", "-p count 1 -p count 2", "count is given twice"),
         ("untagged", "out.ipynb", "", "has no cell tagged 'parameters'"),
         ("missing", "out.ipynb", "", "no notebook at"),
-        ("x" * 300, "out.ipynb", "", "expected paths of files that can be there"),
-        ("outputs", "out.ipynb", "", "is no valid notebook"),
+        ("x" * 300, "out.ipynb", "", "expected paths of files that can exist"),
+        ("outputs", "out.ipynb", "", "is not a valid notebook"),
         ("sets", "out.ipynb", "-s one 1.nc", "and {set} in the output"),
         ("sets", "{set}.ipynb", "-s one 1.nc -s one 2.nc", "are called one, one"),
         ("sets", "{set}.ipynb", "-s ../x 1.nc", "sets of results are called ../x"),
-        ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can be there"),
+        ("sets", "loop/{set}.ipynb", "-s one 1.nc", "expected paths of files that can exist"),
         ("a", "x/../a.ipynb", "", "is not a source"),
         ("a", f"{ROOT}/data/../notebooks/{SOURCE}", "", "is not a source"),
         ("a", "link/out.ipynb", "", "is not a source"),
         ("a", "out.txt", "", "expected an .ipynb file"),
+        ("a", "~/../a.ipynb", "", "is not a source"),
     ],
 )
 def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output, arguments, said):
     monkeypatch.chdir(tmp_path)
-    for name in ("PYTHONHASHSEED", "PYTHONWARNINGS"):
+    for name in ("PYTHONHASHSEED", "PYTHONWARNINGS", "JUPYTER_PATH", "COLUMNS", "LINES"):
         monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(papermill, "execute_notebook", None)
     _notebook(tmp_path / "a.ipynb")
     _notebook(tmp_path / "sets.ipynb", parameters=_SETS)
@@ -137,7 +139,9 @@ def test_a_wrong_call_is_refused(tmp_path, monkeypatch, capsys, notebook, output
     whole = (tmp_path / "a.ipynb").read_text()
     (tmp_path / "outputs.ipynb").write_text(whole.replace('"outputs": []', '"outputs": 3'))
     before, source = _names(tmp_path), (NOTEBOOKS / SOURCE).read_bytes()
-    given = [str(tmp_path / f"{notebook}.ipynb"), str(tmp_path / output)]
+    if not output.startswith("~"):
+        output = str(tmp_path / output)
+    given = [str(tmp_path / f"{notebook}.ipynb"), output]
     assert execute.main([*given, *shlex.split(arguments)]) == 2
     told = capsys.readouterr().err
     assert said in told and len(told.splitlines()) == 1
@@ -159,7 +163,7 @@ _VARIES = (
 
 
 @pytest.mark.notebook
-def test_equal_inputs_give_equal_bytes_forked_or_not_and_the_values_arrive(tmp_path):
+def test_equal_inputs_give_equal_bytes_forked_or_not(tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", *_VARIES)
     given = ["-p", "count", "3", "-p", "rate", "1e-5", "-p", "flag", "true", "-p", "name", "no"]
     first = _run(notebook, tmp_path / "1.ipynb", *given)
@@ -178,15 +182,15 @@ def test_equal_inputs_give_equal_bytes_forked_or_not_and_the_values_arrive(tmp_p
     nbformat.validate(nbformat.read(tmp_path / "1.ipynb", as_version=4))
 
 
-def test_a_stage_tells_its_place_and_the_question_of_its_notebook(monkeypatch, capsys):
+def test_a_stage_announces_its_number_and_question(monkeypatch, capsys):
     monkeypatch.setenv(execute.STAGES, "code prepare analyse@a report")
     for stage, place in (("analyse@a", " (3 of 4)"), ("another", "")):
         execute._announce(stage, NOTEBOOKS / SOURCE)
         title = rf"\d\d:\d\d {re.escape(stage + place)}: \w.*\?\n"
-        assert re.fullmatch(title, capsys.readouterr().out)
+        assert re.fullmatch(title, capsys.readouterr().err)
 
 
-def test_cleaning_renames_random_ids_consistently_and_merges_chunks():
+def test_cleaning_numbers_random_ids_and_merges_output():
     one, two = "3f2b7c9e-0000-4abc-8def-0123456789ab", "aaaaaaaa-0000-4abc-8def-0123456789ab"
     html = f'<i id="x-{one}"></i><b for="x-{one}"></b><i id="{two}"></i><td id="T_0a1b2_row0"></td>'
     printed = lambda text, name="stdout": nbformat.v4.new_output("stream", name=name, text=text)  # noqa: E731
@@ -205,7 +209,7 @@ def test_cleaning_renames_random_ids_consistently_and_merges_chunks():
 
 
 @pytest.mark.notebook
-def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_path):
+def test_a_failing_cell_leaves_the_partial_notebook(tmp_path):
     notebook = _notebook(tmp_path / "a.ipynb", "print('before')", "1 / 0", "print('after')")
     done = _run(notebook, tmp_path / "out.ipynb")
     assert done.returncode == 1 and "ZeroDivisionError" in done.stderr
@@ -227,7 +231,7 @@ def test_a_failing_cell_shows_its_traceback_and_leaves_the_partial_notebook(tmp_
         ("print('x' * 300_000)", lambda: setrlimit(RLIMIT_FSIZE, (200_000,) * 2), "cannot write"),
     ],
 )
-def test_a_kernel_that_dies_and_a_full_disk_fail_in_one_sentence(tmp_path, code, before, said):
+def test_dead_kernels_and_full_disks_take_one_sentence(tmp_path, code, before, said):
     done = _run(_notebook(tmp_path / "a.ipynb", code), tmp_path / "out.ipynb", preexec_fn=before)
     assert done.returncode == 1 and said in done.stderr.splitlines()[-1]
     assert not (tmp_path / "out.ipynb").exists()
@@ -251,62 +255,8 @@ def _until(condition, seconds, what):
         time.sleep(0.05)
 
 
-def _numbers(paths):
-    return [int(word) for path in paths if path.exists() for word in path.read_text().split()]
-
-
-@pytest.fixture(scope="module", params=["by itself", "forked"])
-def started(request):
-    """How runs are started: each by itself, or in forks of a process that has imported their packages."""
-    # What a shell starts in the background ignores interrupts, and so does all that it starts.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with warm.serving() if request.param == "forked" else contextlib.nullcontext():
-        yield request.param
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.notebook
-@pytest.mark.usefixtures("started")
-@pytest.mark.parametrize(
-    ("how", "sets"),
-    [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS), ("DVC", ())],
-)
-def test_a_killed_run_takes_its_kernel_and_the_kernels_children_along(tmp_path, how, sets):
-    # A kernel with a child of its own, as Dask's workers are; both write down which process they are.
-    began = [tmp_path / "kernel", tmp_path / "child"]
-    parameters = f"kernel = {str(began[0])!r}\nchild = {str(began[1])!r}\n{_SETS}"
-    notebook = _notebook(tmp_path / "beat.ipynb", _WAITING, parameters=parameters)
-    output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
-    command = [sys.executable, "-m", "study.pipeline", str(notebook), output, *sets]
-    if (
-        how == "DVC"
-    ):  # (dvc.stage.run): a shell in an environment that names the stage, which `; true` keeps
-        how, stage = signal.SIGKILL, {**os.environ, "DVC_STAGE": "beat"}
-        shell = f"['/bin/sh', '-c', {shlex.join(command) + '; true'!r}], env={stage!r}"
-        command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
-    run = subprocess.Popen(command, cwd=ROOT)
-    try:
-        _until(lambda: len(_numbers(began)) == (4 if sets else 2), 60, "each kernel and its child")
-        ends = [psutil.Process(number) for number in _numbers(began)]
-        run.send_signal(how)
-        # Before the run's body is collected: it may stay a zombie for long.
-        _until(lambda: not any(map(_alive, ends)), 180, "the kernels and their children to end")
-        if how == signal.SIGINT:
-            assert run.wait(60) == 130
-    finally:
-        run.kill()
-        run.wait()
-    kept = {path.name for path in tmp_path.glob("[!.]*.ipynb") if ".failed" not in path.name}
-    assert kept == {"beat.ipynb"}
-
-
-def test_the_process_to_fork_from_ends_with_its_starter():
-    starter = "from study.pipeline import warm\nwith warm.serving() as server:\n print(server.pid, flush=True); input()"
-    options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
-        server = psutil.Process(int(program.stdout.readline()))
-        program.kill()
-    _until(lambda: not _alive(server), 60, "the process to fork from to end")
+def _numbers(path):
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
 def _alive(process):
@@ -316,41 +266,153 @@ def _alive(process):
     return False
 
 
-def _asked_to_wait(server):
-    """Return who asks for a fork that waits, and the fork."""
-    waits = ["timeit", "-n1", "-r1", "-s", "import time", "time.sleep(600)"]
-    client = subprocess.Popen([sys.executable, "-c", warm._CLIENT, *waits], cwd=ROOT)
-    _until(lambda: _forks(server), 60, "the fork")
-    return client, _forks(server)[0]
+@pytest.fixture(scope="module", params=["by itself", "forked"])
+def started(request):
+    """How runs are started: each by itself, or in forks of a process with their packages."""
+    # What a shell starts in the background ignores interrupts, and so does all that it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with warm.serving() if request.param == "forked" else contextlib.nullcontext():
+        yield request.param
+    signal.signal(signal.SIGINT, before)
 
 
-def _forks(server):
-    """Return its forks, which lead groups of their own; what the packages start while they are imported does not."""
-    found = []
-    for child in server.children():
-        with contextlib.suppress(ProcessLookupError):
-            found += [child] * (os.getpgid(child.pid) == child.pid)
-    return found
-
-
-def test_a_fork_ends_with_the_server_and_with_who_asked_for_it_and_the_server_outlives_both():
-    with warm.serving() as started:
-        server = psutil.Process(started.pid)
-        for ended in ("fork and client", "fork and client", "client", "fork", "server"):
-            client, fork = _asked_to_wait(server)
-            server.suspend()  # so that it learns of both at once
-            for name, process in {"fork": fork, "client": client, "server": server}.items():
-                if name in ended:
-                    process.kill()
-            server.resume()
-            assert client.wait(20) != 0
-            _until(lambda gone=fork: not _alive(gone), 20, "the fork to end")
-            assert _alive(server) == (ended != "server")  # which waits to be collected
-            _until(lambda: not _alive(server) or not server.children(), 20, "its collection")
+_WAITS = """
+import os, time
+from dask.distributed import LocalCluster
+with LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    worker = cluster.workers[0].process.pid
+    with open(began, "a") as file:
+        file.write(f"{os.getpid()} {worker} ")
+    time.sleep(3600)
+"""
 
 
 @pytest.mark.notebook
-def test_all_sets_run_at_once_each_with_its_results(tmp_path):
+@pytest.mark.usefixtures("started")
+@pytest.mark.parametrize(
+    ("killed", "sets"),
+    [(signal.SIGKILL, TWO_SETS), (signal.SIGTERM, ()), (signal.SIGINT, TWO_SETS), ("DVC", ())],
+)
+def test_a_killed_run_ends_its_kernels_and_workers(tmp_path, killed, sets):
+    began = tmp_path / "began"
+    notebook = _notebook(
+        tmp_path / "beat.ipynb", _WAITS, parameters=f"began = {str(began)!r}\n{_SETS}"
+    )
+    output = str(tmp_path / ("{set}.ipynb" if sets else "out.ipynb"))
+    command = [sys.executable, "-m", "study.pipeline", str(notebook), output, *sets]
+    how = killed
+    if killed == "DVC":  # dvc.stage.run: a shell in an environment that names the stage
+        how = signal.SIGKILL
+        stage = os.environ | {"DVC_STAGE": "beat"}
+        shell = f"{shlex.join(command)!r}, shell=True, env={stage!r}"
+        command = [sys.executable, "-c", f"import subprocess; subprocess.Popen({shell}).wait()"]
+    run = subprocess.Popen(command, cwd=ROOT)
+    try:
+        expected = 4 if sets else 2
+        _until(lambda: len(_numbers(began)) == expected, 120, "each kernel and its worker")
+        processes = [psutil.Process(number) for number in _numbers(began)]
+        run.send_signal(how)
+        # Before the run is collected: it may stay a zombie for long.
+        _until(lambda: not any(map(_alive, processes)), 180, "the kernels and workers to end")
+        if how == signal.SIGINT:
+            assert run.wait(60) == 130
+    finally:
+        run.kill()
+        run.wait()
+    kept = {path.name for path in tmp_path.glob("[!.]*.ipynb") if ".failed" not in path.name}
+    assert kept == {"beat.ipynb"}
+
+
+def test_the_server_ends_with_its_starter():
+    starter = """
+from study.pipeline import warm
+with warm.serving() as server:
+    print(server.pid, flush=True)
+    input()
+"""
+    options = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", starter], **options) as program:
+        server = psutil.Process(int(program.stdout.readline()))
+        program.kill()
+    _until(lambda: not _alive(server), 60, "the server to end")
+
+
+_CLIENT = "import sys; from study.pipeline import warm; sys.exit(warm.run(sys.argv[1:]))"
+
+
+def _start_waiting(server, mark):
+    """Start a caller whose fork waits; return both."""
+    code = f"open({str(mark)!r}, 'w').write(str(__import__('os').getpid())); import time"
+    waits = ["timeit", "-n1", "-r1", "-s", code, "time.sleep(600)"]
+    caller = subprocess.Popen([sys.executable, "-c", _CLIENT, *waits], cwd=ROOT)
+    _until(lambda: mark.exists() and mark.read_text(), 60, "the fork")
+    return caller, psutil.Process(int(mark.read_text()))
+
+
+@pytest.mark.parametrize("killed", ["caller", "fork", "server", "fork and caller"])
+def test_a_fork_ends_with_its_caller_and_server(tmp_path, killed):
+    with warm.serving() as started:
+        server = psutil.Process(started.pid)
+        caller, fork = _start_waiting(server, tmp_path / "pid")
+        processes = {"fork": fork, "caller": caller, "server": server}
+        for name in killed.split(" and "):
+            processes[name].kill()
+        assert caller.wait(20) != 0
+        _until(lambda: not _alive(fork), 20, "the fork to end")
+        assert _alive(server) == (killed != "server")
+        _until(lambda: not _alive(server) or not server.children(), 20, "its supervisor to end")
+
+
+def test_a_fork_gets_streams_folder_and_environment(tmp_path):
+    code = (
+        "import os, sys; print(os.getcwd(), len(os.environ['LONG0'])); print('x', file=sys.stderr)"
+    )
+    command = ["timeit", "-n1", "-r1", "-s", code, "pass"]
+    long = {f"LONG{number}": "x" * 60_000 for number in range(5)}  # more than a datagram holds
+    with warm.serving():
+        done = subprocess.run(
+            [sys.executable, "-c", _CLIENT, *command],
+            cwd=tmp_path,
+            env=os.environ | long,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.stdout.startswith(f"{tmp_path} 60000\n")
+    assert (done.stderr, done.returncode) == ("x\n", 0)
+
+
+@pytest.mark.notebook
+def test_without_its_server_a_run_starts_by_itself(tmp_path):
+    notebook = _notebook(tmp_path / "a.ipynb", "print(1)")
+    environment = os.environ | {warm.SOCKET: str(tmp_path / "gone")}
+    done = _run(notebook, tmp_path / "out.ipynb", env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.notebook
+def test_a_long_temporary_folder_works(tmp_path):
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    notebook = _notebook(tmp_path / "a.ipynb", "print(1)")
+    environment = os.environ | {"TMPDIR": str(folder)}
+    done = _run(notebook, tmp_path / "out.ipynb", env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.notebook
+def test_the_terminal_does_not_change_a_copy(tmp_path):
+    code = "import shutil; print(shutil.get_terminal_size())"
+    notebook = _notebook(tmp_path / "a.ipynb", code)
+    for columns in ("40", "200"):
+        output = tmp_path / f"{columns}.ipynb"
+        done = _run(notebook, output, env=os.environ | {"COLUMNS": columns})
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "40.ipynb").read_bytes() == (tmp_path / "200.ipynb").read_bytes()
+
+
+@pytest.mark.notebook
+def test_sets_run_at_once_with_their_results(tmp_path):
     # Each waits for the other, so that one after the other would never end.
     code = (
         "import time; from pathlib import Path\nPath(folder, result_set).write_text(results)\n"
@@ -366,7 +428,7 @@ def test_all_sets_run_at_once_each_with_its_results(tmp_path):
 
 @pytest.mark.notebook
 @pytest.mark.usefixtures("started")
-def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
+def test_a_failing_set_ends_the_others(tmp_path):
     code = "import time\nif results == 'bad': 1 / 0\nif results == 'slow': time.sleep(3000)"
     notebook = _notebook(tmp_path / "a.ipynb", code, parameters=_SETS)
     given = ["-s", "one", "bad", "-s", "two", "slow"]
@@ -376,9 +438,9 @@ def test_where_one_set_fails_the_others_end_and_none_is_kept(tmp_path):
     assert not (tmp_path / "one.ipynb").exists() and not (tmp_path / "two.ipynb").exists()
 
 
-def test_what_had_not_begun_when_another_failed_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setenv(guard.MARK, "mark")
-    monkeypatch.setattr(guard, "end_marked", Mock(side_effect=range(50)))  # StopIteration: for ever
+def test_runs_that_had_not_begun_are_cancelled(tmp_path, monkeypatch):
+    kills = Mock(side_effect=range(50))  # StopIteration: it waits for ever
+    monkeypatch.setattr(execute, "_kill_kernels", kills)
     monkeypatch.setattr(execute, "_check", Mock())
     monkeypatch.setattr(execute, "_execute", Mock(side_effect=execute.RunError("it failed", 1)))
     runs = [execute.Run(tmp_path, tmp_path / f"{name}.ipynb", {}) for name in "abcd"]

@@ -1,5 +1,6 @@
 """Paths of the project, resolved from this file so that a notebook works from any folder."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +20,9 @@ def resolve(path: str | Path) -> Path:
     Parameters
     ----------
     path
-        A path; a relative one is counted from the repository root, ``~`` is the home folder.
+        A relative path is counted from the repository root, wherever a notebook runs. One that
+        begins with ``..`` is counted from the current folder, as ``../data`` in ``notebooks``.
+        ``~`` is the home folder.
 
     Returns
     -------
@@ -27,6 +30,6 @@ def resolve(path: str | Path) -> Path:
         The absolute path.
     """
     path = Path(path).expanduser()
-    if path.is_absolute():
-        return path
+    if path.parts[:1] == ("..",):
+        return Path(os.path.normpath(Path.cwd() / path))
     return ROOT / path

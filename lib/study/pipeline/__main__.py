@@ -1,6 +1,7 @@
-"""``python -m study.pipeline``: run a notebook (`study.pipeline.execute`), or one of the words ``code`` and ``repro``.
+"""``python -m study.pipeline``: run a notebook, or one of the commands ``code`` and ``repro``.
 
-Plain enough for the Python of any system: ``dvc`` may be typed where another one answers.
+The syntax is that of Python 3.6, so that a Python without the environment can say what is
+missing: ``dvc`` may be typed where another one answers.
 """
 
 import os
@@ -8,7 +9,7 @@ import sys
 
 
 def _main(arguments):
-    # Imported late: nothing of the project's can be where a package is missing.
+    # Imported late: where a package is missing, nothing of this project can be imported.
     if arguments == ["code"]:
         from study.pipeline import code
 
@@ -17,14 +18,14 @@ def _main(arguments):
         from study.pipeline import repro
 
         return repro.main(arguments[1:])
-    from study.pipeline import guard, warm
+    from study.pipeline import processes, warm
 
-    try:
-        guard.start(guard.pipeline_ancestors())
-    except ProcessLookupError as error:
-        sys.exit(f"study.pipeline: {error}")
+    processes.end_with_dvc()
     if warm.SOCKET in os.environ:
-        return warm.run(["study.pipeline.execute", *arguments])
+        try:
+            return warm.run(["study.pipeline.execute", *arguments])
+        except ConnectionError:
+            pass  # the process to fork from is gone
     from study.pipeline import execute
 
     return execute.main(arguments)
@@ -34,8 +35,9 @@ try:
     sys.exit(_main(sys.argv[1:]))
 except (ImportError, SyntaxError) as error:
     sys.exit(
-        f"study.pipeline: {sys.executable} cannot run this ({error}); the packages are in the environment .venv: activate it with "
-        "`. .venv/bin/activate`, or type `make repro`, which makes it where it is missing or damaged"
+        f"study.pipeline: {sys.executable} cannot run this ({error}); activate the environment "
+        "with `. .venv/bin/activate`, or type `make repro`, which creates it if it is missing or "
+        "damaged"
     )
 except KeyboardInterrupt:  # before anything had begun that could be kept
     sys.stderr.write("study.pipeline: interrupted\n")

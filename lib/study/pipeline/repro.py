@@ -1,19 +1,26 @@
-"""`dvc repro` with a line for each notebook that runs in place of DVC's own: when, which stage of how many, and the notebook's question.
+"""`make repro`: `dvc repro` with analyses in parallel, and one line per notebook.
 
-DVC does everything. It runs one stage after the other, and leaves it to its caller to start it several times at once: analyses, which
-do not need each other, are done by as many as there are cores. What notebooks tell while they run (progress, warnings) is shown as
-it comes, and so are DVC's errors.
+DVC decides what to do and does it. It runs one stage after the other; here it is started several
+times at once, for analyses that do not need each other, on as many cores as there are. Plain
+`dvc repro` gives the same results one by one.
+
+Each notebook prints a line when it begins: the time, the stage, and its question. Its progress
+and warnings are shown as they come, and so are DVC's errors. What DVC prints about its own steps
+is not shown.
 """
 
 import contextlib
 import fcntl
+import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
+import psutil
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
@@ -23,104 +30,142 @@ from study.pipeline.execute import STAGES
 
 LOCK = DATA / "cache" / "repro.lock"
 
-_EVERY_TIME = "code"
-"""The stage that runs at every call, and that is done here before DVC is asked."""
-_BESIDE = ("analyse", "show")
-"""How the names of stages begin that do not need each other; what takes longest stands first in dvc.yaml."""
+_CODE = "code"
+"""The stage that runs at every call; here it is done before DVC is asked."""
 _FIRST = ("check", "prepare", "train")
-"""What these need, and what refuses wrong settings before; while they are stale, DVC cannot say which of these will be."""
+"""Stages that analyses need. DVC cannot say which analyses are stale until these are done."""
 _MEANWHILE = "simulate"
-"""What needs none of these; cells are shown after the trainings, which have compiled most kernels then."""
-_SHARES = 6
-"""Into how many parts of these each core's are divided: so few that starting DVC costs little, so many that all end together."""
+"""A stage that does not need these, and runs beside them."""
+_INDEPENDENT = ("analyse", "show")
+"""Prefixes of stages that do not need each other; dvc.yaml lists the longest first."""
+_PARTS_PER_CORE = 6
+"""Few enough that starting DVC costs little, and enough that all cores end together."""
 
 
-_DVC = """
-import logging, sys
-from dvc import cli, ui
-logging.getLogger("dvc").setLevel(logging.ERROR)
-logging.getLogger("dvc.progress").setLevel(logging.CRITICAL)
-ui.ui.enable = lambda: None
-sys.exit(cli.main(sys.argv[1:]))
-"""
-"""DVC that tells errors alone; its own ``-q`` would leave those out as well."""
+class Stages(NamedTuple):
+    """The stages of the pipeline."""
+
+    names: list[str]
+    stale: set[str]
+    """Those that DVC would run."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run `dvc repro` with these arguments, or all stages without; return the exit status."""
+    try:
+        with _alone() as lock, warm.serving():
+            status = code.main()
+            if status:
+                return status
+            if arguments:
+                return _dvc_repro(lock, *arguments)
+            return _bring_up_to_date(lock)
+    except OSError as error:
+        return _tell(f"{error}; the pipeline needs a folder that it can write to", 2)
+    except KeyboardInterrupt:  # DVC has it too, from the terminal
+        return _tell("interrupted; every finished stage and run is kept", 130)
 
 
 @contextlib.contextmanager
 def _alone() -> Iterator[int]:
-    """Wait, which a sentence says, until no other `make repro` runs here; give the lock, which DVC holds as well."""
+    """Wait until no other `make repro` runs in this clone; give the descriptor of the lock."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with LOCK.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            said = "another `make repro` runs in this folder; this one goes on when it has ended"
-            print(said, file=sys.stderr, flush=True)
+            _tell("another `make repro` runs in this folder; this one waits for it to end", 0)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock.fileno()
 
 
-def main(arguments: list[str]) -> int:
-    """Run `dvc repro` with these arguments, one at a time in a clone, and return its exit status."""
-    with _alone() as lock, warm.serving():
-        try:
-            return code.main() or (_follow(lock, *arguments) if arguments else _everything(lock))
-        except KeyboardInterrupt:  # DVC has it too, from the terminal
-            print("interrupted; every finished stage and training is kept", file=sys.stderr)
-            return 130
-
-
-def _everything(lock: int) -> int:
-    """Bring all stages up to date, analyses several at once; return the exit status."""
-    stages, stale = _looked_at()
-    if not stale:
-        print(f"nothing to do: {len(stages)} stages looked at, all up to date")
+def _bring_up_to_date(lock: int) -> int:
+    """Run every stale stage, independent ones in parallel; return the exit status."""
+    stages = _find_stages()
+    if not stages.stale:
+        print(f"nothing to do: {len(stages.names)} stages are up to date")
         return 0
-    os.environ[STAGES] = " ".join(stages)
-    if stale.intersection((*_FIRST, _MEANWHILE)):
-        parts = [[name for name in _FIRST if name in stages], [*stale.intersection([_MEANWHILE])]]
-        if status := _at_once(lock, parts):
+    os.environ[STAGES] = " ".join(stages.names)
+    if stages.stale.intersection((*_FIRST, _MEANWHILE)):
+        first = [name for name in _FIRST if name in stages.names]
+        meanwhile = [name for name in stages.names if name == _MEANWHILE]
+        status = _in_parallel(lock, [first, meanwhile])
+        if status:
             return status
-        stages, stale = _looked_at()
-    beside = [name for name in stages if name in stale and name.startswith(_BESIDE)]
-    # Dealt out in turns: every part takes about as long.
-    parts = len(os.sched_getaffinity(0)) * _SHARES
-    return _at_once(lock, [beside[number::parts] for number in range(parts)]) or _follow(lock)
+        stages = _find_stages()
+    names = [
+        name for name in stages.names if name in stages.stale and name.startswith(_INDEPENDENT)
+    ]
+    # Dealt out in turns, so that every part takes about as long.
+    parts = _cores() * _PARTS_PER_CORE
+    status = _in_parallel(lock, [names[number::parts] for number in range(parts)])
+    if status:
+        return status
+    return _dvc_repro(lock)
 
 
-def _looked_at() -> tuple[list[str], set[str]]:
-    """Return all stages, and those that DVC would run: all where it cannot say, as one lacks what another is to make."""
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _find_stages() -> Stages:
+    """Return all stages; all count as stale if DVC cannot say, as one lacks what another makes."""
     logging.getLogger("dvc").setLevel(logging.CRITICAL)
     names: list[str] = []
     with contextlib.suppress(DvcException), Repo(ROOT) as repo:
         names += [stage.addressing for stage in repo.index.stages]
-        return names, {stage.addressing for stage in repo.reproduce(dry=True)} - {_EVERY_TIME}
-    return names, {*names, "?"}  # and what is wrong DVC says when it runs
+        stale = {stage.addressing for stage in repo.reproduce(dry=True)}
+        return Stages(names, stale - {_CODE})
+    return Stages(names, {*names, "unknown"})  # DVC says what is wrong when it runs
 
 
-def _at_once(lock: int, parts: list[list[str]]) -> int:
-    """Bring parts up to date that do not need each other, each stage by stage; return the first exit status that is not 0."""
-    failed: list[int] = []
+def _in_parallel(lock: int, parts: list[list[str]]) -> int:
+    """Run lists of stages side by side, each in order; return the first status that is not 0."""
+    failures: list[int] = []
 
-    def bring(part: list[str]) -> None:
-        if part and not failed and (status := _follow(lock, "--single-item", *part)):
-            failed.append(status)
+    def run(part: list[str]) -> None:
+        if part and not failures:
+            status = _dvc_repro(lock, "--single-item", *part)
+            if status:
+                failures.append(status)
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(_cores()) as pool:
         try:
-            list(pool.map(bring, parts))
+            list(pool.map(run, parts))
         except KeyboardInterrupt:
-            failed.append(130)  # those that run end by themselves, no other begins
+            failures.append(130)  # those that run end by themselves, and no other begins
             raise
-    return failed[0] if failed else 0
+    return failures[0] if failures else 0
 
 
-def _follow(lock: int, *arguments: str) -> int:
-    """Run `dvc repro` with these arguments, what it tells of each stage left out, and return its exit status."""
-    command = [sys.executable, "-c", _DVC, "--wait-for-lock", "repro", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, pass_fds=[lock]) as dvc:
+def _dvc_repro(lock: int, *arguments: str) -> int:
+    """Run `dvc repro` with these arguments, without what it prints; return its exit status."""
+    command = [sys.executable, "-m", "dvc", "--wait-for-lock", "repro", *arguments]
+    # DVC inherits the lock: if this process is killed, the next `make repro` waits for it.
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, pass_fds=[lock]) as process:
         try:
-            return dvc.wait()
+            status = process.wait()
         except KeyboardInterrupt:
-            dvc.wait()
+            process.wait()
             raise
+    if status and _another_dvc_works():
+        _tell("another dvc command works in this folder; run this again when it has ended", status)
+    return status
+
+
+def _another_dvc_works() -> bool:
+    """Return whether a DVC process that is not ours has locked files of the pipeline."""
+    try:
+        content = json.loads((ROOT / ".dvc" / "tmp" / "rwlock").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    owners = list(content.get("write", {}).values())
+    for readers in content.get("read", {}).values():
+        owners += readers
+    ours = {process.pid for process in psutil.Process().children(recursive=True)}
+    return any(psutil.pid_exists(owner["pid"]) and owner["pid"] not in ours for owner in owners)
+
+
+def _tell(message: str, status: int) -> int:
+    print(message, file=sys.stderr, flush=True)
+    return status

@@ -15,7 +15,7 @@ from pathlib import Path
 from dvc.exceptions import DvcException
 
 from study.paths import REFERENCE, ROOT
-from study.pipeline import guard, warm
+from study.pipeline import warm
 from study.pipeline.execute import Run, execute_all, parse, planned
 
 LOOK = Path("data/look")
@@ -43,9 +43,7 @@ def main() -> int:
     os.chdir(ROOT)
     coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
     coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
-    guard.start([])
     with warm.serving():
-        warm.begin()
         try:
             runs, counted = list(stored()), count(1)
         except DvcException as error:  # of which a folder without Git is one

@@ -1,0 +1,30 @@
+"""The Jupyter kernel of a run: ``python -m study.pipeline.kernel -f CONNECTION_FILE``.
+
+It is IPython's, but it ends with the process that started it, which would otherwise leave it
+running when killed. If there is a process to fork from (`study.pipeline.warm`) it starts in a
+fork, which has its packages at once.
+"""
+
+import contextlib
+import os
+import sys
+
+from study.pipeline import warm
+from study.pipeline.processes import end_with_parent
+
+
+def main(arguments: list[str]) -> int:
+    """Be a kernel, and return its exit status."""
+    end_with_parent()
+    if warm.SOCKET in os.environ:
+        with contextlib.suppress(ConnectionError):  # the process to fork from is gone
+            return warm.run(["ipykernel_launcher", *arguments])
+    from ipykernel import kernelapp
+
+    sys.path.pop(0)  # the folder in which it starts, as IPython's launcher does
+    kernelapp.launch_new_instance(argv=arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

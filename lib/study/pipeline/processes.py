@@ -1,0 +1,85 @@
+"""What the processes of a run share: their environment, and that they end with their parent."""
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+import psutil
+
+_PR_SET_PDEATHSIG = 1
+"""Linux's number (prctl) of the request for a signal when the parent ends, however it ends."""
+_LONGEST_FOLDER = 60
+"""Characters of a folder below which the path of a socket keeps Linux's limit of 107."""
+HERE = Path(__file__).parent
+DEPENDS = ["kernels"]
+"""Jupyter finds our kernel specification in this folder (see `study.pipeline.fingerprint`)."""
+
+_DEFAULTS = {
+    "PYTHONHASHSEED": "0",  # sets of strings print in one order
+    "PYTHONWARNINGS": "ignore:IProgress not found",  # a widget that nobody would watch
+    # One thread each: more would change last digits with the number of cores, and threads do not
+    # survive a fork.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+_FIXED = {"COLUMNS": "80", "LINES": "24"}
+"""The size of the terminal, on which printed tables depend."""
+
+
+def set_environment() -> None:
+    """Set what kernels expect of their environment.
+
+    The number of threads and the like stay as somebody has set them; the size of the terminal is
+    always the same.
+    """
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    os.environ.update(_FIXED)
+
+
+def use_our_kernel() -> None:
+    """Let Jupyter find the kernel that ends with its run (`study.pipeline.kernel`) first."""
+    paths = [str(HERE), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
+
+
+def end_with_parent() -> None:
+    """Ask Linux to kill this process as soon as its parent ends, even by ``kill -9``."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def end_with_dvc() -> None:
+    """Kill this process as soon as the DVC that started it ends, even by ``kill -9``.
+
+    DVC starts a shell that may stay between the two, so the parent's end is not enough. If DVC did
+    not start this process nothing happens: ``nohup make repro &`` outlives its terminal.
+    """
+    stage = os.environ.get("DVC_STAGE")
+    if not stage:
+        return
+    for ancestor in psutil.Process().parents():
+        with contextlib.suppress(psutil.Error):  # another user's process
+            if ancestor.environ().get("DVC_STAGE") != stage:  # DVC sets it for its commands
+                threading.Thread(target=_end_with, args=(ancestor.pid,), daemon=True).start()
+                return
+
+
+def _end_with(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended already
+        select.select([os.pidfd_open(process)], [], [])  # readable when it has ended
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def socket_folder() -> tempfile.TemporaryDirectory:
+    """Return a temporary folder for sockets, whose paths must be short.
+
+    It lies in ``/tmp`` if the usual place (``TMPDIR``) has too long a name.
+    """
+    usual = tempfile.gettempdir()
+    return tempfile.TemporaryDirectory(dir=usual if len(usual) <= _LONGEST_FOLDER else "/tmp")
