@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from refusals import refused
 from statsmodels.regression.linear_model import GLS, OLS
+from statsmodels.regression.mixed_linear_model import MixedLM
 from statsmodels.stats.meta_analysis import combine_effects
 from study.stats.design import NothingToFit, design, estimable, independent, with_covariates
 from study.stats.linear import fit, with_known_variance, with_own_variances
@@ -99,6 +100,69 @@ def test_what_the_rows_cannot_tell_has_a_cause(entered, cause, dropped, changed)
     assert np.linalg.matrix_rank(made.matrix()) == len(made.names)
 
 
+# columns far from zero, and masked rows
+
+
+def _covariate_model(shift, *, varying):
+    """Return the design of y = 2 + 3 x + group + noise, x given as x + shift."""
+    rng = np.random.default_rng(3)
+    group = np.repeat(np.arange(30), 20)
+    x = rng.normal(size=600)
+    if not varying:
+        x = x[:30][group]
+    y = 2 + 3 * x + rng.normal(size=30)[group] + 0.5 * rng.normal(size=600)
+    table = pd.DataFrame({"learning_rate": np.full(30, 0.1)})
+    if varying:
+        return design(("x",), table, y, attempt=group, measured={"x": x + shift})
+    return design(("x",), table.assign(x=x[::20] + shift), y, attempt=group)
+
+
+@pytest.mark.parametrize("random", [True, False], ids=["mixed", "least squares"])
+@pytest.mark.parametrize("varying", [True, False])
+@pytest.mark.parametrize("shift", [4e6, 3.3e7, -1e9])
+def test_a_shifted_covariate_keeps_its_coefficient(shift, varying, random):
+    plain = fit(_covariate_model(0.0, varying=varying), random=random)
+    shifted = fit(_covariate_model(shift, varying=varying), random=random)
+    columns = ["estimate", "standard_error", "robust_error"]
+    ours, theirs = (one.coefficients.set_index("term")[columns] for one in (shifted, plain))
+    np.testing.assert_allclose(ours.loc["x"], theirs.loc["x"], rtol=1e-6)
+    intercept = theirs.loc["intercept", "estimate"] - shift * theirs.loc["x", "estimate"]
+    assert ours.loc["intercept", "estimate"] == pytest.approx(intercept, rel=1e-6)
+    for name in ("residual_sd", "group_sd") if random else ("residual_sd",):
+        assert shifted.summary[name] == pytest.approx(plain.summary[name], rel=1e-6)
+    np.testing.assert_allclose(shifted.fitted, plain.fitted, atol=1e-6)
+
+
+def test_a_shifted_covariate_has_the_slope_of_the_mixed_model_of_statsmodels():
+    made = _covariate_model(0.0, varying=True)
+    theirs = MixedLM(made.response, made.matrix(), groups=made.attempt).fit(reml=True)
+    ours = fit(_covariate_model(3.3e7, varying=True), random=True)
+    assert ours.estimate("x") == pytest.approx(theirs.params[1], rel=1e-5)
+    assert ours.estimate("x", "standard_error") == pytest.approx(theirs.bse[1], rel=1e-3)
+
+
+def test_moments_of_a_column_far_from_zero_are_refused():
+    made = _covariate_model(0.0, varying=True)
+    columns = np.column_stack([made.varying + 3.3e7, made.response])
+    with pytest.raises(ConvergenceError, match="subtract a constant from those far from zero"):
+        fit_random_intercept(moments(np.ones((30, 1)), columns, made.attempt))
+
+
+@pytest.mark.parametrize("random", [True, False])
+def test_masked_rows_are_left_out(random):
+    made = make()
+    masked = np.ma.masked_greater(made.response, np.quantile(made.response, 0.8))
+    table = pd.DataFrame({"learning_rate": np.full(60, 0.1)})
+    left_out = ~masked.mask
+    attempt = pd.factorize(made.attempt[left_out])[0]
+    ours = fit(design((), table, masked, attempt=made.attempt), random=random)
+    kept = made.response[left_out]
+    theirs = fit(design((), table[: attempt.max() + 1], kept, attempt=attempt), random=random)
+    assert ours.coefficients.equals(theirs.coefficients) and ours.summary == theirs.summary
+    with pytest.raises(NothingToFit, match="all values of the response are masked"):
+        design((), table, np.ma.masked_all(len(made.response)), attempt=made.attempt)
+
+
 # least squares and robust errors
 
 
@@ -106,9 +170,11 @@ def test_what_the_rows_cannot_tell_has_a_cause(entered, cause, dropped, changed)
 def test_hc3_is_that_of_statsmodels_and_a_mean_of_a_million_costs_no_digits(offset):
     made = make(epochs=1, offset=offset)
     found = fit(made).coefficients
-    theirs = OLS(made.response, made.matrix()).fit(cov_type="HC3")
+    # statsmodels loses digits to the offset; the subtraction is exact.
+    theirs = OLS(made.response - offset, made.matrix()).fit(cov_type="HC3")
     np.testing.assert_allclose(found["robust_error"], theirs.bse, rtol=1e-10)
-    np.testing.assert_allclose(found["estimate"], theirs.params, rtol=1e-10)
+    expected = theirs.params + np.where(found["term"] == "intercept", offset, 0.0)
+    np.testing.assert_allclose(found["estimate"], expected, rtol=1e-10)
 
 
 def test_treatments_are_left_out_one_at_a_time():

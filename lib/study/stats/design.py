@@ -21,15 +21,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from study.stats.reml import Moments, moments
+from study.stats.reml import INDEPENDENT, Moments, moments
 
 INTERCEPT = "intercept"
 CENTRE = 0.01
 """Learning rate inside the design of every profile; counted from there, its powers are nearly orthogonal to everything else."""
-_TOLERANCE = 1e-9
-"""What is left of a column of length one counts as rounding below this."""
-_INDEPENDENT = 1e-10
-"""Smallest eigenvalue of the products of unit columns that passes for independent without a closer look."""
+
+
+FAR = 10.0
+"""Mean of a column, in units of its deviation, above which the column is centred."""
 
 
 class NothingToFit(ValueError):
@@ -70,7 +70,13 @@ def with_covariates(
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of a model over N rows of G attempts."""
+    """The columns of a model over N rows of G attempts.
+
+    Models are solved after columns far from zero were centred, which leaves their span as it is,
+    because the intercept is one of them: products of a column such as x + 3.3e7 would lose the
+    digits of x. All other columns stay as they are, so that those of one group of attempts stay
+    zero for all others.
+    """
 
     columns: Mapping[str, np.ndarray]
     """By name, such as ``architecture[lstm]:log_rate``, in the order of the terms; of shape (N,) where it is one of `measured`, else (G,)."""
@@ -105,6 +111,42 @@ class Design:
         return np.array(made).reshape(-1, len(self.response)).T
 
     @cached_property
+    def centres(self) -> np.ndarray:
+        """What is subtracted from each column: its mean if that is far from zero, else 0, (p,)."""
+        rows_of_attempt = np.bincount(self.attempt, minlength=len(self.constant))
+        centres = np.zeros(len(self.names))
+        for k, (name, column) in enumerate(self.columns.items()):
+            weights = None if name in self.measured else rows_of_attempt
+            mean = np.average(column, weights=weights)
+            deviation = np.sqrt(np.average((column - mean) ** 2, weights=weights))
+            if np.ptp(column) > 0 and abs(mean) > FAR * deviation:
+                centres[k] = mean
+        return centres
+
+    @cached_property
+    def centred_constant(self) -> np.ndarray:
+        """The columns over attempts less `centres`, (G, ...)."""
+        centres = [
+            c for c, name in zip(self.centres, self.names, strict=True) if name not in self.measured
+        ]
+        return self.constant - np.array(centres)
+
+    @cached_property
+    def centred_varying(self) -> np.ndarray:
+        """The columns over rows less `centres`, (N, ...)."""
+        centres = [
+            c for c, name in zip(self.centres, self.names, strict=True) if name in self.measured
+        ]
+        return self.varying - np.array(centres)
+
+    @cached_property
+    def back(self) -> np.ndarray:
+        """Matrix that turns coefficients of the centred columns into those of the columns, (p, p)."""
+        matrix = np.eye(len(self.names))
+        matrix[self.names.index(INTERCEPT)] -= self.centres
+        return matrix
+
+    @cached_property
     def order(self) -> np.ndarray:
         """Place of each of `names` in ``[constant, varying]``."""
         made = sorted(self.names, key=lambda name: name in self.measured)
@@ -114,27 +156,33 @@ class Design:
         """Return the whole matrix, columns ordered as `names`, shape (N, p)."""
         return np.hstack([self.constant[self.attempt], self.varying])[:, self.order]
 
+    def centred_matrix(self) -> np.ndarray:
+        """Return `matrix` with the columns less `centres`, shape (N, p)."""
+        columns = np.hstack([self.centred_constant[self.attempt], self.centred_varying])
+        return columns[:, self.order]
+
     def predict(self, coefficients: np.ndarray) -> np.ndarray:
-        """Return the matrix times the coefficients, shape (N,), without making the matrix."""
+        """Return the centred columns times their coefficients, shape (N,), without the matrix."""
         made = np.empty(len(self.order))
         made[self.order] = coefficients
         cut = self.constant.shape[1]
-        return (self.constant @ made[:cut])[self.attempt] + self.varying @ made[cut:]
+        of_attempt = self.centred_constant @ made[:cut]
+        return of_attempt[self.attempt] + self.centred_varying @ made[cut:]
 
     @cached_property
     def moments(self) -> Moments:
-        """Sums over attempts of ``[constant, varying, response]``, the response less its mean."""
-        columns = np.column_stack([self.varying, self.response - self.response.mean()])
-        return moments(self.constant, columns, self.attempt)
+        """Sums over attempts of ``[constant, varying, response]``, centred; the response always."""
+        columns = np.column_stack([self.centred_varying, self.response - self.response.mean()])
+        return moments(self.centred_constant, columns, self.attempt)
 
     def gram(self) -> np.ndarray:
-        """Return the products of all columns over rows, ordered as `names`, shape (p, p)."""
+        """Return the products of all centred columns over rows, ordered as `names`, (p, p)."""
         return self.moments.total(0.0)[np.ix_(self.order, self.order)]
 
     def condition_number(self) -> float:
-        """Return the ratio of the extreme singular values of the matrix, as statsmodels reports it."""
-        values = np.linalg.eigvalsh(self.gram())
-        return float(np.sqrt(values[-1] / values[0]))
+        """Return the ratio of the extreme singular values of the matrix, as statsmodels does."""
+        triangle = np.linalg.cholesky(self.gram()).T
+        return float(np.linalg.cond(triangle @ np.linalg.inv(self.back)))
 
 
 def design(
@@ -147,14 +195,48 @@ def design(
     measured: Mapping[str, np.ndarray] | None = None,
     absent: Mapping[str, str] | None = None,
 ) -> Design:
-    """Return the columns of a model with an intercept and these `terms`, without what the rows cannot estimate.
+    """Return the columns of a model with an intercept, without what the rows cannot estimate.
 
-    `table` has the covariates of the G attempts (`with_covariates`), `response` the N rows; `attempt` is the line of `table` that each row belongs to, row by row by
-    default; `treatment` is the number of each attempt's, its own by default; `measured` are terms that vary within an attempt, with their values, shape (N,);
-    `absent` are covariates without levels to tell their effect, with the cause, `absences` of these rows by default.
-    Raises NothingToFit: a response or a measurement is not finite.
+    Parameters
+    ----------
+    terms
+        Terms as in R, such as ``architecture:log_rate``.
+    table
+        The covariates of the G attempts (`with_covariates`).
+    response
+        Shape (N,). Rows whose response or measurement is masked (`numpy.ma`) are left out.
+    attempt
+        The line of `table` that each row belongs to, shape (N,); row by row by default.
+    treatment
+        Number of each attempt's treatment, shape (G,); its own by default.
+    measured
+        Terms that vary within an attempt, with their values, shape (N,) each.
+    absent
+        Covariates without levels to tell their effect, with the cause; `absences` by default.
+
+    Returns
+    -------
+    Design
+        The columns, and which were dropped or changed their meaning.
+
+    Raises
+    ------
+    NothingToFit
+        A response or a measurement is not finite, or all are masked.
     """
     measured = {name: values for name, values in (measured or {}).items() if name in terms}
+    attempt = np.arange(len(table)) if attempt is None else np.asarray(attempt)
+    treatment = np.arange(len(table)) if treatment is None else np.asarray(treatment)
+    masked = _masked_rows(response, measured)
+    if masked.all():
+        raise NothingToFit("all values of the response are masked")
+    if masked.any():
+        kept = np.flatnonzero(~masked)
+        lines, attempt = np.unique(attempt[kept], return_inverse=True)
+        table = table.iloc[lines].reset_index(drop=True)
+        treatment = np.unique(treatment[lines], return_inverse=True)[1]
+        response = np.asarray(response)[kept]
+        measured = {name: np.asarray(values)[kept] for name, values in measured.items()}
     for what, values in {"response": response, **measured}.items():
         if bad := int((~np.isfinite(values)).sum()):
             raise NothingToFit(
@@ -168,8 +250,8 @@ def design(
         columns=columns,
         measured=measured,
         planned=tuple(columns),
-        attempt=np.arange(len(table)) if attempt is None else attempt,
-        treatment=np.arange(len(table)) if treatment is None else treatment,
+        attempt=attempt,
+        treatment=treatment,
         response=response,
         dropped={},
         changed={},
@@ -178,6 +260,14 @@ def design(
     made = _without(made, {name: absent[found[0]] for name, found in parts.items() if found})
     known = [COVARIATES[name] for name in COVARIATES if name in terms and name not in absent]
     return _without_aliases(made, table, [one for one in known if one.factor in table])
+
+
+def _masked_rows(response: np.ndarray, measured: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return which rows are masked in the response or in a measurement, shape (N,)."""
+    masked = np.ma.getmaskarray(response)
+    for values in measured.values():
+        masked = masked | np.ma.getmaskarray(values)
+    return masked
 
 
 def absences(
@@ -233,10 +323,10 @@ def _without_aliases(made: Design, table: pd.DataFrame, covariates: list[Covaria
     gram = made.gram()
     length = np.sqrt(np.diag(gram))
     # Products tell cheaply that nothing is wrong, which is the usual case and that of a million rows.
-    if (length > 0).all() and np.linalg.eigvalsh(gram / np.outer(length, length))[0] > _INDEPENDENT:
+    if (length > 0).all() and np.linalg.eigvalsh(gram / np.outer(length, length))[0] > INDEPENDENT:
         return made
-    matrix = made.matrix()
-    kept, told = independent(matrix), estimable(matrix)
+    matrix = made.centred_matrix()
+    kept, told = independent(matrix), estimable(matrix, made.back)
     causes = {name: _cause(name, table, covariates) for name in np.array(made.names)[~told]}
     lost = {name: causes.pop(name) for name in np.array(made.names)[~kept]}
     return replace(_without(made, lost), changed=causes)
@@ -270,19 +360,42 @@ def independent(matrix: np.ndarray) -> np.ndarray:
     for place, column in enumerate(triangle.T):
         before = triangle[:, kept]
         rest = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
-        kept[place] = np.linalg.norm(rest) > _TOLERANCE
+        kept[place] = rest @ rest > INDEPENDENT
     return kept
 
 
-def estimable(matrix: np.ndarray) -> np.ndarray:
-    """Return which coefficients of the model matrix, shape (rows, columns), are estimable."""
-    _, values, rows = np.linalg.svd(_triangle(matrix), full_matrices=False)
-    rows = rows[values > _TOLERANCE * values[0]]
-    # Squared length of the projection of each unit vector on the row space: 1 inside it, less outside.
-    return (rows**2).sum(axis=0) > 1 - 1e-6
+def estimable(matrix: np.ndarray, combinations: np.ndarray | None = None) -> np.ndarray:
+    """Return which coefficients of a model matrix are estimable.
+
+    Parameters
+    ----------
+    matrix
+        The model matrix, shape (rows, columns).
+    combinations
+        Combinations of the coefficients to ask about instead, shape (combinations, columns).
+
+    Returns
+    -------
+    numpy.ndarray
+        Whether each is estimable, bool.
+    """
+    _, values, basis = np.linalg.svd(_triangle(matrix), full_matrices=False)
+    basis = basis[values**2 > INDEPENDENT * values[0] ** 2]
+    if combinations is None:
+        combinations = np.eye(matrix.shape[1])
+    # Coefficients of columns of length one, as the row space is of those.
+    asked = combinations / _lengths(matrix)
+    asked = asked / np.linalg.norm(asked, axis=1, keepdims=True)
+    # Squared length of each one's projection on the row space: 1 inside it, less outside.
+    return ((asked @ basis.T) ** 2).sum(axis=1) > 1 - 1e-6
 
 
 def _triangle(matrix: np.ndarray) -> np.ndarray:
-    """Return few rows with the row space of `matrix` and the angles of its columns, whose units do not change what can be told."""
+    """Return few rows with the row space of `matrix`, its columns scaled to length one."""
+    return np.linalg.qr(matrix / _lengths(matrix), mode="r")
+
+
+def _lengths(matrix: np.ndarray) -> np.ndarray:
+    """Return the length of each column, 1 for an empty one."""
     length = np.linalg.norm(matrix, axis=0)
-    return np.linalg.qr(matrix / np.where(length > 0, length, 1.0), mode="r")
+    return np.where(length > 0, length, 1.0)

@@ -100,9 +100,13 @@ def fit(made: Design, *, random: bool = False) -> Fit:
 
 
 def _least_squares(made: Design) -> Fit:
-    matrix = made.matrix()
-    result = OLS(made.response, matrix).fit()
-    residuals, inverse = np.asarray(result.resid), np.asarray(result.model.pinv_wexog)
+    matrix = made.centred_matrix()
+    mean = made.response.mean()
+    result = OLS(made.response - mean, matrix).fit()
+    beta = np.asarray(result.params).copy()
+    beta[made.names.index(INTERCEPT)] += mean
+    residuals = np.asarray(result.resid)
+    inverse = np.asarray(result.model.pinv_wexog)
     unmeasured = ""
     if result.df_resid <= 0:
         unmeasured = "no attempt is left over to measure the error"
@@ -111,9 +115,10 @@ def _least_squares(made: Design) -> Fit:
         unmeasured = "the residuals are all zero"
     errors = robust = np.full(len(made.names), np.nan)
     if not unmeasured:
-        errors = np.asarray(result.bse)
+        errors = _errors(made, np.asarray(result.cov_params()))
         of_row = pd.Series(made.treatment[made.attempt])
-        robust = _jackknife(matrix, inverse, residuals, of_row.groupby(of_row).indices.values())
+        parts = of_row.groupby(of_row).indices.values()
+        robust = _jackknife(matrix, inverse, residuals, parts, made.back)
     explained = {
         "r2": float(result.rsquared),
         "r2_adjusted": np.nan if unmeasured else float(result.rsquared_adj),
@@ -123,26 +128,39 @@ def _least_squares(made: Design) -> Fit:
     df, robust_df = result.df_resid, made.treatment.max() + 1 - len(made.names)
     return Fit(
         design=made,
-        coefficients=numbers(made.names, result.params, errors, df, robust, robust_df),
+        coefficients=numbers(made.names, made.back @ beta, errors, df, robust, robust_df),
         summary=_summary(made, residuals, explained),
-        fitted=np.asarray(result.fittedvalues),
+        fitted=np.asarray(result.fittedvalues) + mean,
         residuals=residuals,
         intercepts=None,
         unmeasured=unmeasured,
     )
 
 
+def _errors(made: Design, covariance: np.ndarray) -> np.ndarray:
+    """Return standard errors from the covariance of the centred columns' coefficients, (p,)."""
+    return np.sqrt(np.einsum("ij,jk,ik->i", made.back, covariance, made.back))
+
+
 def _jackknife(
-    matrix: np.ndarray, inverse: np.ndarray, residuals: np.ndarray, parts: Collection[np.ndarray]
+    matrix: np.ndarray,
+    inverse: np.ndarray,
+    residuals: np.ndarray,
+    parts: Collection[np.ndarray],
+    back: np.ndarray,
 ) -> np.ndarray:
-    """Return robust errors from parts of the rows that are independent of each other, those of a size at once."""
+    """Return robust errors from parts of the rows that are independent, those of a size at once.
+
+    `matrix` and `inverse` are of centred columns, `back` turns their coefficients into the model's.
+    """
     variance = np.zeros(len(inverse))
     for size in sorted({len(part) for part in parts}):
         held = np.stack([part for part in parts if len(part) == size])
         to = inverse.T[held].swapaxes(1, 2)  # (parts, coefficients, rows of a part)
         values, vectors = np.linalg.eigh(np.eye(size) - matrix[held] @ to)
         # What a part alone tells is fitted exactly: its residual is rounding, not evidence.
-        free, turned = values > 1e-9, to @ vectors
+        free = values > 1e-9
+        turned = back @ to @ vectors
         inside = (residuals[held][:, None] @ vectors)[:, 0] / np.where(free, values, np.inf)
         variance += ((turned @ inside[:, :, None])[..., 0] ** 2).sum(axis=0)
         alone = (np.abs(turned) > 1e-12) & ~free[:, None]
@@ -157,6 +175,7 @@ def _mixed(made: Design) -> Fit:
     beta[made.names.index(INTERCEPT)] += made.response.mean()
     bread = found.covariance[np.ix_(made.order, made.order)]
     fixed = made.predict(beta)
+    beta = made.back @ beta
     n = np.bincount(made.attempt)
     ratio = group_variance / residual_variance
     about = made.response - fixed
@@ -169,17 +188,17 @@ def _mixed(made: Design) -> Fit:
     shares = {name: float(part / whole) for name, part in parts.items()}
     shares |= {"group_sd": group_variance**0.5, "residual_sd": residual_variance**0.5}
     # V⁻¹(y - Xβ) is the residual over its variance; its products with the columns, summed over a treatment, are what varies.
-    constant = made.constant * np.bincount(made.attempt, weights=residuals)[:, None]
+    constant = made.centred_constant * np.bincount(made.attempt, weights=residuals)[:, None]
     constant = [np.bincount(made.treatment, weights=one) for one in constant.T]
     of_row = made.treatment[made.attempt]
-    varying = [np.bincount(of_row, weights=one * residuals) for one in made.varying.T]
+    varying = [np.bincount(of_row, weights=one * residuals) for one in made.centred_varying.T]
     scores = np.column_stack([*constant, *varying])[:, made.order] / residual_variance
     rows, groups, p = len(residuals), len(scores), len(beta)
     factor = (groups / (groups - 1) if groups > 1 else np.nan) * (rows - 1) / (rows - p)
-    robust = np.sqrt(factor * ((scores @ bread) ** 2).sum(axis=0))
+    robust = np.sqrt(factor * ((scores @ bread @ made.back.T) ** 2).sum(axis=0))
     return Fit(
         design=made,
-        coefficients=numbers(made.names, beta, np.sqrt(np.diag(bread)), np.inf, robust, groups - 1),
+        coefficients=numbers(made.names, beta, _errors(made, bread), np.inf, robust, groups - 1),
         summary=_summary(made, residuals, shares),
         fitted=fitted,
         residuals=residuals,
@@ -227,10 +246,10 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     """
     made, random = fit.design, fit.intercepts is not None
     names, of_attempt = np.unique(groups, return_inverse=True)
-    columns = np.column_stack([made.varying, made.response - made.response.mean()])
+    columns = np.column_stack([made.centred_varying, made.response - made.response.mean()])
     of_row = of_attempt[made.attempt]
     rows = [of_row == group for group in range(len(names))]
-    parts = [moments(made.constant, columns[own], made.attempt[own]) for own in rows]
+    parts = [moments(made.centred_constant, columns[own], made.attempt[own]) for own in rows]
     response, errors = columns[:, -1], np.zeros(len(made.names))
     variance, ratio = np.ones(len(names)), np.zeros(len(names))
     for _ in range(ROUNDS):
@@ -240,7 +259,8 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
         outer = np.outer(scale, scale)
         covariance = np.linalg.inv(whole[:-1, :-1] / outer) / outer
         beta = (covariance @ whole[:-1, -1])[made.order]
-        before, errors = errors, np.sqrt(np.diag(covariance))[made.order]
+        before = errors
+        errors = _errors(made, covariance[np.ix_(made.order, made.order)])
         if np.allclose(errors, before, rtol=SETTLED, atol=0):
             break
         residuals = response - made.predict(beta)
@@ -258,6 +278,7 @@ def with_own_variances(fit: Fit, groups: np.ndarray) -> Unequal:
     else:
         raise ConvergenceError(f"the variances of the groups do not settle in {ROUNDS} rounds")
     beta[made.names.index(INTERCEPT)] += made.response.mean()
+    beta = made.back @ beta
     variances = {
         "group": names,
         "attempts": np.bincount(of_attempt),
@@ -282,7 +303,8 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
 
     Paule, Mandel: *Consensus values and weighting factors*, J. Res. Natl. Bur. Stand. 87, 1982.
     """
-    matrix, known = made.matrix(), np.isfinite(variance).all()
+    matrix = made.centred_matrix()
+    known = np.isfinite(variance).all()
     variance = variance if known else np.zeros(len(matrix))
     least = OLS(made.response, matrix).fit()
     free, shared = least.df_resid, float(least.scale) if least.df_resid > 0 else 0.0
@@ -297,6 +319,8 @@ def with_known_variance(made: Design, variance: np.ndarray) -> tuple[np.ndarray,
     if known and free > 0:
         shared = brentq(excess, 0.0, shared) if excess(0.0) > 0 else 0.0
     if not known and not shared:
-        return np.asarray(least.params), np.full(matrix.shape[1], np.nan), np.nan
+        unknown = np.full(matrix.shape[1], np.nan)
+        return made.back @ np.asarray(least.params), unknown, np.nan
     found = weighted(shared)
-    return np.asarray(found.params), np.asarray(found.bse), shared
+    estimates = made.back @ np.asarray(found.params)
+    return estimates, _errors(made, np.asarray(found.cov_params())), shared

@@ -31,6 +31,11 @@ _LOG_RATIO = np.linspace(np.log(1e-8), np.log(1e12), 81)
 """Where the profile is looked at before the search: it may have more than one dip."""
 
 
+INDEPENDENT = 1e-10
+"""Smallest eigenvalue of the products of unit columns at which the columns count as independent:
+below it, rounding of the products would show in the sixth digit of a coefficient."""
+
+
 class ConvergenceError(RuntimeError):
     """A model has no estimate that can be trusted; the message says why."""
 
@@ -113,6 +118,11 @@ def fit_random_intercept(data: Moments) -> RandomIntercept:
         raise ConvergenceError("a column is zero in every row, so its coefficient is undefined")
     outer = np.outer(scale, scale)
     scaled = Moments(data.within / outer, data.between / outer, data.sizes, data.groups)
+    if np.linalg.eigvalsh(scaled.total(0.0)[:-1, :-1])[0] < 1e-3 * INDEPENDENT:
+        raise ConvergenceError(
+            "the columns are not independent up to rounding; drop those that others determine, "
+            "and subtract a constant from those far from zero"
+        )
     ratio = _search(scaled)
     factor, beta, quadratic = _solve(scaled, ratio)
     residual, unit = quadratic / (data.rows - (k - 1)), scale[-1] ** 2

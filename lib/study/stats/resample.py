@@ -41,13 +41,13 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
     ratio = 0.0
     if fit.intercepts is not None:
         ratio = (fit.summary["group_sd"] / fit.summary["residual_sd"]) ** 2
-    columns = np.column_stack([made.varying, made.response - made.response.mean()])
+    columns = np.column_stack([made.centred_varying, made.response - made.response.mean()])
     n, own, about = grouped(columns, made.attempt, len(made.constant))
     q, k = columns.shape[1], made.constant.shape[1] + columns.shape[1]
     products = np.stack(
         [np.bincount(made.attempt, weights=a * b) for a in about.T for b in about.T]
     )
-    means = np.hstack([made.constant, own])
+    means = np.hstack([made.centred_constant, own])
     intercept = made.order[made.names.index(INTERCEPT)]
     rng = np.random.default_rng(0)
     treatments = made.treatment.max() + 1
@@ -74,6 +74,7 @@ def resample(fit: Fit, *, draws: int = 200) -> Drawn:
             whole = total[-1, -1] / rows - (total[intercept, -1] / rows) ** 2
         r2[place], coefficients[place] = explained / whole, beta[made.order]
     coefficients[:, made.names.index(INTERCEPT)] += made.response.mean()
+    coefficients = coefficients @ made.back.T
     wider = stretch(treatments, made.constant.shape[1])
     return Drawn(*(one[0] + wider * (one - one[0]) for one in (r2, coefficients)))
 
