@@ -1,18 +1,21 @@
 """The schema of the results: what it accepts, what it refuses, and that files are whole or absent, a reference and its provenance, too."""
 
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
 import re
 import shutil
 
 import numpy as np
 import pytest
+import study.results
 import xarray as xr
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, REFERENCE
 from study.results import reference, schema
-from study.results.datasets import load
+from study.results.datasets import load, schema_of
 from study.results.factorial import FACTORIAL, MEASUREMENTS
 from study.results.netcdf import ResultsError
 from study.results.schema import (
@@ -125,6 +128,15 @@ def test_changed_results_are_refused_before_hdf5(ds, tmp_path, monkeypatch):
     path.write_bytes(whole + b"more")
     with pytest.raises(ResultsError, match="no seal"):
         load(path)
+
+
+def test_load_knows_every_schema():
+    for info in pkgutil.iter_modules(study.results.__path__):
+        module = importlib.import_module(f"study.results.{info.name}")
+        for value in vars(module).values():
+            if isinstance(value, Schema):
+                levels = {name: [0] for name in value.coordinates}
+                assert schema_of(value.empty(levels, profile="smoke")) is value
 
 
 def test_results_under_another_name_are_refused(ds, tmp_path):
