@@ -1,0 +1,281 @@
+"""Write the parts of README.md that hold results (`python -m study.report.readme`).
+
+``data/readme/`` keeps the few numbers behind them, so that they can be checked without running
+anything: the judged claims, the count of what was rebuilt, and the slopes of the one figure. The
+command takes them from what the pipeline made, draws the figure, and replaces the text between
+``<!-- computed: NAME -->`` and ``<!-- end -->`` in README.md. A test compares both.
+"""
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from study.figures import use_style
+from study.paths import DATA, REFERENCE, ROOT, resolve
+from study.pipeline.files import write_whole
+from study.report.coverage import count_coverage, summarise
+from study.report.findings import Sentence, read_findings, write_sentence
+from study.report.inputs import Artefact, ReportError, load_artefacts, read_table
+from study.report.verdicts import DECIDED, TALLY, judge_claims, tally
+from study.results.claims import UNDECIDED
+from study.results.names import PUBLICATIONS, label
+from study.results.published import artefacts
+
+README = ROOT / "README.md"
+STORED = DATA / "readme"
+"""Folder of the numbers behind README.md."""
+SLOPES = "own-slope-model-5"
+"""Artefact with the slopes of the figure."""
+SLOPE_CLAIM = "diss-3.5-terminal-sign"
+"""The claim whose estimate the figure shows as well."""
+_COLUMNS = [
+    *("id", "verdict", "counted", "corrected", "estimate", "low", "high", "p", "null_is"),
+    *("sequences", "time_steps", "epochs", "width", "replicates", "test_size", "data", "note"),
+]
+_ROWS = {
+    "the text": "dissertation",
+    "single precision, robust": "ours, gradients in single precision",
+    "as they are, robust": "ours, gradients not rounded",
+}
+"""Rows of the figure by their name in the artefact's data."""
+_BLOCK = re.compile(r"(<!-- computed: (\w+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
+_FEW_SEEDS = 5
+_TIMED = ("unicornn", "indrnn", "sru", "exponential", "cornn")
+
+
+def store_numbers(data: Path, stored: Path) -> None:
+    """Keep the numbers behind README.md.
+
+    Parameters
+    ----------
+    data : Path
+        Folder of ``made/``, as the pipeline leaves it.
+    stored : Path
+        Folder that receives ``verdicts.csv``, ``coverage.csv``, ``slopes.csv`` and ``slopes.png``.
+
+    Raises
+    ------
+    ReportError
+        The stored reference of the slopes was not analysed there.
+    """
+    items = load_artefacts(data)
+    judged = judge_claims(items)
+    listed = artefacts()
+    coverage = summarise(count_coverage(items, listed), listed)
+    slopes = collect_slopes(items, judged)
+    stored.mkdir(parents=True, exist_ok=True)
+    tables = {
+        "verdicts": judged.reindex(columns=_COLUMNS),
+        "coverage": coverage.reset_index(),
+        "slopes": slopes,
+    }
+    for name, table in tables.items():
+        path = stored / f"{name}.csv"
+        text = table.to_csv(index=False, lineterminator="\n")
+        write_whole(path, lambda target, text=text: target.write_text(text, encoding="utf-8"))
+    figure = draw_slopes(slopes)
+    write_whole(
+        stored / "slopes.png",
+        lambda target: figure.savefig(
+            target, dpi=200, format="png", metadata={"Software": None}, bbox_inches="tight"
+        ),
+    )
+    plt.close(figure)
+
+
+def collect_slopes(items: tuple[Artefact, ...], judged: pd.DataFrame) -> pd.DataFrame:
+    """Return the slopes of the figure with their intervals, in points of accuracy per order."""
+    found = [item for item in items if item.artefact == SLOPES and item.result_set == "reference"]
+    if not found:
+        raise ReportError(
+            f"no {SLOPES} of the stored reference; run `make look` or `make repro` first"
+        )
+    table = read_table(found[0].path(".csv")).set_index("variances")
+    rows = []
+    for name, words in _ROWS.items():
+        slope = 100 * table.loc[name, "estimate"]
+        half = 100 * 1.96 * table.loc[name, "error"]
+        rows.append((words, slope, slope - half, slope + half))
+    claim = judged.set_index("id").loc[SLOPE_CLAIM]
+    smaller = 100 * claim["estimate"], 100 * claim["low"], 100 * claim["high"]
+    rows.insert(2, ("ours, the same with a level per task", *smaller))
+    return pd.DataFrame(rows, columns=["gradients", "slope", "low", "high"])
+
+
+def draw_slopes(slopes: pd.DataFrame) -> Figure:
+    """Draw test accuracy per order of magnitude of gradient decay, ours beside the paper's."""
+    with plt.rc_context():
+        use_style()
+        figure, ax = plt.subplots(figsize=(7.0, 2.3))
+        for position, row in enumerate(slopes.itertuples()):
+            paper = row.gradients == "dissertation"
+            ax.errorbar(
+                row.slope,
+                -position,
+                xerr=[[row.slope - row.low], [row.high - row.slope]],
+                fmt="D" if paper else "o",
+                color="#D55E00" if paper else "#0072B2",
+            )
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.set_yticks([-position for position in range(len(slopes))], slopes["gradients"])
+        ax.set(
+            ylim=(0.6 - len(slopes), 0.5),
+            xlabel="test accuracy (points) per order of magnitude less gradient decay",
+        )
+    return figure
+
+
+def read_stored(stored: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the claims with their stored verdicts, and the stored count of what was rebuilt."""
+    verdicts = read_table(stored / "verdicts.csv")
+    empty = {"null_is": "", "data": "", "note": ""}
+    verdicts = verdicts.astype(dict.fromkeys(empty, object)).fillna(empty)
+    listed = judge_claims([])
+    kept = listed[[name for name in listed if name == "id" or name not in _COLUMNS]]
+    judged = kept.merge(verdicts, on="id", how="left", validate="one_to_one")
+    return judged, read_table(stored / "coverage.csv").set_index("text")
+
+
+def render_blocks(stored: Path) -> dict[str, str]:
+    """Return the computed parts of README.md by name, from the numbers in `stored`."""
+    judged, coverage = read_stored(stored)
+    return {
+        "lead": _lead(judged),
+        "figure": _figure_caption(),
+        "tally": _tally_table(judged),
+        "doubt": _doubt(judged, coverage),
+        "findings": _findings(judged),
+        "speed": _speed(REFERENCE / "timings"),
+    }
+
+
+def _lead(judged: pd.DataFrame) -> str:
+    return _wrap(
+        "We re-implemented the networks of five publications, repeated their experiments, mostly "
+        f"at reduced size, and checked {len(judged)} of their claims. One command rebuilds data, "
+        "training, statistics and report."
+    )
+
+
+def _figure_caption() -> str:
+    picture = "![Test accuracy per order of magnitude of gradient decay](data/readme/slopes.png)"
+    text = _wrap(
+        "*Do networks learn if their gradients vanish? Test accuracy per order of magnitude less "
+        "gradient decay, other factors equal; bars are 95 % intervals. The dissertation took "
+        "gradients in single precision. With gradients that are not rounded the slope is far "
+        "smaller.*"
+    )
+    return f"{picture}\n\n{text}"
+
+
+def _tally_table(judged: pd.DataFrame) -> str:
+    raw, holm = tally(judged), tally(judged, "corrected")
+    lines = [
+        f"| claims of | {' | '.join(TALLY)} | all |",
+        f"|---|{'--:|' * (len(TALLY) + 1)}",
+    ]
+    for name in [*PUBLICATIONS, "all"]:
+        title = PUBLICATIONS[name].name if name in PUBLICATIONS else "**all**"
+        cells = [str(raw.loc[name, kind]) for kind in TALLY]
+        lines.append(f"| {title} | {' | '.join(cells)} | {raw.loc[name, 'total']} |")
+    cells = [str(holm.loc["all", kind]) for kind in TALLY]
+    lines.append(f"| all, after Holm | {' | '.join(cells)} | {holm.loc['all', 'total']} |")
+    return "\n".join(lines)
+
+
+def _doubt(judged: pd.DataFrame, coverage: pd.DataFrame) -> str:
+    decided = judged[judged["counted"].isin(DECIDED)]
+    few = int((decided["replicates"] <= _FEW_SEEDS).sum())
+    counts = coverage.sum()
+    withdrawn = int((judged["counted"] != judged["corrected"]).sum())
+    points = (
+        "*Differs* means not confirmed at our size and settings. It does not mean wrong.",
+        f"Of {counts['total']} distinct figures and tables, {counts['comparable']} are comparable "
+        f"with the original, and {counts['at published scale']} have its size.",
+        f"{few} of the {len(decided)} decided claims rest on {_FEW_SEEDS} seeds or fewer.",
+        f"Holm's correction for many tests withdraws {withdrawn} verdicts; the report marks them "
+        "with a star.",
+        "A claim of “no effect” that is not contradicted counts apart: it is no evidence in favor "
+        "of the paper.",
+        "Some open verdicts were judged again after adding runs. The intervals ignore that.",
+    )
+    return "\n".join(_wrap(f"- {point}", hanging="  ") for point in points)
+
+
+def _findings(judged: pd.DataFrame) -> str:
+    rows = judged.set_index("id", drop=False)
+    findings = read_findings()
+    lines = []
+    for topic in findings.readme:
+        sentences = [
+            write_sentence(each, rows.loc[each.claim]) for each in findings.of_topic(topic)
+        ]
+        text = " ".join(mark(sentence) for sentence in sentences)
+        text += f" *{sentences[0].claim.scale}.*"
+        number = topic.notebook.partition("_")[0]
+        address = f"notebooks/{topic.notebook}.ipynb"
+        lines.append(_wrap(f"- **{topic.title}.** {text} → [{number}]({address})", hanging="  "))
+    return "\n".join(lines)
+
+
+def mark(sentence: Sentence) -> str:
+    """Return a finding, marked if correcting for many tests leaves it undecided."""
+    claim = sentence.claim
+    if claim.withdrawn or claim.corrected == UNDECIDED:
+        return f"{sentence.text.rstrip('.')}\\*."
+    return sentence.text
+
+
+def _speed(timings: Path) -> str:
+    """Return times relative to nn.LSTM on a CPU and a GPU as a table."""
+    cpu = _ratios(timings / "cpu-2-cores.csv")
+    gpu = _ratios(timings / "h200.csv")
+    lines = ["| time / `nn.LSTM`'s | two CPU cores | NVIDIA H200 |", "|---|--:|--:|"]
+    for cell in _TIMED:
+        lines.append(f"| {label(cell)} | {cpu[cell]:.2f} | {gpu[cell]:.2f} |")
+    return "\n".join(lines)
+
+
+def _ratios(path: Path) -> Mapping[str, float]:
+    """Return each cell's time over nn.LSTM's, at the shortest sequences that were timed."""
+    table = read_table(path)
+    first = table[table["workload"] == table["workload"].iloc[0]]
+    return dict(zip(first["cell"], first["ratio"], strict=True))
+
+
+def _wrap(text: str, hanging: str = "") -> str:
+    """Return a text with lines of at most 100 columns; later lines begin with `hanging`."""
+    return textwrap.fill(
+        text, 100, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def fill(text: str, blocks: Mapping[str, str]) -> str:
+    """Return a text with each computed part replaced by its block."""
+    return _BLOCK.sub(lambda match: f"{match[1]}{blocks[match[2]]}{match[3]}", text)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Store the numbers, fill README.md, and return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m study.report.readme", description=__doc__)
+    parser.add_argument("--data", default=DATA, help="folder of made/ (data)")
+    options = parser.parse_args(arguments)
+    try:
+        store_numbers(resolve(options.data), STORED)
+    except (ReportError, OSError) as error:
+        print(f"readme: {error}", file=sys.stderr)
+        return 1
+    README.write_text(fill(README.read_text("utf-8"), render_blocks(STORED)), encoding="utf-8")
+    print(f"readme: {README.name} and {STORED.relative_to(ROOT)} are up to date")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""README.md: its numbers are the computed ones, its code runs, its links lead somewhere."""
+
+import re
+from urllib.parse import urlsplit
+
+import pandas as pd
+import pytest
+from study.paths import DATA, ROOT
+from study.report.inputs import load_artefacts
+from study.report.readme import README, STORED, collect_slopes, fill, main, read_stored
+from study.report.readme import render_blocks as blocks
+from study.report.verdicts import judge_claims
+from study.results.claims import AGREES, DIFFERS, Region, called, holm
+
+TEXT = README.read_text("utf-8")
+CODE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_computed_parts_are_up_to_date():
+    assert fill(TEXT, blocks(STORED)) == TEXT, "run `python -m study.report.readme`"
+    assert set(re.findall(r"<!-- computed: (\w+) -->", TEXT)) == set(blocks(STORED))
+
+
+def test_other_numbers_replace_the_old_ones():
+    changed = {name: "7" for name in blocks(STORED)}
+    assert fill(TEXT, changed).count("\n7\n<!-- end -->") == len(changed)
+
+
+def test_stored_verdicts_follow_from_their_intervals():
+    judged, _ = read_stored(STORED)
+    for _, row in judged.iterrows():
+        region = Region.parse(row["region"])
+        if row["verdict"] == AGREES:
+            assert region.holds(row["low"], row["high"]), row["id"]
+        if row["verdict"] == DIFFERS:
+            assert region.misses(row["low"], row["high"]), row["id"]
+    rows = zip(holm(judged), judged["no_effect"], judged["null_is"], strict=True)
+    assert [called(*row) for row in rows] == judged["corrected"].tolist()
+
+
+def test_stored_verdicts_are_those_of_the_claims_tests():
+    judged, _ = read_stored(STORED)
+    known = pd.read_csv(ROOT / "tests/data/verdicts.csv").set_index("id")["verdict"]
+    ours = judged.set_index("id")["verdict"]
+    assert ours[known.index].to_dict() == known.to_dict(), "run `python -m study.report.readme`"
+
+
+MADE = DATA / "made/30_tenet/reference/figures/own-slope-model-5.csv"
+
+
+@pytest.mark.skipif(not MADE.exists(), reason="the stored reference was not analyzed here")
+def test_stored_slopes_are_those_of_the_pipeline():
+    items = load_artefacts(DATA)
+    slopes = collect_slopes(items, judge_claims(items))
+    stored = pd.read_csv(STORED / "slopes.csv")
+    pd.testing.assert_frame_equal(slopes, stored, rtol=1e-6)
+
+
+def test_a_missing_analysis_is_named(tmp_path, capsys):
+    assert main(["--data", str(tmp_path)]) == 1
+    assert "run `make look` or `make repro` first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_code_runs_as_printed(code, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names = {}
+    exec(code, names)
+    if "output" in names:
+        assert names["output"].shape == (100, 8, 64)
+    else:
+        assert len(names["df"]) > 2000 and {"accuracy", "decay"} <= set(names["df"])
+
+
+def test_links_and_pictures_exist():
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", TEXT) if not urlsplit(link).scheme]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_make_targets_and_papermill_parameters_exist():
+    targets = set(re.findall(r"\bmake ([a-z-]+)", TEXT))
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    assert {"look", "repro", "test"} <= targets
+    assert [name for name in targets if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+
+
+def test_lines_end_at_column_100():
+    lines = [line for line in TEXT.splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > 100] == []
