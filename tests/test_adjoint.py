@@ -276,7 +276,7 @@ def test_cells_with_kinks_are_refused_and_smooth_ones_taken(name):
         ({"kappa": -1.0}, "expected kappa, the penalty's weight, to be 0 or positive"),
         ({"kappa": float("nan")}, "to be 0 or positive, got nan"),
         ({"kappa": float("inf")}, "to be 0 or positive, got inf"),
-        ({"losses": lambda x: x.mean()}, r"one loss a sequence, \(2,\), got \(\)"),
+        ({"losses": lambda x: x.mean()}, r"one loss per sequence, \(2,\), got \(\)"),
     ],
 )
 @both_engines

@@ -8,7 +8,7 @@ import pytest
 import torch
 from longrnn.cells import make_cell
 from longrnn.probes.lyapunov import largest_exponent, log_gain, singular_values, step_jacobians
-from longrnn.probes.time_steps import DECADES, counted
+from longrnn.probes.time_steps import DECADES, count_time_steps
 from refusals import refused
 from study.results.rows import REAL_PARTS
 from study.training.equilibria import signs, stability
@@ -116,7 +116,7 @@ def test_lem_counts_the_time_steps_of_its_equation(clip, u):
         steps.append(0.5 * torch.sigmoid(a).detach())
         state = cell.step(cell.weights(), state, u_t)
     steps = torch.stack(steps) if clip is None else torch.stack(steps).clamp(clip, 1)
-    shares = counted(cell, u.float())
+    shares = count_time_steps(cell, u.float())
     for kind, own in enumerate(steps.chunk(2, dim=-1)):
         expected = np.histogram(np.log10(own.double().numpy()), DECADES)[0] / own.numel()
         np.testing.assert_allclose(shares[kind], expected)
@@ -126,7 +126,7 @@ def test_lem_counts_the_time_steps_of_its_equation(clip, u):
 def test_unicornn_counts_one_time_step_a_neuron(u):
     cell = make_cell("unicornn", FEATURES, WIDTH, layers=2, dt=(0.1, 0.4))
     torch.nn.init.zeros_(cell.c[0])
-    shares = counted(cell, u.float())
+    shares = count_time_steps(cell, u.float())
     assert shares[0][np.searchsorted(DECADES, np.log10(0.05), side="right") - 1] == 1
     assert shares[1].sum() == pytest.approx(1)
 
@@ -170,6 +170,6 @@ GRU, SHORT = make_cell("gru", FEATURES, WIDTH), torch.zeros(3, 1, FEATURES)
 test_what_cannot_be_measured_is_refused = refused(
     ValueError,
     ("start between 0 and 2, got 3", lambda: next(step_jacobians(GRU, SHORT, start=3))),
-    ("gru: expected 1 to 3 kinds of time steps .* got 0", lambda: counted(GRU, SHORT)),
+    ("gru: expected 1 to 3 kinds of time steps .* got 0", lambda: count_time_steps(GRU, SHORT)),
     ("gru: expected an iRNN.*leave eigenvalues out", lambda: stability(GRU, SHORT)),
 )

@@ -1,5 +1,5 @@
-"""What is measured on a network: adjoint states, Lyapunov exponents, reversal, the coadjoint method."""
+"""Measurements on a cell: adjoint states, Lyapunov exponents, time steps, the coadjoint method."""
 
 
 class Diverged(ArithmeticError):
-    """A loss, a penalty, a gradient or a measurement that is no finite number: the attempt has diverged."""
+    """A loss, a penalty, a gradient or a measurement is not finite: the run has diverged."""

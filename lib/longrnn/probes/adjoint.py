@@ -1,17 +1,20 @@
-r"""Adjoint states of any cell, their norms beyond the range of floats, and the VEG metric.
+r"""Adjoint states of any cell: their norms beyond the range of floats, and so the VEG metric.
 
-The adjoint state (dissertation, definition 3.1) is the total derivative of the loss with respect to the state
-at time t, :math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial x_T`; the text's minus sign does not change its
-norm. For a cell with several state tensors the derivative is taken with respect to all of them; the norm of the part
-that is read out, and the norm of the whole, are both returned.
+The adjoint state (dissertation, definition 3.1) is the total derivative of the loss by the state
+at time t, :math:`\lambda_t = (\partial x_T / \partial x_t)^\top \partial L / \partial x_T`. The
+paper's minus sign does not change its norm. If a cell has several state tensors, the derivative is
+by all of them. Two norms are returned: that of the tensor that is read out, and that of the whole
+state.
 
-Along a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. So what is pulled back is a unit
-vector per sequence, and its log10 norm accumulates beside it. Everything is computed in float64, from
-states stored once a chunk of steps: memory is what one chunk keeps and the checkpoints.
+Along a thousand steps the norm shrinks or grows by hundreds of orders of magnitude. So what is
+pulled back is a unit vector per sequence, and the log10 of its norm is accumulated. Everything is
+computed in float64, from states that are stored once per chunk of steps. Memory is that of one
+chunk's graph and of the stored states.
 
-Where few times are wanted, a cell with an engine is run by it, and differentiated between those times. An engine takes slopes
-from what an activation returned, whose digits are gone near its ends: a chunk that shrinks an adjoint so far that this may
-show, and whatever has no engine, is pulled back through the reference step with the slopes of `longrnn.probes.slopes`.
+If few times are wanted, a cell with an engine is run by it, and differentiated between those
+times. An engine computes slopes from an activation's value, which loses digits near its limits. A
+chunk that shrinks an adjoint so far that this may show is pulled back again through the reference
+step, with the slopes of `longrnn.probes.slopes`. So is any cell without an engine.
 """
 
 import copy
@@ -30,24 +33,27 @@ from longrnn.cells import Cell, State
 from longrnn.probes.slopes import Slopes
 
 CHUNK = 16
-"""Steps of the reference that are differentiated at once: each keeps a graph of small operations."""
+"""Steps of the reference that are differentiated at once; each keeps a graph."""
 ENGINE_CHUNK = 32
-"""Steps of an engine: more of them shrink an adjoint further, and its digits are in question sooner."""
-LEAST = {False: 1e-250, True: 1e-12}
-"""Norm below which a unit vector that was pulled back may have lost digits: by the step, where its smaller components may be denormal; by
-an engine, whose slopes are off by up to 1e-16, so that four digits are left."""
+"""Steps of an engine that are differentiated at once. With more, an adjoint shrinks further within
+the chunk, and its digits are in doubt sooner."""
+LEAST_BY_STEP = 1e-250
+"""Norm below which a pulled-back unit vector may have lost digits: smaller components may be
+denormal."""
+LEAST_BY_ENGINE = 1e-12
+"""The same for an engine, whose slopes are off by up to 1e-16, so that four digits are left."""
 
 
 @dataclass(frozen=True)
 class AdjointNorms:
-    """log10 of the adjoint states' norms; exactly zero is ``-inf``.
+    """Logarithms to base 10 of the adjoint states' norms; exactly zero is ``-inf``.
 
     Attributes
     ----------
     times : (k,)
         Time points, ascending; 0 is the initial state.
     readout, full : (k, batch), float64
-        log10 ||lambda_t||_2 of the state that is read out, and of the full state.
+        log10 ||lambda_t||_2 of the state tensor that is read out, and of the full state.
     final_states : tuple of (batch, hidden), float64
         The state after the last input, from the same pass.
     """
@@ -67,19 +73,29 @@ def adjoint_norms(
     whole: bool = False,
     engine: str = "auto",
 ) -> AdjointNorms:
-    """Measure the adjoint states of `cell` over the sequences `u`, (time, batch, input); the cell is copied, not changed.
+    """Measure the adjoint states of a cell along sequences.
 
     Parameters
     ----------
+    cell
+        The cell; it is copied, not changed.
+    u : (time, batch, input)
+        The sequences.
     loss
-        Maps the last state that is read out, (batch, hidden) in float64, to the sum of the sequences' losses.
+        Maps the last state that is read out, (batch, hidden) in float64, to the sum of the
+        sequences' losses.
     times
         Time points t in 0..T; all of 1..T by default.
     whole
-        Whether the loss sees all state tensors after the last input side by side, (batch, states * hidden), and not only the
-        one that is read out.
+        Whether the loss gets all state tensors side by side, (batch, states * hidden), and not
+        only the one that is read out.
     engine
-        ``"auto"``, or ``"reference"`` to differentiate the step whatever engines there are.
+        ``auto``, or ``reference`` to differentiate the step even if there is an engine.
+
+    Returns
+    -------
+    AdjointNorms
+        The norms, as logarithms.
 
     Raises
     ------
@@ -88,8 +104,16 @@ def adjoint_norms(
 
     Notes
     -----
-    Definition 3.1 of the dissertation. A chunk that shrinks the adjoint out of the range of float64 is halved until it
-    is one step; a single step that does so would still be rounded.
+    Definition 3.1 of the dissertation. A chunk that shrinks the adjoint out of the range of float64
+    is halved until it is one step. A single step that does so would still be rounded.
+
+    Examples
+    --------
+    >>> from longrnn import adjoint_norms, make_cell
+    >>> u = torch.randn(50, 3, 2)
+    >>> norms = adjoint_norms(make_cell("lem", 2, 8), u, torch.sum, times=[1, 50])
+    >>> norms.times, norms.readout.shape
+    ((1, 50), torch.Size([2, 3]))
     """
     T = u.shape[0]
     wanted = sorted(set(range(1, T + 1) if times is None else times))
@@ -99,33 +123,47 @@ def adjoint_norms(
         raise ValueError(f"expected the engine 'auto' or 'reference', got {engine!r}")
     cell = copy.deepcopy(cell).double().requires_grad_(False).eval()
     u = u.detach().double()
-    fast = engine == "auto" and len(wanted) <= 2 + T // ENGINE_CHUNK and _has_engine(cell, u)
-    chunk = ENGINE_CHUNK if fast else CHUNK
-    # An engine tells the states at the ends of its chunks alone: each wanted time is one.
-    edges = sorted({*range(0, T, chunk), T, *(wanted if fast else ())} | {0})
-    with parametrize.cached() if fast else nullcontext():
+    few = len(wanted) <= 2 + T // ENGINE_CHUNK
+    by_engine = engine == "auto" and few and _has_engine(cell, u)
+    edges = _chunk_edges(T, wanted, by_engine=by_engine)
+    with parametrize.cached() if by_engine else nullcontext():
         steps = _Steps(cell, u)
-        starts, state = [], cell.initial_state(u.shape[1])
+        state = cell.initial_state(u.shape[1])
+        chunks = []  # start, stop, and the state at the start
         for start, stop in pairwise(edges):
-            starts.append((start, stop, state))
-            state = steps.forward(state, start, stop, fast)
-
+            chunks.append((start, stop, state))
+            state = steps.forward(state, start, stop, by_engine=by_engine)
         adjoint = _last_adjoint(loss, state, cell.readout, whole)
         tracker = _Tracker(cell.readout, set(wanted), adjoint)
         tracker.record(T)
-        for start, stop, state_there in reversed(starts):
-            _pull_back(steps, state_there, start, stop, fast, tracker)
-    return AdjointNorms(tuple(wanted), *tracker.stacked(wanted), state)
+        for start, stop, state_at_start in reversed(chunks):
+            _pull_back(steps, state_at_start, start, stop, tracker, by_engine=by_engine)
+    readout, full = tracker.stacked(wanted)
+    return AdjointNorms(tuple(wanted), readout, full, state)
+
+
+def _chunk_edges(T: int, wanted: Sequence[int], *, by_engine: bool) -> list[int]:
+    """Return where chunks of steps begin and end, from 0 to T.
+
+    An engine returns states only at the ends of its chunks, so each wanted time is an edge.
+    """
+    edges = {0, T, *range(0, T, ENGINE_CHUNK if by_engine else CHUNK)}
+    if by_engine:
+        edges.update(wanted)
+    return sorted(edges)
 
 
 def _last_adjoint(
     loss: Callable[[Tensor], Tensor], state: State, readout: int, whole: bool
 ) -> State:
     """Return the derivative of the loss by each tensor of the last state."""
-    seen = range(len(state)) if whole else [readout]
-    x = [state[i].detach().requires_grad_() for i in seen]
-    found = dict(zip(seen, torch.autograd.grad(loss(torch.cat(x, dim=1)), x), strict=True))
-    return tuple(found.get(i, torch.zeros_like(part)).contiguous() for i, part in enumerate(state))
+    indices = range(len(state)) if whole else [readout]
+    x = [state[index].detach().requires_grad_() for index in indices]
+    gradients = torch.autograd.grad(loss(torch.cat(x, dim=1)), x)
+    adjoint = [torch.zeros_like(part) for part in state]
+    for index, gradient in zip(indices, gradients, strict=True):
+        adjoint[index] = gradient.contiguous()
+    return tuple(adjoint)
 
 
 def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
@@ -138,43 +176,48 @@ def log10_sum(logs: Tensor, dim: int = -1) -> Tensor:
 
 
 def _has_engine(cell: Cell, u: Tensor) -> bool:
+    """Return whether the cell has an engine that is faster than its step in float64."""
     chosen = kernels.choose(cell.name, u.device.type, cell.engine_options)
-    # The library's, in float64, are no faster than the step.
+    # PyTorch's own layers, in float64, are no faster than the step.
     return not chosen.startswith(("reference", "library"))
 
 
 class _Tracker:
-    """The adjoint as unit vectors (one per sequence) and log10 norms, and what was recorded of it."""
+    """The adjoint as unit vectors (one per sequence) and log10 norms, and the recorded norms."""
 
     def __init__(self, readout: int, wanted: set[int], adjoint: State) -> None:
         self.readout = readout
         self.wanted = wanted
         self._recorded: dict[int, tuple[Tensor, Tensor]] = {}
         self.log_norm = adjoint[0].new_zeros(len(adjoint[0]), dtype=torch.float64)
-        self.renormalise(adjoint)
+        self.renormalize(adjoint)
 
-    def renormalise(self, adjoint: State) -> None:
-        """Take `adjoint`, scaled like the current unit vectors, as the new current one."""
+    def renormalize(self, adjoint: State) -> None:
+        """Replace the adjoint by one that is scaled like the current unit vectors."""
         norm = _norm(adjoint)
         self.log_norm = self.log_norm + norm.log10()
         safe = torch.where(norm > 0, norm, torch.ones_like(norm))
         self.unit = tuple(part / safe[:, None] for part in adjoint)
 
     def record(self, t: int, adjoint: State | None = None) -> None:
-        """Keep the norms at time t of `adjoint` (scaled like the unit vectors), if they are wanted."""
+        """Record the norms at time t, if they are wanted.
+
+        `adjoint` is scaled like the unit vectors, which are the default.
+        """
         if t in self.wanted:
             adjoint = self.unit if adjoint is None else adjoint
-            # Where the unit vector is zero, so is the adjoint: its log10 norm is -inf already.
+            # If the unit vector is zero, so is the adjoint: its log10 norm is -inf already.
             readout = self.log_norm + _norm((adjoint[self.readout],)).log10()
             self._recorded[t] = readout, self.log_norm + _norm(adjoint).log10()
 
     def stacked(self, times: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Return the recorded norms, (times, batch): of the readout, and of the full state."""
         readout, full = zip(*(self._recorded[t] for t in times), strict=True)
         return torch.stack(readout), torch.stack(full)
 
 
 def _norm(adjoint: State) -> Tensor:
-    """Return the 2-norm over all state tensors, (batch,); scaled so that squaring cannot underflow."""
+    """Return the 2-norm over all state tensors, (batch,); scaled so that no square underflows."""
     stacked = torch.cat(adjoint, dim=1)
     largest = stacked.abs().amax(dim=1)
     scale = torch.where(largest > 0, largest, torch.ones_like(largest))
@@ -182,73 +225,95 @@ def _norm(adjoint: State) -> Tensor:
 
 
 class _Steps:
-    """Steps of a cell along sequences, without a graph and differentiated: by its engine where `fast`, or by the reference."""
+    """Steps of a cell along sequences, by its engine or by the reference."""
 
     def __init__(self, cell: Cell, u: Tensor) -> None:
-        self._cell, self._u = cell, u
-        self._weights, self._inputs = cell.weights(), u.unbind(0)
+        self._cell = cell
+        self._u = u
+        self._weights = cell.weights()
+        self._inputs = u.unbind(0)
 
-    def forward(self, state: State, start: int, stop: int, fast: bool) -> State:
+    def forward(self, state: State, start: int, stop: int, *, by_engine: bool) -> State:
         """Return the state at `stop` without a graph."""
         with torch.no_grad():
-            if fast:
+            if by_engine:
                 return self._cell.run(self._u[start:stop], state)[1]
             for u_t in self._inputs[start:stop]:
                 state = self._cell.step(self._weights, state, u_t)
         return state
 
+    def pull_back_by_engine(self, unit: State, state: State, start: int, stop: int) -> State:
+        """Return the adjoint at `start`, given the adjoint `unit` at `stop`."""
+        before = tuple(part.detach().requires_grad_() for part in state)
+        with torch.enable_grad():
+            _, after = self._cell.run(self._u[start:stop], before)
+        return _vector_jacobian(after, unit, before)
+
     def pull_back(
-        self, unit: State, state: State, start: int, stop: int, fast: bool, wanted: set[int]
+        self, unit: State, state: State, start: int, stop: int, wanted: set[int]
     ) -> dict[int, State]:
-        """Return what `unit` at `stop` is at `start`, and at those times between that are wanted; an engine tells none between."""
+        """Return the adjoint at `start` and at the wanted times before `stop`.
+
+        It is pulled back through the reference step from the adjoint `unit` at `stop`.
+        """
         after = tuple(part.detach().requires_grad_() for part in state)
         states = {start: after}
-        with torch.enable_grad(), nullcontext() if fast else Slopes():
-            if fast:
-                _, after = self._cell.run(self._u[start:stop], after)
-            else:
-                for t, u_t in enumerate(self._inputs[start:stop], start):
-                    if t in wanted and t > start:
-                        # Parts of one state must not count as functions of each other (h_t of c_t, say):
-                        # what is differentiated is a view of each part that only the next step reads.
-                        after = tuple(part.view_as(part) for part in after)
-                        states[t] = after
-                    after = self._cell.step(self._weights, after, u_t)
-        # A part that depends on nothing (a frozen state, say) pulls nothing back.
-        reached = [(part, v) for part, v in zip(after, unit, strict=True) if part.requires_grad]
-        flat = torch.autograd.grad(
-            [part for part, _ in reached],
-            [part for parts in states.values() for part in parts],
-            [v for _, v in reached],
-            allow_unused=True,
-            materialize_grads=True,
-        )
+        with torch.enable_grad(), Slopes():
+            for t, u_t in enumerate(self._inputs[start:stop], start):
+                if t in wanted and t > start:
+                    # Parts of one state must not count as functions of each other (h_t of c_t, for
+                    # example). So the derivative is by views that only the next step reads.
+                    after = tuple(part.view_as(part) for part in after)
+                    states[t] = after
+                after = self._cell.step(self._weights, after, u_t)
+        parts = [part for parts in states.values() for part in parts]
+        gradients = _vector_jacobian(after, unit, parts)
         size = len(unit)
-        return {t: tuple(flat[i * size : (i + 1) * size]) for i, t in enumerate(states)}
+        return {t: gradients[i * size : (i + 1) * size] for i, t in enumerate(states)}
+
+
+def _vector_jacobian(after: State, vectors: State, before: Sequence[Tensor]) -> State:
+    """Return the derivatives of `after` by each of `before`, multiplied by `vectors`."""
+    # A part that depends on nothing (a frozen state, for example) pulls nothing back.
+    reached = [
+        (part, vector) for part, vector in zip(after, vectors, strict=True) if part.requires_grad
+    ]
+    return torch.autograd.grad(
+        [part for part, _ in reached],
+        before,
+        [vector for _, vector in reached],
+        allow_unused=True,
+        materialize_grads=True,
+    )
 
 
 def _pull_back(
-    steps: _Steps, state: State, start: int, stop: int, fast: bool, tracker: _Tracker
+    steps: _Steps, state: State, start: int, stop: int, tracker: _Tracker, *, by_engine: bool
 ) -> None:
-    """Carry the tracked adjoint from time `stop` back to time `start`, where the cell is in `state`."""
-    pulled = steps.pull_back(tracker.unit, state, start, stop, fast, tracker.wanted)
-    parts = (pulled[start][tracker.readout],) if fast else pulled[start]
-    lost = _lost(_norm(parts), _norm(tracker.unit), LEAST[fast])
-    if fast and lost:
-        _pull_back(steps, state, start, stop, False, tracker)
-    elif lost and stop - start > 1:
+    """Carry the tracked adjoint from time `stop` back to `start`, where the cell is in `state`."""
+    before = _norm(tracker.unit)
+    if by_engine:
+        adjoint = steps.pull_back_by_engine(tracker.unit, state, start, stop)
+        # The readout passes through activations, whose slopes an engine rounds, even if another
+        # part of the state keeps the norm of the whole large.
+        if not _lost(_norm((adjoint[tracker.readout],)), before, LEAST_BY_ENGINE):
+            tracker.renormalize(adjoint)
+            tracker.record(start)
+            return
+    adjoints = steps.pull_back(tracker.unit, state, start, stop, tracker.wanted)
+    if stop - start > 1 and _lost(_norm(adjoints[start]), before, LEAST_BY_STEP):
         middle = (start + stop) // 2
-        halfway = steps.forward(state, start, middle, False)
-        _pull_back(steps, halfway, middle, stop, False, tracker)
-        _pull_back(steps, state, start, middle, False, tracker)
-    else:
-        for t in reversed(pulled):
-            if t != start:
-                tracker.record(t, pulled[t])
-        tracker.renormalise(pulled[start])
-        tracker.record(start)
+        halfway = steps.forward(state, start, middle, by_engine=False)
+        _pull_back(steps, halfway, middle, stop, tracker, by_engine=False)
+        _pull_back(steps, state, start, middle, tracker, by_engine=False)
+        return
+    for t in reversed(adjoints):
+        if t != start:
+            tracker.record(t, adjoints[t])
+    tracker.renormalize(adjoints[start])
+    tracker.record(start)
 
 
 def _lost(after: Tensor, before: Tensor, least: float) -> bool:
-    """Tell whether a sequence's adjoint became too small for its digits, or infinite, within the chunk."""
+    """Return whether an adjoint underflowed (lost precision) or overflowed within the chunk."""
     return bool(((before > 0) & ((after < least) | ~after.isfinite())).any())

@@ -1,13 +1,13 @@
 r"""The coadjoint method: training on a loss plus a penalty on the adjoint states.
 
-L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.6. What is minimised is the mean over
-sequences of
+L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, section 2.6. The
+method minimizes the mean over sequences of
 
 .. math:: F(y, \hat{y}) + \kappa \, G(\lambda_1, \dots, \lambda_T)
 
-where :math:`\lambda_t = -\partial F / \partial x_t` are the sequence's own adjoint states (2.21), through everything that
-follows the state that is read out at time t. The weight :math:`\kappa` is not in (2.23) to (2.25); section 2.6.1 and appendix
-A3.2 have it in front of G.
+where :math:`\lambda_t = -\partial F / \partial x_t` are the adjoint states of the sequence (2.21),
+through everything that follows the state tensor that is read out at time t. The weight
+:math:`\kappa` is not in (2.23) to (2.25); section 2.6.1 and appendix A3.2 have it in front of G.
 
 >>> import torch
 >>> from longrnn.cells import make_cell
@@ -36,7 +36,10 @@ KINKS = ("Relu", "Threshold", "Abs", "Sign", "Clamp", "Hardtanh", "Maximum", "Mi
 
 
 class Penalised(NamedTuple):
-    """A mini-batch's penalised loss, means over its sequences: F + kappa G, to be differentiated, and F and G without a graph."""
+    """The loss F, the penalty G and the total F + kappa G of a mini-batch, means over sequences.
+
+    Only the total has a graph.
+    """
 
     total: Tensor
     loss: Tensor
@@ -44,9 +47,20 @@ class Penalised(NamedTuple):
 
 
 def scaled_variance(norms: Tensor) -> Tensor:
-    r"""Return the penalty of the adjoints' norms (time, batch), their scaled variance over time, (batch,):
+    r"""Return the penalty, the scaled variance of the adjoints' norms over time.
 
-    .. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2 \Bigr]^2 \tag{2.20}
+    .. math:: G = \sum_{t=1}^T \Bigl[ \|\lambda_t\|_2 - \frac{1}{T} \sum_{i=1}^T \|\lambda_i\|_2
+              \Bigr]^2 \tag{2.20}
+
+    Parameters
+    ----------
+    norms : (time, batch)
+        Norms of the adjoint states.
+
+    Returns
+    -------
+    (batch,)
+        G of each sequence.
     """
     return (norms - norms.mean(0)).square().sum(0)
 
@@ -54,57 +68,69 @@ def scaled_variance(norms: Tensor) -> Tensor:
 def coadjoint_loss(
     cell: Cell, u: Tensor, losses: Losses, *, kappa: float, engine: str = "auto"
 ) -> Penalised:
-    """Return loss + kappa * G(adjoints) of a mini-batch u, (time, batch, input), ready to be differentiated.
+    """Compute loss + kappa * G(adjoints) of a mini-batch, ready to be differentiated.
 
     Parameters
     ----------
     cell
         Any cell whose step can be differentiated twice.
+    u : (time, batch, input)
+        The sequences.
     losses
-        Maps the last state that is read out, (batch, hidden), to the loss of each sequence, (batch,). The
-        output layer belongs to it and gets its gradient too.
+        Maps the last state that is read out, (batch, hidden), to the loss of each sequence,
+        (batch,). The output layer belongs to it and gets its gradient, too.
     kappa
-        Weight of the penalty, not negative. With 0 this is backpropagation; G is measured all the same.
+        Weight of the penalty, not negative. With 0 this is backpropagation; G is still measured.
     engine
-        ``"auto"``, or an engine of ``<cell>/adjoints``: ``"reference"`` is double backward through the reference
-        unrolling, the others Algorithm 2.
+        ``auto``, or an engine of ``<cell>/adjoints``: ``reference`` is double backward through the
+        reference unrolling, the others are Algorithm 2.
+
+    Returns
+    -------
+    Penalised
+        The total, which has a graph, and the loss and the penalty, which have none.
 
     Raises
     ------
     ValueError
-        Kappa is negative or not finite, the cell's step has kinks, the engine cannot run the cell, or the
-        losses have another shape than (batch,).
+        Kappa is negative or not finite, the cell's step has kinks, the engine cannot run the cell,
+        or the losses do not have the shape (batch,).
     Diverged
         The loss or the penalty is not finite.
     """
     kappa = float(kappa)
     if not (math.isfinite(kappa) and kappa >= 0):
         raise ValueError(f"expected kappa, the penalty's weight, to be 0 or positive, got {kappa}")
-    F, norms = _measured(cell, u, losses, engine, differentiable=kappa > 0)
-    loss, cost = F.mean(), scaled_variance(norms).mean()
-    total = loss + kappa * cost if kappa else loss
+    F, norms = _losses_and_norms(cell, u, losses, engine, differentiable=kappa > 0)
+    loss = F.mean()
+    penalty = scaled_variance(norms).mean()
+    total = loss + kappa * penalty if kappa else loss
     if not torch.isfinite(total):
         raise Diverged(
-            f"the penalised loss is not finite: F = {loss.item():g}, G = {cost.item():g}, kappa = {kappa:g}"
+            f"the penalised loss is not finite: F = {loss.item():g}, G = {penalty.item():g}, "
+            f"kappa = {kappa:g}"
         )
-    return Penalised(total, loss.detach(), cost.detach())
+    return Penalised(total, loss.detach(), penalty.detach())
 
 
-def _measured(
+def _losses_and_norms(
     cell: Cell, u: Tensor, losses: Losses, engine: str, *, differentiable: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return the losses and the adjoints' norms (time, batch), whose graph is kept if `differentiable`."""
-    fast = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
-    if fast is None:
+    """Return the losses, (batch,), and the adjoints' norms, (time, batch).
+
+    The norms have a graph if `differentiable`.
+    """
+    adjoint_engine = kernels.select(f"{cell.name}/adjoints", engine, u, cell.engine_options)
+    if adjoint_engine is None:
         F, adjoints = _double_backward(cell, u, losses, differentiable)
         return F, torch.linalg.vector_norm(adjoints, dim=2)
     outputs, state = cell(u)
     # The final state, not the last of the outputs: its gradient needs no array over all times.
     x = state[cell.readout]
-    F = _checked(losses(x), u)
+    F = _checked_losses(losses(x), u)
     (slope,) = torch.autograd.grad(F.sum(), x, create_graph=differentiable, retain_graph=True)
     with torch.set_grad_enabled(differentiable):
-        return F, fast(cell.weights().W, outputs, -slope)
+        return F, adjoint_engine(cell.weights().W, outputs, -slope)
 
 
 def _double_backward(
@@ -114,59 +140,88 @@ def _double_backward(
     if differentiable:
         refuse_kinks(cell)
     cell._check(u)
-    weights, state = cell.weights(), cell.initial_state(u.shape[1])
+    weights = cell.weights()
+    state = cell.initial_state(u.shape[1])
     x = []
     for u_t in u.unbind(0):
         state = cell.step(weights, state, u_t)
-        # Parts of one state must not count as functions of each other (h_t of c_t, say): what is
-        # differentiated is a view that only the next step reads.
+        # Parts of one state must not count as functions of each other (h_t of c_t, for example).
+        # So the derivative is taken by a view that only the next step reads.
         state = tuple(part.view_as(part) for part in state)
         x.append(state[cell.readout])
-    F = _checked(losses(x[-1]), u)
+    F = _checked_losses(losses(x[-1]), u)
     slopes = torch.autograd.grad(
         F.sum(), x, create_graph=differentiable, retain_graph=True, materialize_grads=True
     )
     return F, -torch.stack(slopes)
 
 
-def _checked(F: Tensor, u: Tensor) -> Tensor:
+def _checked_losses(F: Tensor, u: Tensor) -> Tensor:
+    """Return the losses; raise ValueError unless there is one per sequence."""
     if F.shape != u.shape[1:2]:
         raise ValueError(
-            f"expected one loss a sequence, ({u.shape[1]},), got {tuple(F.shape)}; "
+            f"expected one loss per sequence, ({u.shape[1]},), got {tuple(F.shape)}; "
             "use reduction='none'"
         )
     return F
 
 
 def refuse_kinks(cell: Cell) -> None:
-    """Raise `ValueError` if the first derivative of the cell's step jumps somewhere."""
-    with torch.no_grad():  # how the weights came about is not differentiated twice by the state
-        weights, state = cell.weights(), cell.initial_state(1)
+    """Refuse a cell whose step has a first derivative that jumps somewhere.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+
+    Raises
+    ------
+    ValueError
+        The step contains a function such as ReLU.
+    """
+    with torch.no_grad():  # the derivation of the weights is not differentiated by the state
+        weights = cell.weights()
+        state = cell.initial_state(1)
     state = tuple(part.requires_grad_() for part in state)
     u = state[0].new_zeros(1, cell.input_size)
     with torch.enable_grad():
         after = cell.step(weights, state, u)
-    todo, seen = [part.grad_fn for part in after], set()
+    todo = [part.grad_fn for part in after]
+    seen = set()
     while todo:
         node = todo.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
         if node.name().startswith(KINKS):
+            function = node.name().removesuffix("Backward0").lower()
             raise ValueError(
                 f"{cell.name} cannot be trained by the coadjoint method: its step contains "
-                f"{node.name().removesuffix('Backward0').lower()}, whose derivative jumps, and the method "
-                "needs a second derivative; choose a smooth activation such as tanh"
+                f"{function}, whose derivative jumps, and the method needs a second derivative; "
+                "choose a smooth activation such as tanh"
             )
-        todo.extend(after for after, _ in node.next_functions)
+        todo.extend(before for before, _ in node.next_functions)
 
 
 def soft_orthogonality(W: Tensor) -> Tensor:
-    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2` of recurrent weights W, (..., hidden, hidden); axes in front, (...), are networks.
+    r"""Return :math:`\|W'W - I\|_2^2 + \|WW' - I\|_2^2`.
 
-    L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Table 2.1 (experiments 2.2 and 2.3). The text
-    does not say which norm of a matrix it means; here it is Frobenius', whose two terms are equal for a
-    square matrix. The text does not give the penalty's weight either.
+    Parameters
+    ----------
+    W : (..., hidden, hidden)
+        Recurrent weights; leading axes are networks.
+
+    Returns
+    -------
+    (...)
+        One number per network.
+
+    Notes
+    -----
+    L. Johnston, *Learning Sequential Patterns with Recurrent Neural Networks*, 2024, Table 2.1
+    (experiments 2.2 and 2.3). The paper does not say which matrix norm it means. Here it is the
+    Frobenius norm, for which the two terms are equal if the matrix is square. The paper does not
+    give the penalty's weight either.
     """
     identity = torch.eye(W.shape[-1], dtype=W.dtype, device=W.device)
     return sum((product - identity).square().sum((-2, -1)) for product in (W.mT @ W, W @ W.mT))

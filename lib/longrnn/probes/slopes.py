@@ -1,10 +1,12 @@
-r"""Slopes of tanh and the logistic function that are never exactly zero.
+r"""Derivatives of tanh and the logistic function that never round to zero.
 
-Automatic differentiation takes them from what came out, :math:`1 - y^2` and :math:`y (1 - y)`. Where y has reached its end these are
-zero, and digits are gone long before: of tanh at 18 half of them. Here they follow from what went in,
+Automatic differentiation computes them from the function's value y as :math:`1 - y^2` and
+:math:`y (1 - y)`. These are zero once y has reached its limit, and digits are lost long before: for
+tanh, half of them at 18. Here they are computed from the argument,
 
 .. math::
-    \tanh'(a) = 4 e / (1 + e)^2, \quad e = \exp(-2 |a|), \qquad \sigma'(a) = \tanh'(a / 2) / 4, \qquad 1 - \sigma(a) = \sigma(-a)
+    \tanh'(a) = 4 e / (1 + e)^2, \quad e = \exp(-2 |a|), \qquad
+    \sigma'(a) = \tanh'(a / 2) / 4, \qquad 1 - \sigma(a) = \sigma(-a)
 """
 
 from collections.abc import Callable
@@ -26,30 +28,35 @@ def sigmoid_slope(a: Tensor) -> Tensor:
 
 
 class Slopes(TorchFunctionMode):
-    """Within this context tanh and the logistic function are differentiated so, and a closed gate, 1 - sigma(a), keeps its digits."""
+    """A context in which tanh and the logistic function have these derivatives.
+
+    A closed gate, 1 - sigma(a), keeps its digits, too.
+    """
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
         if name == "tanh":
-            return _Sloped.apply(*args, torch.tanh, tanh_slope)
+            return _WithSlope.apply(*args, torch.tanh, tanh_slope)
         if name == "sigmoid":
-            gate = _Sloped.apply(*args, torch.sigmoid, sigmoid_slope)
+            gate = _WithSlope.apply(*args, torch.sigmoid, sigmoid_slope)
             gate.argument = args[0]
             return gate
-        if (argument := getattr(args[0], "argument", None)) is not None and _is_one(args[1:]):
+        argument = getattr(args[0], "argument", None)
+        if argument is not None and _is_one(args[1:]):
             if name in ("__mul__", "mul", "__rmul__"):
-                return args[0]  # Delta t times a gate, Delta t = 1
+                return args[0]  # Delta t times a gate, with Delta t = 1
             if name in ("__rsub__", "rsub"):
-                return _Sloped.apply(-argument, torch.sigmoid, sigmoid_slope)
+                return _WithSlope.apply(-argument, torch.sigmoid, sigmoid_slope)
         return function(*args, **(kwargs or {}))
 
 
 def _is_one(others: tuple) -> bool:
+    """Return whether the other arguments of a function are the number one."""
     return len(others) == 1 and isinstance(others[0], int | float) and others[0] == 1
 
 
-class _Sloped(torch.autograd.Function):
-    """An elementwise function of `a` with its `slope` for a derivative."""
+class _WithSlope(torch.autograd.Function):
+    """An elementwise function of `a` whose derivative is `slope`."""
 
     @staticmethod
     def forward(ctx, a: Tensor, function: Callable, slope: Callable) -> Tensor:

@@ -1,8 +1,8 @@
-r"""The time steps with which a network moves its states: learned ones, as UnICORNN's and LEM's texts draw them.
+r"""The learned time steps of a network, as the UnICORNN and LEM papers plot them.
 
-UnICORNN (eq. 6) moves each neuron of layer l by :math:`\Delta t^l \hat\sigma(c^l)`, which training changes; LEM (eq. 3) moves both
-of its states by :math:`\Delta t_n, \overline{\Delta t}_n`, which also depend on what is read. A cell tells its own, see
-`longrnn.cells.Cell.time_steps`.
+UnICORNN (eq. 6) moves each neuron of layer l by :math:`\Delta t^l \hat\sigma(c^l)`, which training
+changes. LEM (eq. 3) moves its two states by :math:`\Delta t_n` and :math:`\overline{\Delta t}_n`,
+which also depend on the inputs. `longrnn.cells.Cell.time_steps` returns them.
 """
 
 import copy
@@ -14,27 +14,43 @@ from torch import Tensor
 from longrnn.cells import Cell
 
 DECADES = np.round(np.linspace(-6, 1, 71), 1)
-"""Edges of the classes that time steps are counted in, as log10: ten a decade."""
+"""Edges of the histogram's bins, as log10 of the time step: ten bins per decade."""
 SCALES = 3
-"""Layers, or kinds of time step, that are told apart."""
+"""The most layers, or kinds of time step, that can be counted."""
 
 
 @torch.no_grad()
-def counted(cell: Cell, u: Tensor) -> np.ndarray:
-    """Return the share of each class among a cell's time steps, (`SCALES`, classes); ``nan`` where it has fewer kinds.
+def count_time_steps(cell: Cell, u: Tensor) -> np.ndarray:
+    """Return a histogram of the time steps of a cell along sequences, without dropout.
 
-    They are those along the sequences `u`, (time, batch, input), without dropout. What lies outside all classes counts in the outermost.
-    Raises `ValueError` where the cell has none, or more kinds than `SCALES`.
+    Parameters
+    ----------
+    cell
+        A cell with time steps; it is copied, not changed.
+    u : (time, batch, input)
+        The sequences.
+
+    Returns
+    -------
+    (`SCALES`, bins)
+        The share of each bin of `DECADES` for each kind of time step; NaN for the kinds that the
+        cell does not have. Values outside all bins count in the outermost.
+
+    Raises
+    ------
+    ValueError
+        The cell has no time steps, or more kinds than `SCALES`.
     """
-    found = copy.deepcopy(cell).eval().time_steps(u)
-    if not 1 <= len(found) <= SCALES:
+    kinds = copy.deepcopy(cell).eval().time_steps(u)
+    if not 1 <= len(kinds) <= SCALES:
         raise ValueError(
-            f"{cell.name}: expected 1 to {SCALES} kinds of time steps to count, got {len(found)}; "
+            f"{cell.name}: expected 1 to {SCALES} kinds of time steps to count, got {len(kinds)}; "
             "leave time_steps out of the row's measures"
         )
     shares = np.full((SCALES, len(DECADES) - 1), np.nan)
-    for kind, steps in enumerate(found):
+    largest = np.nextafter(DECADES[-1], -np.inf)
+    for kind, steps in enumerate(kinds):
         logs = np.log10(steps.double().cpu().numpy().ravel())
-        inside = np.clip(logs, DECADES[0], np.nextafter(DECADES[-1], -np.inf))
-        shares[kind] = np.histogram(inside, DECADES)[0] / logs.size
+        counts, _ = np.histogram(np.clip(logs, DECADES[0], largest), DECADES)
+        shares[kind] = counts / logs.size
     return shares

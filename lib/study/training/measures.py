@@ -10,7 +10,7 @@ import torch
 from longrnn.probes.adjoint import adjoint_norms, log10_sum
 from longrnn.probes.coadjoint import Penalised, coadjoint_loss
 from longrnn.probes.lyapunov import log_gain, singular_values
-from longrnn.probes.time_steps import counted
+from longrnn.probes.time_steps import count_time_steps
 from torch import Tensor, nn
 
 from study.results.factorial import MEASUREMENTS
@@ -71,7 +71,7 @@ class Probe:
 
     def time_steps(self) -> dict[str, np.ndarray]:
         u = driven(self._model, self._trained_on[0])
-        return {"time_step_share": counted(self._model.cell, u)}
+        return {"time_step_share": count_time_steps(self._model.cell, u)}
 
     def adjoint_norms(self) -> dict[str, np.ndarray]:
         norms = measure(self._model, self._test, batch_size=128, size=self._row.measure_size)

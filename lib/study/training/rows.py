@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 from longrnn.cells import cell_class
 from longrnn.probes.coadjoint import refuse_kinks
-from longrnn.probes.time_steps import DECADES, SCALES, counted
+from longrnn.probes.time_steps import DECADES, SCALES, count_time_steps
 from pydantic import model_validator
 from torch import nn
 
@@ -336,7 +336,7 @@ def check_network(row: Row) -> None:
     frozen, asked = "cell.*" in row.frozen, {row.objective, *row.measures}
     if row.objective == "coadjoint":
         refuse_kinks(model.cell)
-    for measure, of in (("time_steps", counted), ("eigenvalues", stability)):
+    for measure, of in (("time_steps", count_time_steps), ("eigenvalues", stability)):
         if measure in asked:
             of(model.cell, torch.zeros(1, 1, model.cell.input_size))
     if frozen and (no_use := sorted(asked & {"coadjoint", "orthogonal", "penalty"})):
