@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "lib"))
 from longrnn import (  # noqa: E402
     GRU,
     LEM,
+    LRU,
     LSTM,
     LURNN,
     RNN,
@@ -33,6 +34,7 @@ from longrnn import (  # noqa: E402
     InverseRNN,
     LinearRNN,
     LipschitzRNN,
+    MinGRU,
     UnICORNN,
 )
 
@@ -52,7 +54,9 @@ lem = LEM
 linear_rnn = LinearRNN
 lipschitz = LipschitzRNN
 lstm = LSTM
+lru = LRU
 lu_rnn = LURNN
+mingru = MinGRU
 rnn = RNN
 sru = SRU
 unicornn = UnICORNN

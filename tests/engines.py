@@ -37,6 +37,7 @@ VARIANTS = [
     ("lem", {"clip": 0.6, "dt": 1.7}),  # of its steps some are clipped to 0.6, some to 1
     ("lem", {"dt": 0.3, "chrono": 100}),
     ("lem", {"single_scale": True, "dt": 0.3}),
+    ("lru", {"r_min": 0.5, "r_max": 0.7, "max_phase": 1.0}),
     ("sru", {"layers": 3}),
     ("sru", {"inputs": 3, "layers": 2}),  # of the width 3 its highway carries the input itself
     ("unicornn", {"layers": 3, "dt": (0.05, 0.3, 0.2)}),

@@ -46,6 +46,27 @@ def gru(c, u, h):
     return ((1 - z) * np.tanh(r * (W_n @ h) + R_n @ u + b_n) + z * h,)
 
 
+def mingru(c, u, h):
+    (W_z, W_h), (b_z, b_h) = np.split(c.W, 2), np.split(c.b, 2)
+    z = sigma(W_z @ u + b_z)
+    return ((1 - z) * h + z * (W_h @ u + b_h),)
+
+
+def gelu(a):
+    return a * (1 + np.vectorize(math.erf)(a / math.sqrt(2))) / 2
+
+
+def lru(c, u, y, re, im):
+    eigenvalue = np.exp(-np.exp(c.nu) + 1j * np.exp(c.theta))
+    B_re, B_im = np.split(c.B, 2)
+    C_re, C_im = np.split(c.C, 2, axis=1)
+    x = eigenvalue * (re + 1j * im) + np.exp(c.gamma) * ((B_re + 1j * B_im) @ u)
+    s = ((C_re + 1j * C_im) @ x).real + c.D @ u
+    (G_1, G_2), (g_1, g_2) = np.split(c.G, 2), np.split(c.g, 2)
+    y = (G_1 @ gelu(s) + g_1) * sigma(G_2 @ gelu(s) + g_2)
+    return y, x.real, x.imag
+
+
 def antisymmetric(c, u, x):
     return (x + c.epsilon * np.tanh((c.M - c.M.T - c.gamma * I) @ x + c.R @ u + c.b),)
 

@@ -34,10 +34,14 @@ from longrnn.cells.linear_rnn import LinearRNN as LinearRNN
 from longrnn.cells.linear_rnn import LinearRNNCell as LinearRNNCell
 from longrnn.cells.lipschitz import LipschitzRNN as LipschitzRNN
 from longrnn.cells.lipschitz import LipschitzRNNCell as LipschitzRNNCell
+from longrnn.cells.lru import LRU as LRU
+from longrnn.cells.lru import LRUCell as LRUCell
 from longrnn.cells.lstm import LSTM as LSTM
 from longrnn.cells.lstm import LSTMCell as LSTMCell
 from longrnn.cells.lu_rnn import LURNN as LURNN
 from longrnn.cells.lu_rnn import LURNNCell as LURNNCell
+from longrnn.cells.mingru import MinGRU as MinGRU
+from longrnn.cells.mingru import MinGRUCell as MinGRUCell
 from longrnn.cells.rnn import RNN as RNN
 from longrnn.cells.rnn import RNNCell as RNNCell
 from longrnn.cells.sru import SRU as SRU

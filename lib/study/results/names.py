@@ -29,6 +29,8 @@ LOOKS = {
     "fastgrnn": ("#442266", ">"),
     "fastrnn": ("#EE0055", "<"),
     "gated_antisymmetric": ("#550044", "^"),
+    "lru": ("#0033CC", "d"),
+    "mingru": ("#AA7700", "p"),
 }
 """Colour and marker of the architectures."""
 OTHERS = ("#777777", "x")
@@ -64,11 +66,13 @@ LABELS = {
     "lem": "LEM",
     "linear_rnn": "Linear RNN",
     "lipschitz": "Lipschitz RNN",
+    "lru": "LRU",
     "lstm": "LSTM",
     "lu_rnn": "LU RNN",
     "markov_characters": "Markov characters",
     "markov_reviews": "Markov reviews",
     "markov_words": "Markov words",
+    "mingru": "minGRU",
     "mnist": "MNIST",
     "ptb_characters": "Penn Treebank, characters",
     "ptb_words": "Penn Treebank, words",
