@@ -1,5 +1,8 @@
-"""Adjoint norms against float64 autograd, and against closed forms far beyond the range of floats; and the coadjoint method: double backward
-and the fused engine are one gradient; notebook 40 holds it to Algorithm 2 and (2.21)."""
+"""Adjoint norms against autograd and closed forms, and the gradients of the coadjoint method.
+
+The closed forms reach far beyond the range of floats. Notebook 40 compares the coadjoint method
+with Algorithm 2 and (2.21).
+"""
 
 import copy
 import math
@@ -27,32 +30,33 @@ def _loss(x):
 
 
 @pytest.mark.parametrize("name", cell_names())
-def test_the_step_and_engines_agree_with_autograd(name, monkeypatch):
+def test_step_and_engines_agree_with_autograd(name, monkeypatch):
     torch.manual_seed(0)
     cell = make_cell(name, P, D)
     u = torch.randn(T, B, P)
     truth = copy.deepcopy(cell).double()
     oracle = autograd_norms(truth, u.double(), lambda state: _loss(state[cell.readout]))
-    asked = [({}, 16), ({"times": range(T + 1)}, 1), ({"times": (1, T), "engine": "reference"}, 16)]
-    asked += [
+    cases = [
+        # arguments, steps per chunk
+        ({}, 16),
+        ({"times": range(T + 1)}, 1),
+        ({"times": (1, T), "engine": "reference"}, 16),
+        # by an engine of ours, if there is one
         ({"times": (1, T)}, 32),
         ({"times": (0, 9)}, 7),
-    ]  # by an engine of ours, where there is one
-    for arguments, chunk in asked:
-        step = Mock(wraps=adjoint.Slopes)  # which the step alone needs
+    ]
+    for arguments, chunk in cases:
+        step = Mock(wraps=adjoint.Slopes)  # used by the step only
         monkeypatch.setattr(adjoint, "Slopes", step)
         monkeypatch.setattr(adjoint, "CHUNK", chunk)
         monkeypatch.setattr(adjoint, "ENGINE_CHUNK", chunk)
-        found = adjoint_norms(cell, u, _loss, **arguments)
-        assert found.times == tuple(arguments.get("times", range(1, T + 1)))
-        if name in (
-            "rnn",
-            "gru",
-            "unicornn",
-        ):  # others leave the range, as with ReLU, or have no engine
+        measured = adjoint_norms(cell, u, _loss, **arguments)
+        assert measured.times == tuple(arguments.get("times", range(1, T + 1)))
+        # Other cells leave the range, as with ReLU, or have no engine.
+        if name in ("rnn", "gru", "unicornn"):
             assert step.called == (not arguments or "engine" in arguments)
-        for norms, expected in zip((found.readout, found.full), oracle, strict=True):
-            expected = expected[list(found.times)]
+        for norms, expected in zip((measured.readout, measured.full), oracle, strict=True):
+            expected = expected[list(measured.times)]
             torch.testing.assert_close(norms, expected, rtol=1e-10, atol=1e-10)
     assert {p.dtype for p in cell.parameters()} == {torch.float32}, "the cell was changed"
 
@@ -61,8 +65,9 @@ SCALES = [(0.1, 16), (0.5, 1), (3.0, 16), (1e-250, 16), (1e200, 16), (1e200, 1)]
 
 
 @pytest.mark.parametrize(("factor", "chunk"), SCALES)
-def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk, monkeypatch):
-    # W = factor times orthogonal: ||lambda_t|| = factor^(T - t) ||lambda_T|| exactly, here to 1e-100000.
+def test_scaled_rotation_is_exact_beyond_float_range(factor, chunk, monkeypatch):
+    # W is a factor times an orthogonal matrix, so ||lambda_t|| = factor^(T - t) ||lambda_T||
+    # exactly, here down to 1e-100000.
     steps = 400
     cell = linear(factor * torch.linalg.qr(torch.randn(D, D, dtype=torch.float64))[0])
     u = torch.zeros(steps, 2, 1, dtype=torch.float64)
@@ -76,7 +81,7 @@ def test_a_scaled_rotation_is_exact_far_beyond_float_range(factor, chunk, monkey
         assert row.tolist() == pytest.approx([value, value], rel=1e-9)
 
 
-def test_an_adjoint_of_exactly_zero_is_minus_infinity_and_stays_so():
+def test_an_adjoint_of_zero_stays_minus_infinity():
     cell = linear(torch.zeros(D, D))
     norms = adjoint_norms(cell, torch.zeros(5, 1, 1, dtype=torch.float64), lambda x: x.sum())
     assert norms.readout[:, 0].tolist() == [-math.inf] * 4 + [pytest.approx(math.log10(D**0.5))]
@@ -97,7 +102,7 @@ def _measured(**wrong):
     return lambda: adjoint_norms(make_cell("rnn", P, D), torch.zeros(T, B, P), _loss, **wrong)
 
 
-test_what_cannot_be_measured_is_refused = refused(
+test_impossible_measurements_are_refused = refused(
     ValueError,
     *(("time points between 0 and T=23", _measured(times=t)) for t in ((0, 24), (-1,), ())),
     ("'auto' or 'reference', got 'fast'", _measured(engine="fast")),
@@ -127,12 +132,12 @@ SATURATED = {
     "lstm": _mp_lstm,
     "lem": _mp_lem,
 }
-"""Steps of cells with one neuron, all biases at a level and no input, in as many digits as one likes."""
+"""Steps of cells with one neuron, all biases at a level and no input, in any precision."""
 
 
 @pytest.mark.parametrize("level", [-40.0, 12.0, 18.0, 40.0])
 @pytest.mark.parametrize("name", SATURATED)
-def test_saturated_units_pass_on_what_little_they_do(name, level):
+def test_saturated_units_agree_with_high_precision(name, level):
     steps = 5
     torch.manual_seed(2)
     cell = make_cell(name, 1, 1, **({"phi": "sigmoid"} if name == "indrnn" else {})).double()
@@ -155,13 +160,13 @@ def test_saturated_units_pass_on_what_little_they_do(name, level):
         readout = float(mp.log10(abs(slopes[cell.readout])))
     u = torch.zeros(steps, 1, 1)
     for times in ((1, steps), range(1, steps + 1)):  # by an engine, by the step
-        found = adjoint_norms(cell, u, torch.sum, times=times)
-        assert found.full[0].item() == pytest.approx(full, abs=1e-3)
-        assert found.readout[0].item() == pytest.approx(readout, abs=1e-3)
+        norms = adjoint_norms(cell, u, torch.sum, times=times)
+        assert norms.full[0].item() == pytest.approx(full, abs=1e-3)
+        assert norms.readout[0].item() == pytest.approx(readout, abs=1e-3)
 
 
 @pytest.mark.parametrize("level", [18.0, 20.0])
-def test_jacobians_of_a_saturated_rnn_have_slopes_that_are_not_zero(level):
+def test_saturated_jacobians_have_nonzero_slopes(level):
     torch.manual_seed(0)
     cell = make_cell("rnn", 1, 5).double()
     with torch.no_grad():
@@ -172,7 +177,7 @@ def test_jacobians_of_a_saturated_rnn_have_slopes_that_are_not_zero(level):
 
 
 @pytest.mark.parametrize(("name", "factor"), [("rnn", 1e-4), ("lstm", 1e-2), ("gru", 1e-4)])
-def test_an_engine_whose_chunk_leaves_the_range_is_halved(name, factor):
+def test_chunks_that_leave_the_range_are_halved(name, factor):
     # Both paths round differently near the edge of the range, and must not come near it.
     torch.manual_seed(0)
     cell = make_cell(name, P, D).double()
@@ -182,9 +187,9 @@ def test_an_engine_whose_chunk_leaves_the_range_is_halved(name, factor):
             cell.b.sub_(20)  # closed gates: what they keep shrinks as well
     u = torch.randn(500, 2, P)
     expected = adjoint_norms(cell, u, _loss, times=(1, 500), engine="reference")
-    found = adjoint_norms(cell, u, _loss, times=(1, 500))
+    norms = adjoint_norms(cell, u, _loss, times=(1, 500))
     assert expected.full[0].max() < -310
-    torch.testing.assert_close(found.full, expected.full, rtol=1e-10, atol=0)
+    torch.testing.assert_close(norms.full, expected.full, rtol=1e-10, atol=0)
 
 
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 2e-4}
@@ -212,13 +217,14 @@ class Case:
 
     def gradient(self, **more):
         total = self.penalised(**more).total
-        how = {"allow_unused": True, "materialize_grads": True}
-        found = torch.autograd.grad(total, self.parameters, **how)
-        return dict(zip(("W", "R", "b_1", "V", "b_2"), found, strict=True))
+        gradients = torch.autograd.grad(
+            total, self.parameters, allow_unused=True, materialize_grads=True
+        )
+        return dict(zip(("W", "R", "b_1", "V", "b_2"), gradients, strict=True))
 
 
-def assert_equal(found, expected, tolerance):
-    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+def assert_equal(actual, expected, tolerance):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
 
 
 SIZES = [(1, 1, 1, 1), (1, 4, 3, 2), (2, 1, 5, 1), (38, 5, 11, 4), (140, 32, 20, 28)]
@@ -227,7 +233,7 @@ SIZES = [(1, 1, 1, 1), (1, 4, 3, 2), (2, 1, 5, 1), (38, 5, 11, 4), (140, 32, 20,
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_the_fused_engine_equals_double_backward(sizes, dtype):
+def test_fused_engine_equals_double_backward(sizes, dtype):
     case = Case("rnn", sizes, dtype)
     assert kernels.engine_names("rnn/adjoints") == ["reference", "numba-cpu"]
     expected = case.gradient(engine="reference")
@@ -238,7 +244,7 @@ def test_the_fused_engine_equals_double_backward(sizes, dtype):
     torch.testing.assert_close(*by_input, rtol=10 * TOLERANCE[dtype], atol=TOLERANCE[dtype])
 
 
-def test_engines_agree_on_adjoints_of_zero_too():
+def test_engines_agree_on_adjoints_of_zero():
     case = Case("rnn", (17, 3, 6, 2))
     with_penalty, plain = (case.gradient(kappa=k, engine="reference") for k in (3.0, 0.0))
     assert (with_penalty["W"] - plain["W"]).abs().max() > 1e-6  # the penalty does count
@@ -249,11 +255,11 @@ def test_engines_agree_on_adjoints_of_zero_too():
 
 
 @pytest.mark.parametrize("name", sorted({*cell_names()} - {*KINKED} | {"rnn"}))
-def test_any_smooth_cell_has_the_gradient_of_finite_differences(name):
+def test_coadjoint_gradients_equal_finite_differences(name):
     case = Case(name, (5, 3, 4, 2))
     parameters = [p for p in case.parameters if p.requires_grad]
 
-    def total(*_):  # of the parameters, which are moved where they lie
+    def total(*_):  # gradcheck changes the parameters in place
         return case.penalised(kappa=5.0, engine="reference").total
 
     how = {"eps": 1e-5, "rtol": 1e-5, "atol": 1e-7, "fast_mode": True}
@@ -261,10 +267,10 @@ def test_any_smooth_cell_has_the_gradient_of_finite_differences(name):
 
 
 @pytest.mark.parametrize("name", KINKED)
-def test_cells_with_kinks_are_refused_and_smooth_ones_taken(name):
+def test_only_cells_with_kinks_are_refused(name):
     loss, u = lambda x: x.sum(1), torch.randn(3, 2, 2)
-    told = f"{name} cannot be trained .* choose a smooth activation"
-    with pytest.raises(ValueError, match=told):
+    message = f"{name} cannot be trained .* choose a smooth activation"
+    with pytest.raises(ValueError, match=message):
         coadjoint_loss(make_cell(name, 2, 4, **KINKED[name]), u, loss, kappa=1.0)
     if name in ("indrnn", "irnn"):
         coadjoint_loss(make_cell(name, 2, 4, phi="tanh"), u, loss, kappa=1.0).total.backward()
@@ -280,7 +286,7 @@ def test_cells_with_kinks_are_refused_and_smooth_ones_taken(name):
     ],
 )
 @both_engines
-def test_what_cannot_be_penalised_is_refused(engine, wrong, complaint):
+def test_wrong_coadjoint_arguments_are_refused(engine, wrong, complaint):
     case = Case("rnn", (3, 2, 4, 1))
     given = {"losses": case.losses, "kappa": 1.0, "engine": engine} | wrong
     with pytest.raises(ValueError, match=complaint):
@@ -288,18 +294,18 @@ def test_what_cannot_be_penalised_is_refused(engine, wrong, complaint):
 
 
 @both_engines
-def test_a_penalty_beyond_the_range_has_its_own_error(engine):
+def test_an_infinite_penalty_raises_diverged(engine):
     case = Case("rnn", (60, 2, 4, 1), torch.float32)
     with torch.no_grad():
         case.cell.W.mul_(1e-3)
         case.cell.R.mul_(1e-3)
         case.output.weight.mul_(1e25)  # the adjoints are finite, their squares are not
-    told = "penalised loss is not finite: F = .*, G = (inf|nan), kappa = 3"
-    with pytest.raises(Diverged, match=told):
+    message = "penalised loss is not finite: F = .*, G = (inf|nan), kappa = 3"
+    with pytest.raises(Diverged, match=message):
         case.gradient(engine=engine)
 
 
-def test_kappa_zero_is_backpropagation_and_still_measures_the_penalty():
+def test_kappa_zero_is_backpropagation_with_a_measured_penalty():
     case = Case("rnn", (12, 3, 5, 2))
     outputs, _ = case.cell(case.u)
     expected = torch.autograd.grad(case.losses(outputs[-1]).mean(), case.parameters)
@@ -309,7 +315,7 @@ def test_kappa_zero_is_backpropagation_and_still_measures_the_penalty():
     torch.testing.assert_close(weighted.total, free.loss + 4 * free.penalty)
 
 
-def test_both_penalties_by_hand():
+def test_penalties_equal_hand_computed_values():
     assert scaled_variance(torch.tensor([[5.0], [1.0]])).tolist() == [8.0]  # mean 3
     assert soft_orthogonality(torch.tensor([[0.0, -1.0], [1.0, 0.0]])) == 0
     # W'W - I has one entry 3 for diag(2, 1), and so has WW' - I.

@@ -1,5 +1,8 @@
-"""What every cell promises its callers, what the papers prove of theirs, and how weights start: by name, drawn as the texts or their authors'
-programs draw them. Equations: test_transcriptions.py; section 2.9: notebook 45; what UnICORNN's ways back keep, and lose in float32: notebook 51."""
+"""Promises that every cell keeps, properties that papers prove, and initial weights.
+
+Equations are in test_transcriptions.py, section 2.9 of the dissertation in notebook 45, and what
+UnICORNN's backward passes store, and lose in float32, in notebook 51.
+"""
 
 import math
 
@@ -14,18 +17,20 @@ FEATURES, WIDTH = 2, 5
 IDENTITY = torch.eye(WIDTH, dtype=torch.float64)
 
 
-def _cell(name, **hyper_parameters):
+def build(name, **hyper_parameters):
+    """Return a cell in float64."""
     torch.manual_seed(0)
     return make_cell(name, FEATURES, WIDTH, **hyper_parameters).double()
 
 
-def _noise(*shape):
+def noise(*shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("name", cell_names())
 def test_a_split_sequence_continues_from_its_state(name):
-    cell, u = _cell(name), _noise(7, 3, FEATURES)
+    cell = build(name)
+    u = noise(7, 3, FEATURES)
     whole, end = cell(u, engine="reference")
     first, middle = cell(u[:4], engine="reference")
     second, split_end = cell(u[4:], middle, engine="reference")
@@ -37,34 +42,38 @@ def test_parameter_counts_equal_table_3_3():
     assert len(published) == 28
     for row in published.itertuples():
         cell = make_cell(row.architecture, 1, int(row.width))
-        ours = sum(parameter.numel() for parameter in cell.parameters())
-        assert ours == row.parameters, (row.architecture, row.width)
+        count = sum(parameter.numel() for parameter in cell.parameters())
+        assert count == row.parameters, (row.architecture, row.width)
 
 
 @pytest.mark.parametrize("name", ["rnn", "lu_rnn", "inverse_rnn"])
-def test_relu_in_the_place_of_tanh_is_left_to_the_reference(name):
-    cell, tanh, u = _cell(name, activation="relu"), _cell(name), _noise(1, 3, FEATURES)
+def test_relu_runs_the_reference_only(name):
+    cell = build(name, activation="relu")
+    tanh = build(name)
+    u = noise(1, 3, FEATURES)
     assert kernels.choose(name, "cpu", tanh.engine_options) != "reference"
     assert kernels.choose(name, "cpu", cell.engine_options) == "reference"
-    found, before = cell(u)[0], torch.atanh(tanh(u, engine="reference")[0])
-    assert found.min() == 0 and found.max() > 0
-    torch.testing.assert_close(found, torch.relu(before))
+    outputs, _ = cell(u)
+    before_tanh = torch.atanh(tanh(u, engine="reference")[0])
+    assert outputs.min() == 0
+    assert outputs.max() > 0
+    torch.testing.assert_close(outputs, torch.relu(before_tanh))
     with pytest.raises(ValueError, match=f"run {name}: it has no option 'activation'; it has none"):
         cell(u, engine="numba-cpu")
-    assert cell.step == _cell(name, activation="relu").step, "equal networks train side by side"
+    assert cell.step == build(name, activation="relu").step, "equal networks train in one batch"
 
 
-def test_irnn_refuses_more_rounds_than_it_has_step_sizes():
-    cell = _cell("irnn", train_eta="time", length=6)
-    _, state = cell(_noise(4, 1, FEATURES))
+def test_irnn_refuses_more_rounds_than_step_sizes():
+    cell = build("irnn", train_eta="time", length=6)
+    _, state = cell(noise(4, 1, FEATURES))
     assert torch.equal(state[1], torch.full((1, WIDTH), 4.0, dtype=torch.float64))
-    cell(_noise(2, 1, FEATURES), state)
+    cell(noise(2, 1, FEATURES), state)
     with pytest.raises(ValueError, match="at most length=6 rounds.*got 7; build the cell"):
-        cell(_noise(3, 1, FEATURES), state)
+        cell(noise(3, 1, FEATURES), state)
 
 
 @pytest.mark.parametrize("d", [5, 6])
-def test_the_exponential_rnn_starts_at_rotations_and_stays_orthogonal(d):
+def test_exponential_rnn_stays_orthogonal_in_training(d):
     cell = make_cell("exponential", FEATURES, d).double()
     angles = torch.linspace(-3, 2, d // 2, dtype=torch.float64)
     A = torch.zeros(d, d, dtype=torch.float64)
@@ -73,23 +82,27 @@ def test_the_exponential_rnn_starts_at_rotations_and_stays_orthogonal(d):
         cell._rotate(angles)
     before = cell.B.detach().clone()
     torch.testing.assert_close(before, torch.linalg.matrix_exp(A - A.T), atol=1e-12, rtol=0)
-    optimiser = torch.optim.Adam(cell.parameters(), lr=0.1)
+    optimizer = torch.optim.Adam(cell.parameters(), lr=0.1)
     for _ in range(5):
-        optimiser.zero_grad()
-        cell(torch.ones(6, 1, FEATURES, dtype=torch.float64))[0].square().sum().backward()
-        optimiser.step()
-    after, one = cell.B.detach(), torch.eye(d, dtype=torch.float64)
-    torch.testing.assert_close(after @ after.T, one, atol=1e-12, rtol=0)
+        optimizer.zero_grad()
+        outputs, _ = cell(torch.ones(6, 1, FEATURES, dtype=torch.float64))
+        outputs.square().sum().backward()
+        optimizer.step()
+    after = cell.B.detach()
+    identity = torch.eye(d, dtype=torch.float64)
+    torch.testing.assert_close(after @ after.T, identity, atol=1e-12, rtol=0)
     assert (after - before).abs().max() > 0.05, "training did not move the matrix"
 
 
 @pytest.mark.parametrize("pivots", ["as drawn", "zero", "tiny and negative"])
-def test_w_of_the_lu_rnn_times_its_inverse_is_the_identity(pivots):
-    cell = _cell("lu_rnn", pivot=1e-2)
+def test_lu_rnn_inverse_undoes_its_matrix(pivots):
+    cell = build("lu_rnn", pivot=1e-2)
     with torch.no_grad():
         cell.factors.normal_()
-        if pivots != "as drawn":
-            cell.factors.diagonal()[::2] = {"zero": 0.0, "tiny and negative": -1e-9}[pivots]
+        if pivots == "zero":
+            cell.factors.diagonal()[::2] = 0.0
+        elif pivots == "tiny and negative":
+            cell.factors.diagonal()[::2] = -1e-9
     L, U, *_ = cell.weights()
     assert U.diagonal().abs().min() >= 1e-2
     assert pivots != "zero" or (U.diagonal()[::2] > 0).all()
@@ -97,11 +110,12 @@ def test_w_of_the_lu_rnn_times_its_inverse_is_the_identity(pivots):
     torch.testing.assert_close(multiply(L, U, solve(L, U, IDENTITY)), IDENTITY, **precision)
     torch.testing.assert_close(solve(L, U, multiply(L, U, IDENTITY)), IDENTITY, **precision)
     U.sum().backward()
+    assert cell.factors.grad.isfinite().all()
     learns = cell.factors.grad.diagonal() != 0
-    assert cell.factors.grad.isfinite().all() and (learns.all() or pivots == "zero")
+    assert learns.all() or pivots == "zero"
 
 
-def test_factors_of_the_lu_rnn_set_from_a_matrix_multiply_to_it():
+def test_lu_rnn_factors_reproduce_a_given_matrix():
     cell = make_cell("lu_rnn", 2, 5, pivot=0.05).double()
     generator = torch.Generator().manual_seed(2)
     W = torch.eye(5).double() + 0.2 * torch.randn(5, 5, dtype=torch.float64, generator=generator)
@@ -117,11 +131,12 @@ STARTS = [(name, start) for name in cell_names() for start in cell_class(name).s
 
 
 def started(name, start, p=P, d=D, **hyper_parameters):
+    """Return a cell with p features and width d whose weights were drawn by a start."""
     torch.manual_seed(0)
     return make_cell(name, p, d, **hyper_parameters).start(start, time_steps=T)
 
 
-def test_text_is_what_the_constructor_and_stored_runs_drew():
+def test_start_text_equals_the_constructors_draws():
     for name in cell_names():
         torch.manual_seed(5)
         built = make_cell(name, 2, 6).state_dict()
@@ -133,14 +148,16 @@ def test_text_is_what_the_constructor_and_stored_runs_drew():
     expected = [torch.empty(shape).uniform_(-0.5, 0.5) for shape in ((4, 4), (4, 2), (4,))]
     expected += [torch.randn(4, 4) / math.sqrt(4), torch.randn(4, 2) / math.sqrt(2), torch.zeros(4)]
     torch.manual_seed(5)
-    rnn, antisymmetric = make_cell("rnn", 2, 4), make_cell("antisymmetric", 2, 4)
-    found = (rnn.W, rnn.R, rnn.b, antisymmetric.M, antisymmetric.R, antisymmetric.b)
-    assert all(map(torch.equal, found, expected))
+    rnn = make_cell("rnn", 2, 4)
+    antisymmetric = make_cell("antisymmetric", 2, 4)
+    drawn = (rnn.W, rnn.R, rnn.b, antisymmetric.M, antisymmetric.R, antisymmetric.b)
+    assert all(map(torch.equal, drawn, expected))
 
 
 @pytest.mark.parametrize(("name", "start"), STARTS)
 def test_starts_follow_the_seed_and_keep_the_type(name, start):
-    first, same = (started(name, start, 2, 6).state_dict() for _ in range(2))
+    first = started(name, start, 2, 6).state_dict()
+    same = started(name, start, 2, 6).state_dict()
     cell = make_cell(name, 2, 6).double().start(start, time_steps=T)  # the generator has moved on
     other = cell.state_dict()
     assert all(torch.equal(first[label], same[label]) for label in first)
@@ -149,12 +166,15 @@ def test_starts_follow_the_seed_and_keep_the_type(name, start):
     assert cell(torch.ones(2, 1, 2).double(), engine="reference")[0].isfinite().all()
 
 
-UNIFORM, CAUCHY = 1 / math.sqrt(3 * D), -2 * math.log(2) / math.pi
-"""Standard deviation of U(-1/sqrt(d), 1/sqrt(d)); mean of -tan(theta / 2), theta uniform up to pi / 2."""
+UNIFORM = 1 / math.sqrt(3 * D)
+"""Standard deviation of U(-1/sqrt(d), 1/sqrt(d))."""
+CAYLEY = -2 * math.log(2) / math.pi
+"""Mean of -tan(theta / 2), theta uniform in (0, pi / 2)."""
 
 
 def glorot(columns, rows):
-    return math.sqrt(2 / (columns + rows))  # standard deviation
+    """Return the standard deviation of Glorot's uniform distribution."""
+    return math.sqrt(2 / (columns + rows))
 
 
 SPREADS = [
@@ -193,7 +213,7 @@ SPREADS = [
 
 
 @pytest.mark.parametrize(("name", "start", "settings", "weights", "expected"), SPREADS)
-def test_weights_spread_as_is_said(name, start, settings, weights, expected):
+def test_weights_have_the_documented_spread(name, start, settings, weights, expected):
     parameters = dict(started(name, start, **settings).named_parameters())
     for label in weights.split():
         assert parameters[label].std().item() == pytest.approx(expected, rel=0.12), label
@@ -214,9 +234,9 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("name", "start", "settings", "weights", "expected"), VALUES)
-def test_constants_are_as_is_said(name, start, settings, weights, expected):
-    found = dict(started(name, start, **settings).named_parameters())[weights]
-    torch.testing.assert_close(found.detach(), torch.full_like(found, expected))
+def test_constant_weights_have_the_documented_values(name, start, settings, weights, expected):
+    drawn = dict(started(name, start, **settings).named_parameters())[weights].detach()
+    torch.testing.assert_close(drawn, torch.full_like(drawn, expected))
 
 
 @pytest.mark.parametrize(
@@ -232,19 +252,22 @@ def test_constants_are_as_is_said(name, start, settings, weights, expected):
 )
 def test_recurrent_matrices_are_orthogonal(name, start, gates):
     cell = started(name, start, p=2)
-    factors = cell.weights()
-    W = factors.L @ factors.U if name == "lu_rnn" else getattr(factors, "W", factors[0])
+    weights = cell.weights()
+    W = weights.L @ weights.U if name == "lu_rnn" else getattr(weights, "W", weights[0])
     for block in W.detach().chunk(gates):
         torch.testing.assert_close(block.T @ block, torch.eye(D), atol=1e-4, rtol=0)
     if name in ("lstm", "rnn") and start in ("author", "adding_author", "adding_library"):
         forget = cell.b[D : 2 * D] if name == "lstm" else cell.b[:0]
-        assert (forget == 1).all() and cell.b.sum() == len(forget)
-    trained = [part.requires_grad for part in cell.x0] if cell.x0 is not None else []
-    linear = start == "adding_author" and name != "lstm"
-    assert trained == ([True, False][: cell.states] if linear else [])
+        assert (forget == 1).all()
+        assert cell.b.sum() == len(forget)
+    if start == "adding_author" and name != "lstm":
+        # The first state is trained, but not the count of steps of the LU and inverse RNN.
+        assert [part.requires_grad for part in cell.x0] == [True, False][: cell.states]
+    else:
+        assert cell.x0 is None
 
 
-def test_the_adding_problems_text_cancels_the_mean_input():
+def test_adding_text_start_cancels_the_mean_input():
     cell = started("lstm", "adding_text", p=2, d=20)
     forget = torch.tensor([0.0, 1, 0, 0]).repeat_interleave(20)
     torch.testing.assert_close(cell.R @ torch.tensor([0.5, 2 / T]) + cell.b, forget)
@@ -253,25 +276,29 @@ def test_the_adding_problems_text_cancels_the_mean_input():
         started("rnn", "adding_text", p=3)
 
 
-def test_padding_starts_as_its_settings_say():
+def test_padding_start_follows_its_settings():
     settings = {"initialisation": "glorot", "input_scale": "0.1"}
     cell = make_cell("lstm", P, 20).start("padding", time_steps=40, **settings)
     assert cell.R.std().item() == pytest.approx(0.1 * glorot(P, 80), rel=0.1)
     assert cell.W.std().item() == pytest.approx(glorot(20, 80), rel=0.05)
-    assert cell.b[20:40].tolist() == [1] * 20 and cell.b.sum() == 20
+    assert cell.b[20:40].tolist() == [1] * 20
+    assert cell.b.sum() == 20
 
 
-def test_the_exponential_starts_at_rotations_by_less_than_one():
+def test_exponential_author_start_has_small_angles():
     B = started("exponential", "author").B.detach()
     angles = torch.atan2(B.diagonal(-1)[::2], B.diagonal()[::2])
-    assert (angles < 0).all() and (angles >= -1).all()
-    assert angles.mean().item() == pytest.approx(CAUCHY, rel=0.1)
+    assert (angles < 0).all()
+    assert (angles >= -1).all()
+    assert angles.mean().item() == pytest.approx(CAYLEY, rel=0.1)
 
 
-def test_chrono_initialisation_spreads_the_gates_over_the_range():
+def test_chrono_start_spreads_gates_over_time_scales():
     torch.manual_seed(0)
     i, f, g, o = make_cell("chrono_lstm", 1, 4000, chrono=100).b.detach().chunk(4)
-    assert torch.equal(i, -f) and not g.any() and not o.any()
+    assert torch.equal(i, -f)
+    assert not g.any()
+    assert not o.any()
     b_1, *others = make_cell("lem", 1, 4000, dt=0.5, chrono=100).b.detach().chunk(4)
     assert not torch.stack(others).any()
     for times, longest in ((f.exp(), 99), ((-b_1).exp(), 49)):  # uniform before the logarithm
@@ -279,15 +306,17 @@ def test_chrono_initialisation_spreads_the_gates_over_the_range():
         assert times.mean().item() == pytest.approx((1 + longest) / 2, rel=0.05)
 
 
-def test_sru_carries_its_input_at_the_size_of_its_output():
+def test_sru_keeps_the_variance_of_its_input():
     torch.manual_seed(0)
     cell = make_cell("sru", 200, 200)
     outputs, _ = cell(torch.randn(1, 300, 200))  # the scaling correction is made for one step
     assert outputs.std().item() == pytest.approx(1, rel=0.15)
 
 
-def test_summed_biases_move_twice_as_far_as_one():
-    """In steps of Adam, whose size does not depend on the gradient's."""
-    two = {"b": 2.0}
-    factors = {case: dict(cell_class(case[0]).starts[case[1]].step_factors) for case in STARTS}
-    assert {case: factor for case, factor in factors.items() if factor} == {("lem", "author"): two}
+def test_only_lems_author_start_scales_learning_rates():
+    scaled = {}
+    for name, start in STARTS:
+        factors = dict(cell_class(name).starts[start].step_factors)
+        if factors:
+            scaled[name, start] = factors
+    assert scaled == {("lem", "author"): {"b": 2.0}}

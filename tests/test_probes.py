@@ -1,5 +1,7 @@
-"""What probes measure of cells: Lyapunov exponents and what they are made of, what is left of a first state in the last, time steps, and
-the incremental RNN near its equilibrium (notebook 54 checks proposition 2)."""
+"""Probes of cells: Lyapunov exponents, Jacobians, gains, time steps, and iRNN's equilibrium.
+
+Notebook 54 checks proposition 2 of the incremental RNN's paper.
+"""
 
 import math
 
@@ -22,11 +24,13 @@ def _noise(T, batch=3, inputs=1, seed=0):
     return torch.randn(T, batch, inputs, dtype=torch.float64, generator=generator)
 
 
-def test_the_exponent_of_a_linear_map_is_the_logarithm_of_its_largest_eigenvalue():
+def test_linear_exponent_is_the_largest_log_eigenvalue():
     basis = np.array([[1.0, 0.4, 0.1], [0.2, 1.0, -0.3], [0.0, 0.5, 1.0]])
     cell = linear(basis @ np.diag([1.3, 0.8, 0.5]) @ np.linalg.inv(basis))
-    found = largest_exponent(cell, _noise(1900), start=900)  # per step of those followed
-    torch.testing.assert_close(found, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0)
+    exponents = largest_exponent(cell, _noise(1900), start=900)  # per step of those followed
+    torch.testing.assert_close(
+        exponents, torch.full((3,), math.log(1.3)).double(), atol=2e-3, rtol=0
+    )
     angle = 0.7
     W = 0.9 * np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
     expected = torch.full((3,), math.log(0.9), dtype=torch.float64)
@@ -37,7 +41,7 @@ PARTS = {"rnn": None, "lstm": None, "lu_rnn": (0,), "inverse_rnn": (0,)}
 
 
 @pytest.mark.parametrize(("name", "parts"), PARTS.items())
-def test_the_jacobians_are_those_of_finite_differences(name, parts):
+def test_jacobians_equal_finite_differences(name, parts):
     torch.manual_seed(0)
     cell, u = make_cell(name, 2, 3).double(), _noise(4, batch=2, inputs=2)
     *_, last = step_jacobians(cell, u, parts=parts)
@@ -56,7 +60,7 @@ def test_the_jacobians_are_those_of_finite_differences(name, parts):
     torch.testing.assert_close(last, torch.stack(columns, dim=-1).detach(), atol=1e-8, rtol=1e-6)
 
 
-def test_the_steps_before_the_start_are_run_and_not_measured():
+def test_steps_before_the_start_are_not_measured():
     torch.manual_seed(1)
     cell, u = make_cell("rnn", 1, 4).double(), _noise(40)
     torch.nn.init.orthogonal_(cell.W, gain=1.5)
@@ -72,7 +76,7 @@ def test_the_steps_before_the_start_are_run_and_not_measured():
     np.testing.assert_allclose(singular_values(cell, u, start=30), expected)
 
 
-def test_a_product_beyond_the_range_of_floats_is_followed():
+def test_exponents_survive_products_beyond_float_range():
     u = _noise(200, batch=1)
     assert largest_exponent(linear(1e-3 * np.eye(2)), u).item() == pytest.approx(math.log(1e-3))
     assert largest_exponent(linear(1e3 * np.eye(2)), u).item() == pytest.approx(math.log(1e3))
@@ -86,7 +90,7 @@ def u():
 
 @pytest.mark.parametrize("name", ["rnn", "lstm", "unicornn", "irnn"])
 @pytest.mark.parametrize("start", [1, T - 1])
-def test_the_gain_is_the_derivative_of_the_last_state(name, start, u):
+def test_gain_is_the_derivative_of_the_last_state(name, start, u):
     cell = make_cell(name, FEATURES, WIDTH).double().requires_grad_(False)
 
     def last(h, states):
@@ -101,14 +105,14 @@ def test_the_gain_is_the_derivative_of_the_last_state(name, start, u):
         torch.testing.assert_close(gain, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_a_gain_beyond_all_floats_is_finite(u):
+def test_gain_beyond_float_range_is_finite(u):
     cell = make_cell("linear_rnn", FEATURES, WIDTH).double().requires_grad_(False)
     cell.W.copy_(1e-40 * torch.eye(WIDTH))
     assert log_gain(cell, u, 1).tolist() == pytest.approx([-40 * (T - 1)] * BATCH)
 
 
 @pytest.mark.parametrize("clip", [None, 0.2])
-def test_lem_counts_the_time_steps_of_its_equation(clip, u):
+def test_lem_time_steps_follow_its_equation(clip, u):
     cell = make_cell("lem", FEATURES, WIDTH, dt=0.5, clip=clip)
     state, steps = cell.initial_state(BATCH), []
     for u_t in u.float():
@@ -123,7 +127,7 @@ def test_lem_counts_the_time_steps_of_its_equation(clip, u):
     assert np.isnan(shares[2]).all()
 
 
-def test_unicornn_counts_one_time_step_a_neuron(u):
+def test_unicornn_has_one_time_step_per_neuron(u):
     cell = make_cell("unicornn", FEATURES, WIDTH, layers=2, dt=(0.1, 0.4))
     torch.nn.init.zeros_(cell.c[0])
     shares = count_time_steps(cell, u.float())
@@ -141,16 +145,16 @@ def _irnn(norm=0.6, **more):
 
 
 @pytest.mark.parametrize("form", [5, 8])
-def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(form):
+def test_low_rank_leaves_zero_eigenvalues(form):
     rank = 2
     cell = make_cell("irnn", FEATURES, WIDTH, rank=rank, form=form, inner_steps=2)
     cell.double().requires_grad_(False).b.fill_(5.0)  # all neurons active
-    found = stability(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
-    assert ((found.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
+    eigenvalues = stability(cell, torch.randn(4, 3, FEATURES, dtype=torch.float64))
+    assert ((eigenvalues.abs() < 1e-9).sum(-1) == WIDTH - rank).all()
     U = torch.eye(WIDTH, dtype=torch.float64) + cell.V @ cell.H
     left = torch.trace(U @ U if form == 8 else U) - WIDTH
-    torch.testing.assert_close(found.sum(-1).real, left.expand(4, 3))
-    by_sign, by_size = signs(found)
+    torch.testing.assert_close(eigenvalues.sum(-1).real, left.expand(4, 3))
+    by_sign, by_size = signs(eigenvalues)
     assert by_sign[1] == pytest.approx((WIDTH - rank) / WIDTH)
     assert by_sign.sum() == pytest.approx(1) == by_size.sum()
     assert by_size[REAL_PARTS.index(0.0)] >= by_sign[1]
@@ -158,7 +162,7 @@ def test_a_low_rank_leaves_eigenvalues_of_zero_where_more_neurons_are_active(for
     assert (stability(_irnn(9.0), torch.randn(20, 3, FEATURES, dtype=torch.float64)).real > 0).any()
 
 
-def test_signs_and_classes_of_real_parts_are_counted():
+def test_real_parts_are_counted_by_sign_and_size():
     by_sign, by_size = signs(torch.tensor([-9 + 1j, -0.96, 1e-10, -1e-10 + 2j, 0.3]))
     assert by_sign.tolist() == [0.4, 0.4, 0.2]
     counted = {REAL_PARTS[k]: share for k, share in enumerate(by_size) if share}
@@ -167,7 +171,7 @@ def test_signs_and_classes_of_real_parts_are_counted():
 
 GRU, SHORT = make_cell("gru", FEATURES, WIDTH), torch.zeros(3, 1, FEATURES)
 
-test_what_cannot_be_measured_is_refused = refused(
+test_impossible_measurements_are_refused = refused(
     ValueError,
     ("start between 0 and 2, got 3", lambda: next(step_jacobians(GRU, SHORT, start=3))),
     ("gru: expected 1 to 3 kinds of time steps .* got 0", lambda: count_time_steps(GRU, SHORT)),

@@ -1,6 +1,7 @@
-"""Every cell's equation, transcribed from its paper a second time: NumPy, one sequence, a line a formula.
+"""Every cell's equation, transcribed a second time from its paper: NumPy, one line per formula.
 
-No function of a cell is called: a transcription sees weights and hyper-parameters alone.
+A transcription runs one sequence. It sees weights and hyper-parameters and calls no function of a
+cell.
 """
 
 import math
@@ -16,8 +17,17 @@ from tests.engines import TIMED, VARIANTS
 
 T, B, P, D = 11, 3, 2, 5
 I = np.eye(D)  # noqa: E741
-sigma = lambda a: 0.5 + 0.5 * np.tanh(a / 2)  # noqa: E731
+
+
+def sigma(a):
+    """Return the logistic function."""
+    return 0.5 + 0.5 * np.tanh(a / 2)
+
+
 PHI = {"relu": lambda a: np.maximum(a, 0), "tanh": np.tanh, "sigmoid": sigma}
+
+
+# Each takes the weights and hyper-parameters `c`, the input and the state; it returns the state.
 
 
 def rnn(c, u, x):
@@ -39,7 +49,8 @@ def dt_lstm(c, u, h, state):
 
 
 def gru(c, u, h):
-    (W_r, W_z, W_n), (R_r, R_z, R_n) = np.split(c.W, 3), np.split(c.R, 3)
+    W_r, W_z, W_n = np.split(c.W, 3)
+    R_r, R_z, R_n = np.split(c.R, 3)
     b_r, b_z, b_n = np.split(c.b, 3)
     r = sigma(W_r @ h + R_r @ u + b_r)
     z = sigma(W_z @ h + R_z @ u + b_z)
@@ -72,13 +83,17 @@ def antisymmetric(c, u, x):
 
 
 def gated_antisymmetric(c, u, x):
-    (R_z, R_x), (b_z, b_x) = np.split(c.R, 2), np.split(c.b, 2)
+    R_z, R_x = np.split(c.R, 2)
+    b_z, b_x = np.split(c.b, 2)
     from_x = (c.M - c.M.T - c.gamma * I) @ x
     return (x + c.epsilon * sigma(from_x + R_z @ u + b_z) * np.tanh(from_x + R_x @ u + b_x),)
 
 
 def lipschitz(c, u, x):
-    A, W = ((1 - c.beta) * (M + M.T) + c.beta * (M - M.T) - c.gamma * I for M in (c.M_A, c.M_W))
+    def matrix(M):
+        return (1 - c.beta) * (M + M.T) + c.beta * (M - M.T) - c.gamma * I
+
+    A, W = matrix(c.M_A), matrix(c.M_W)
     return (x + c.epsilon * (A @ x + np.tanh(W @ x + c.R @ u + c.b)),)
 
 
@@ -96,21 +111,28 @@ def cornn(c, u, y, z):
 def lem(c, u, y, z):
     if c.single_scale:
         slow = fast = c.dt
-        W_z, (V_z, V_y), (b_z, b_y) = c.W, np.split(c.V, 2), np.split(c.b, 2)
+        W_z = c.W
+        V_z, V_y = np.split(c.V, 2)
+        b_z, b_y = np.split(c.b, 2)
     else:
         W_1, W_2, W_z = np.split(c.W, 3)
-        (V_1, V_2, V_z, V_y), (b_1, b_2, b_z, b_y) = np.split(c.V, 4), np.split(c.b, 4)
+        V_1, V_2, V_z, V_y = np.split(c.V, 4)
+        b_1, b_2, b_z, b_y = np.split(c.b, 4)
         fast = c.dt * sigma(W_1 @ y + V_1 @ u + b_1)
         slow = c.dt * sigma(W_2 @ y + V_2 @ u + b_2)
         if c.clip is not None:
-            fast, slow = (np.minimum(np.maximum(s, c.clip), 1) for s in (fast, slow))
+            fast = np.clip(fast, c.clip, 1)
+            slow = np.clip(slow, c.clip, 1)
     z = (1 - fast) * z + fast * np.tanh(W_z @ y + V_z @ u + b_z)
     return (1 - slow) * y + slow * np.tanh(c.W_y @ z + V_y @ u + b_y), z
 
 
 def irnn(c, u, h, k):
-    U = c.U if c.rank is None else c.alpha * I + c.V @ c.H
-    outer = U if (c.form or (5 if c.rank is None else 8)) == 8 else I
+    if c.rank is None:
+        U, form = c.U, c.form or 5
+    else:
+        U, form = c.alpha * I + c.V @ c.H, c.form or 8
+    outer = U if form == 8 else I
     eta = np.atleast_1d(c.eta)  # one, one per inner step, or per inner step and round
     eta = np.broadcast_to(eta.reshape(len(eta), -1), (c.inner_steps, c.length or T))
     g = np.zeros(D) if c.inner_start == "zero" else h
@@ -137,7 +159,9 @@ def interchanging(c, u, x, t, W):
 
 
 def lu_rnn(c, u, x, t):
-    L, U, a = np.tril(c.factors, -1) + I, np.triu(c.factors, 1), np.diag(c.factors)
+    L = np.tril(c.factors, -1) + I
+    U = np.triu(c.factors, 1)
+    a = np.diag(c.factors)
     pivots = [math.copysign(math.hypot(value, c.pivot), value) for value in a]
     return interchanging(c, u, x, t, L @ (U + np.diag(pivots)))
 
@@ -149,14 +173,18 @@ def inverse_rnn(c, u, x, t):
 def indrnn(c, u, *states):
     after = []
     for W, w, b, h in zip(c.W, c.w, c.b, states, strict=True):
-        after.append(u := PHI[c.phi](W @ u + w * h + b))
+        u = PHI[c.phi](W @ u + w * h + b)
+        after.append(u)
     return after
 
 
 def sru(c, u, *states):
-    alpha, after = math.sqrt(3), []
+    alpha = math.sqrt(3)
+    after = []
     for k, (W_all, v, b) in enumerate(zip(c.W, c.v, c.b, strict=True)):
-        (W_f, W, W_r), (v_f, v_r), (b_f, b_r) = np.split(W_all, 3), np.split(v, 2), np.split(b, 2)
+        W_f, W, W_r = np.split(W_all, 3)
+        v_f, v_r = np.split(v, 2)
+        b_f, b_r = np.split(b, 2)
         f = sigma(W_f @ u + v_f * states[k] + b_f)
         r = sigma(W_r @ u + v_r * states[k] + b_r)
         after.append(f * states[k] + (1 - f) * (W @ u))
@@ -165,17 +193,18 @@ def sru(c, u, *states):
 
 
 def unicornn(c, u, *states, masks=None):
-    handed, after = [u], []
+    passed = [u]  # the input, and what each layer passes on
+    after = []
     for k, (w, V, b, control) in enumerate(zip(c.w, c.V, c.b, c.c, strict=True)):
         y, z = states[2 * k : 2 * k + 2]
-        x = V @ handed[k]
+        x = V @ passed[k]
         if c.skip and k >= c.skip:
-            x = x + c.skips[k - c.skip] @ handed[k - c.skip]
+            x = x + c.skips[k - c.skip] @ passed[k - c.skip]
         step = (c.dt[k] if isinstance(c.dt, tuple) else c.dt) * sigma(control)
         z = z - step * (np.tanh(w * y + x + b) + c.alpha * y)
         y = y + step * z
         after += [y, z]
-        handed.append(y * masks[k] if masks and k < c.layers - 1 else y)
+        passed.append(y * masks[k] if masks and k < c.layers - 1 else y)
     return after
 
 
@@ -183,18 +212,16 @@ EQUATIONS = [rnn, linear_rnn, lstm, dt_lstm, gru, antisymmetric, gated_antisymme
 EQUATIONS += [exponential, cornn, lem, irnn, fastrnn, fastgrnn, lu_rnn, inverse_rnn, indrnn, sru]
 EQUATIONS += [unicornn]
 READ = {"indrnn": -1, "sru": -1, "unicornn": -2}
-"""What is read out of the state, where it is not the first part."""
+"""Index of the state tensor that is the output, if it is not the first."""
 AWAY = [case for case in VARIANTS + TIMED if not {"dropout", "inputs"} & {*case[1]}]
-CASES = [
-    (equation, hyper)
-    for equation in EQUATIONS
-    for hyper in ({}, *(hyper for name, hyper in AWAY if name == equation.__name__))
-]
-CASES += [(unicornn, {"train_c": False})]
+CASES = [(unicornn, {"train_c": False})]
+for _equation in EQUATIONS:
+    CASES.append((_equation, {}))
+    CASES += [(_equation, hyper) for name, hyper in AWAY if name == _equation.__name__]
 
 
-def made(name, **hyper_parameters):
-    """Return a cell in float64, away from the special values of its initialisation, and an input (T, B, P)."""
+def build(name, **hyper_parameters):
+    """Return a cell in float64, away from the special values it starts at, and an input (T, B, P)."""
     torch.manual_seed(0)
     cell = make_cell(name, P, D, **hyper_parameters).double()
     with torch.no_grad():
@@ -208,17 +235,19 @@ def transcribed(equation, cell, u, hyper, **more):
     numbers = {name: value.numpy() for name, value in cell.named_buffers()}
     for name in cell.shapes:
         value = getattr(cell, name)
-        many = isinstance(value, torch.nn.ParameterList)
-        numbers[name] = [v.detach().numpy() for v in value] if many else value.detach().numpy()
+        if isinstance(value, torch.nn.ParameterList):
+            numbers[name] = [part.detach().numpy() for part in value]
+        else:
+            numbers[name] = value.detach().numpy()
     c = SimpleNamespace(**cell.checked(hyper) | numbers)
-    found = np.zeros((T, B, D))
+    outputs = np.zeros((T, B, D))
     for sequence in range(B):
         state = [np.zeros(D)] * (2 if cell.name == "irnn" else cell.states)
         for t in range(T):
-            at = {name: [v[sequence] for v in values] for name, values in more.items()}
-            state = equation(c, u[t, sequence].numpy(), *state, **at)
-            found[t, sequence] = state[READ.get(cell.name, 0)]
-    return found
+            own = {name: [v[sequence] for v in values] for name, values in more.items()}
+            state = equation(c, u[t, sequence].numpy(), *state, **own)
+            outputs[t, sequence] = state[READ.get(cell.name, 0)]
+    return outputs
 
 
 def test_every_hyper_parameter_is_varied():
@@ -226,18 +255,20 @@ def test_every_hyper_parameter_is_varied():
     elsewhere = {"activation", "dropout"}
     for equation in EQUATIONS:
         known = {*cell_class(equation.__name__).hyper_parameters} - elsewhere
-        assert known <= set().union(*(hyper for of, hyper in CASES if of is equation)), equation
+        varied = set().union(*(hyper for other, hyper in CASES if other is equation))
+        assert known <= varied, equation
 
 
 @pytest.mark.parametrize(("equation", "hyper"), CASES)
 def test_the_reference_equals_its_transcription(equation, hyper):
-    cell, u = made(equation.__name__, **hyper)
+    cell, u = build(equation.__name__, **hyper)
     outputs, state = cell(u, engine="reference")
     assert outputs.std() > 1e-3, "nothing happens in this case"
     np.testing.assert_allclose(outputs.detach(), transcribed(equation, cell, u, hyper), atol=1e-12)
-    assert len(state) == cell.states and torch.equal(outputs[-1], state[cell.readout])
+    assert len(state) == cell.states
+    assert torch.equal(outputs[-1], state[cell.readout])
 
-    def last(u, *_):  # of the parameters, which are moved where they lie
+    def last(u, *_):  # gradcheck changes the parameters in place
         return cell(u, engine="reference")[0][-1]
 
     # Four steps pass an interchange at tau = 3.
@@ -245,9 +276,9 @@ def test_the_reference_equals_its_transcription(equation, hyper):
     assert torch.autograd.gradcheck(last, inputs, fast_mode=True)
 
 
-def test_masks_act_between_the_layers_and_are_the_same_at_all_times():
+def test_masks_act_between_layers_at_all_times():
     hyper = {"layers": 4, "skip": 2, "dropout": 0.4}
-    cell, u = made("unicornn", **hyper)
+    cell, u = build("unicornn", **hyper)
     torch.manual_seed(7)
     outputs, _ = cell.train()(u, engine="reference")
     torch.manual_seed(7)
@@ -257,17 +288,21 @@ def test_masks_act_between_the_layers_and_are_the_same_at_all_times():
     np.testing.assert_allclose(outputs.detach(), expected, atol=1e-12)
 
 
-def test_masks_are_drawn_in_training_alone_and_anew_for_each_call():
-    plain, u = made("unicornn", dt=(0.2, 0.2))  # equal steps in every layer are one
-    cell, _ = made("unicornn", dropout=0.5, dt=0.2)
+def test_each_training_run_draws_new_masks():
+    plain, u = build("unicornn", dt=(0.2, 0.2))  # equal steps in every layer are one
+    cell, _ = build("unicornn", dropout=0.5, dt=0.2)
     assert not torch.equal(cell(u)[0], cell(u)[0])
     assert [mask is None for mask in cell._draw_masks(B)] == [False, True], "the last is read whole"
-    given = cell.step, cell.weights(cell._draw_masks(B)), cell.initial_state(B), u
-    first, second = (unroll(*given, readout=cell.readout)[0] for _ in range(2))
+    arguments = cell.step, cell.weights(cell._draw_masks(B)), cell.initial_state(B), u
+    first, _ = unroll(*arguments, readout=cell.readout)
+    second, _ = unroll(*arguments, readout=cell.readout)
     assert torch.equal(first, second), "the step is not pure"
-    norms, expected = (adjoint_norms(one, u, lambda x: x.sum()) for one in (cell, plain))
-    assert torch.equal(norms.full, expected.full) and cell.training
-    assert torch.equal(cell.eval()(u)[0], plain(u)[0]) and plain.dt == 0.2
-    fixed, _ = made("unicornn", train_c=False)
+    norms = adjoint_norms(cell, u, torch.sum)
+    expected = adjoint_norms(plain, u, torch.sum)
+    assert torch.equal(norms.full, expected.full)
+    assert cell.training
+    assert torch.equal(cell.eval()(u)[0], plain(u)[0])
+    assert plain.dt == 0.2
+    fixed, _ = build("unicornn", train_c=False)
     trained = {name.split(".")[0] for name, p in fixed.named_parameters() if p.requires_grad}
     assert trained == {"w", "V", "b"}
