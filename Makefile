@@ -7,7 +7,7 @@ MACHINE ?= this-machine
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help repro look test trials mutants lab lint report bench bench-gpu time-figure-1 keep-reference clean
+.PHONY: help repro look test trials mutants lab lint readme report bench bench-gpu time-figure-1 keep-reference clean
 
 help: ## list these words
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -33,6 +33,9 @@ lab: $(VENV)/project ## open JupyterLab on the notebooks; ARGS="--no-browser" fo
 
 lint: $(VENV)/project ## check and mend style, notebooks included (the hooks of pre-commit)
 	pre-commit run --all-files
+
+readme: $(VENV)/project ## compute the results in README.md again from what is already there
+	@python -m study.report.readme
 
 report: $(VENV)/project ## build the report again from what is already there
 	@python -m study.pipeline repro --single-item report

@@ -1,4 +1,4 @@
-"""Artefacts on disk: equal figures are equal files, a manifest means that its files are whole, and architectures look apart."""
+"""Artefacts on disk, their manifests, and how architectures look in figures."""
 
 import json
 from unittest.mock import Mock
@@ -41,6 +41,36 @@ def test_a_table_and_its_manifest(tmp_path):
     assert path.read_text() == "architecture,rate\nrnn,0.1\nlstm,\n"
     said = {"artefact": "diss-tab-1.7", "kind": "table", "profile": "quick", "runs": 12}
     assert manifest(path) == said | {"file": path.as_posix(), "caption": "Rates × runs."}
+
+
+NUMBERS = pd.DataFrame({"x": [1.0, 2.0, 4.0], "y": [3.0, 1.0, 2.0]})
+NESTED = pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_tuples([("a", 1)]))
+
+
+@pytest.mark.parametrize(
+    ("frame", "first"),
+    [
+        (NUMBERS.describe(), ("row,x,y", "count,3.0,3.0")),
+        (NUMBERS.corr(), ("row,x,y", "x,1.0,")),
+        (NESTED, ("row,row_2,x", "a,1,1")),
+        (NUMBERS[NUMBERS["x"] > 1], ("x,y", "2.0,1.0")),
+        (NUMBERS.set_index("x"), ("x,y", "1.0,3.0")),
+    ],
+)
+def test_row_labels_are_kept_and_numberings_not(tmp_path, frame, first):
+    path = make(tmp_path).save_table(frame, "own-x", caption="")
+    lines = path.read_text().splitlines()
+    assert lines[0] == first[0] and lines[1].startswith(first[1])
+
+
+def test_displayed_tables_show_row_labels(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr("study.results.artefacts.display", shown.append)
+    for frame in (NUMBERS.describe(), NUMBERS):
+        make(tmp_path).show_table(frame, "own-x", caption="")
+    described, numbered = (styler.to_html() for styler in shown)
+    assert ">count</th>" in described
+    assert "row_heading" not in numbered
 
 
 def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
@@ -109,6 +139,21 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
 def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
     ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
     assert "learned" not in manifest(make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption=""))
+
+
+def test_panels_get_letters_and_color_bars_none(tmp_path):
+    figure, axes = plt.subplots(1, 2)
+    axes[1].twinx()
+    figure.colorbar(axes[0].imshow([[1.0, 2.0]]), ax=axes[0])
+    make(tmp_path).show_figure(figure, "own-x", data=FRAME, caption="")
+    letters = [[text.get_text() for text in ax.texts] for ax in figure.axes]
+    assert letters == [["a"], ["b"], [], []]
+
+
+def test_a_single_panel_gets_no_letter(tmp_path):
+    figure = draw()
+    make(tmp_path).show_figure(figure, "own-x", data=FRAME, caption="")
+    assert figure.axes[0].texts == []
 
 
 def test_each_architecture_has_its_own_look_and_the_name_of_its_cell():

@@ -125,6 +125,7 @@ COMMANDS = (
     "study.report.build",
     "study.report.conf",
     "study.report.look",
+    "study.report.readme",
 )
 COMMANDS += ("study.results.reference", "longrnn")
 ORACLES = {

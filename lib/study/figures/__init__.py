@@ -1,7 +1,7 @@
-"""One look for every figure: the style, names of tasks, and one legend for all panels.
+"""The style of all figures: Matplotlib's defaults, names of tasks, and legends.
 
-Architectures keep their colour and marker (`study.results.names`) in all figures; markers repeat the information for print
-in grey.
+Architectures keep their color and marker (`study.results.names`) in all figures; markers repeat
+the information for print in grey.
 """
 
 import matplotlib as mpl
@@ -12,7 +12,7 @@ from study.results.names import colour as colour
 from study.results.names import marker as marker
 
 ADJOINT_METRIC = r"adjoint metric  $\log_{10}\,\|\lambda_1\|_2\,/\,\|\lambda_T\|_2$"
-"""Axis label of (3.6)."""
+"""Axis label of the dissertation's equation 3.6."""
 
 
 def use_style() -> None:
@@ -43,12 +43,25 @@ def use_style() -> None:
 
 
 def task_label(dataset: str, order: str, noise: str) -> str:
-    """Return a task as the texts write it, such as ``MNIST, permuted × uniform``."""
-    return f"{label(dataset)}, {order}" + ("" if noise == "none" else f" × {noise}")
+    """Return a task as the dissertation writes it.
+
+    >>> task_label("mnist", "permuted", "uniform")
+    'MNIST, permuted × uniform'
+    """
+    name = f"{label(dataset)}, {order}"
+    return name if noise == "none" else f"{name} × {noise}"
 
 
 def legend_below(figure: Figure, *, ncols: int = 4) -> None:
-    """Give all panels of `figure` one legend below them; a name shared by panels appears once."""
+    """Give all panels of a figure one legend below them.
+
+    Parameters
+    ----------
+    figure : Figure
+        A name that several of its panels share appears once.
+    ncols : int
+        Most columns of the legend.
+    """
     entries = {}
     for ax in figure.axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):

@@ -1,12 +1,13 @@
 """Write the figures and tables of a notebook, each with a manifest that says what it is.
 
-Files go to ``tables/`` and ``figures/`` of the folder ``<out>/made/<notebook>/<result set>/``, named by
-the artefact's id in `data/published/artefacts.csv`. The report and the coverage table read the manifests, and
-a manifest is written last: where one exists, its files are whole.
+Files go to ``tables/`` and ``figures/`` of the folder ``<out>/made/<notebook>/<result set>/``,
+named by the artefact's id in ``data/published/artefacts.csv``. The report and the coverage table
+read the manifests. A manifest is written last: if one exists, its files are whole.
 """
 
 from functools import partial
 from pathlib import Path
+from string import ascii_lowercase
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -27,21 +28,44 @@ from study.results.published import artefacts
 from study.results.schema import COMPLETED, DIVERGED
 
 OWN = "own-"
-"""Prefix of artefacts that no text publishes."""
+"""Prefix of artefacts that no paper publishes."""
 
 CLAIMS = f"{OWN}claims"
 """Name of a notebook's judged claims; the report collects them."""
 
-_DPI = 160
-"""Dots per inch of a kept picture."""
+_DPI = 300
+"""Dots per inch of a stored picture."""
+_LABELS = "row"
+"""Name of row labels that have none."""
 
 
 class Artefacts:
-    """The figures and tables that one notebook makes from one set of results: shown, and kept.
+    """The figures and tables that one notebook makes from one set of results.
 
-    `out` receives ``made/``; relative paths count from the repository root. `result_set` is ``rebuilt``, ``reference`` or
-    ``simulated``. Profile and number of attempts stand beside every table: those of the results `ds`, unless `profile` and
-    `runs` say others. `published_scale` says whether the experiment has the size that the text prints.
+    Profile and number of runs stand beside every table: those of the results `ds`, unless
+    `profile` and `runs` say others.
+
+    Parameters
+    ----------
+    out : path
+        Folder that receives ``made/``; relative paths start at the repository's root.
+    notebook : str
+        The notebook's name, such as ``22_numerical_errors``.
+    result_set : str
+        ``rebuilt``, ``reference`` or ``simulated``.
+    ds : xarray.Dataset, optional
+        The results that the artefacts are made from.
+    profile : str, optional
+        Profile of the results.
+    runs : int, optional
+        Number of runs that entered.
+    published_scale : bool
+        Whether the experiment has the size that the paper prints.
+
+    Raises
+    ------
+    ValueError
+        A name cannot be part of a path.
     """
 
     def __init__(
@@ -55,8 +79,8 @@ class Artefacts:
         runs: int | None = None,
         published_scale: bool = False,
     ) -> None:
-        for what, name in (("notebook", notebook), ("result_set", result_set)):
-            check_name(what, name)
+        check_name("notebook", notebook)
+        check_name("result_set", result_set)
         if runs is None:
             runs = 0 if ds is None else ds["status"].isin((COMPLETED, DIVERGED)).sum()
         self.profile = str(profile if profile is not None else ds.attrs["profile"])
@@ -66,7 +90,8 @@ class Artefacts:
         self.stand_in = ds is not None and stands_in(ds)
         self.published_scale = published_scale
         made = resolve(out) / "made" / notebook / result_set
-        self.tables, self.figures = made / "tables", made / "figures"
+        self.tables = made / "tables"
+        self.figures = made / "figures"
         self.tables.mkdir(parents=True, exist_ok=True)
         self.figures.mkdir(parents=True, exist_ok=True)
 
@@ -80,56 +105,99 @@ class Artefacts:
         shown: pd.DataFrame | Styler | None = None,
         precision: int = 3,
     ) -> None:
-        """Keep `frame` as `save_table` does, and display it, or in its place `shown`; a `Styler` keeps its own format."""
+        """Store a table as `save_table` does, and display it.
+
+        Parameters
+        ----------
+        frame, artefact, caption, part
+            As of `save_table`.
+        shown : DataFrame or Styler, optional
+            Displayed in place of `frame`; a Styler keeps its own format.
+        precision : int
+            Decimals of the displayed numbers.
+        """
         self.save_table(frame, artefact, caption=caption, part=part)
         shown = frame if shown is None else shown
         if isinstance(shown, pd.DataFrame):
-            numbered = all(name is None for name in shown.index.names)
+            labelled = has_labels(shown)
             shown = shown.style.format(precision=precision, na_rep="–", thousands=",")
-            if numbered:
+            if not labelled:
                 shown = shown.hide(axis="index")
         display(shown.set_uuid(_stem(artefact, part)).set_caption(caption))
 
     def show_figure(
         self, figure: Figure, artefact: str, *, data: pd.DataFrame, caption: str, part: str = ""
     ) -> None:
-        """Write `figure` as PNG and SVG and its `data` as CSV, and display the PNG: drawing is what takes time.
+        """Store a figure as PNG and SVG and its data as CSV, and display the PNG.
 
-        Equal figures are equal files: no dates, and ids in the SVG that do not change from run to run.
+        Equal figures are equal files: no dates, and ids in the SVG that do not change from run to
+        run. The stored PNG is displayed because drawing is what takes time.
+
+        Parameters
+        ----------
+        figure : Figure
+        artefact : str
+            Id in ``data/published/artefacts.csv``, or a name that begins with ``own-``.
+        data : DataFrame
+            What the figure draws.
+        caption : str
+        part : str
+            Name of a companion of the artefact; empty for its main figure.
         """
         path = self.figures / f"{_stem(artefact, part)}.png"
-        said = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
-        self._save(data, path, figure, **said)
+        words = {"artefact": artefact, "part": part, "kind": "figure", "caption": caption}
+        self._save(data, path, figure, **words)
         width, height = figure.canvas.get_width_height()
         display(Image(path.read_bytes(), width=width, height=height))
         plt.close(figure)  # Jupyter shows open figures once more at the end of a cell
 
     def show_claims(self, judged: pd.DataFrame) -> None:
-        """Keep what `study.results.claims.Judges` found for the report, and display one sentence a claim."""
-        path, caption = self.tables / f"{CLAIMS}.csv", "The text's claims, judged."
+        """Store a table of judged claims for the report, and display one sentence per claim."""
+        path = self.tables / f"{CLAIMS}.csv"
+        caption = "The paper's claims, judged."
         self._save(judged, path, artefact=CLAIMS, kind="claims", caption=caption)
         display(Markdown("\n".join(f"- {sentence}" for sentence in sentences(judged))))
 
     def save_table(
         self, frame: pd.DataFrame, artefact: str, *, caption: str, part: str = ""
     ) -> Path:
-        """Write `frame` as CSV and return its path.
+        """Write a table as CSV.
 
-        A named index becomes columns, a mere numbering is left out. With `part` the table is a
-        companion of the artefact (``diss-tab-1.7-by-task.csv``), beside its main file. A ValueError says that the artefact is
-        unknown, or that `frame` has nested columns, which CSV cannot hold.
+        Row labels become columns, named ``row`` if they have no name; a mere numbering of the
+        rows is left out.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        artefact : str
+            Id in ``data/published/artefacts.csv``, or a name that begins with ``own-``.
+        caption : str
+        part : str
+            Name of a companion of the artefact, such as ``by-task``; its file
+            (``diss-tab-1.7-by-task.csv``) stands beside the main one.
+
+        Returns
+        -------
+        Path
+            The CSV file.
+
+        Raises
+        ------
+        ValueError
+            The artefact is unknown, or `frame` has nested columns, which CSV cannot hold.
         """
         path = self.tables / f"{_stem(artefact, part)}.csv"
         return self._save(frame, path, artefact=artefact, part=part, kind="table", caption=caption)
 
     def _save(
-        self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **said: str
+        self, data: pd.DataFrame, path: Path, figure: Figure | None = None, **words: str
     ) -> Path:
-        """Write what is to be kept, and last its manifest, of which fields are `said`."""
+        """Write data and figure, and last the manifest, with the fields `words`."""
         manifest = path.with_suffix(".json")
         manifest.unlink(missing_ok=True)
         _write_csv(data, path.with_suffix(".csv"))
         if figure:
+            _letter_panels(figure)
             _draw(figure, path)
         content = Manifest(
             profile=self.profile,
@@ -139,19 +207,57 @@ class Artefacts:
             stand_in=self.stand_in,
             published_scale=self.published_scale,
             file=(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path).as_posix(),
-            **said,
+            **words,
         )
         text = content.model_dump_json(indent=2, exclude_defaults=True) + "\n"
         write_whole(manifest, lambda target: target.write_text(text, encoding="utf-8"))
         return path
 
 
+def has_labels(frame: pd.DataFrame) -> bool:
+    """Return whether the rows of a table have labels, and not a mere numbering.
+
+    Whole numbers without a name are a numbering, also with gaps, as a selection of rows has.
+
+    >>> has_labels(pd.DataFrame({"x": [1, 2]})), has_labels(pd.DataFrame({"x": [1, 2]}).describe())
+    (False, True)
+    """
+    index = frame.index
+    if any(name is not None for name in index.names):
+        return True
+    return index.nlevels > 1 or not pd.api.types.is_integer_dtype(index)
+
+
+def _letter_panels(figure: Figure) -> None:
+    """Write a, b, c … above the left corner of each panel, if there are several.
+
+    Twins share their panel's letter; color bars and insets have none.
+    """
+    panels = {}
+    for ax in figure.axes:
+        place = ax.get_subplotspec()
+        if place is not None and ax.axison and ax.get_label() != "<colorbar>":
+            panels.setdefault((id(place.get_gridspec()), place.num1, place.num2), ax)
+    if not 1 < len(panels) <= len(ascii_lowercase):
+        return
+    for letter, ax in zip(ascii_lowercase, panels.values(), strict=False):
+        ax.annotate(
+            letter,
+            xy=(0, 1),
+            xytext=(-14, 4),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontweight="bold",
+        )
+
+
 def _draw(figure: Figure, path: Path) -> None:
     """Write `figure` at `path` as PNG, and beside it as SVG.
 
-    Each is drawn once, and laid out once for both: `Figure.savefig` draws twice, the first time for the layout alone.
+    Each is drawn once, and laid out once for both: `Figure.savefig` draws twice, the first time
+    for the layout alone.
     """
-    shown = figure.dpi
+    dpi = figure.dpi
     with mpl.rc_context({"svg.hashsalt": path.stem}):
         figure.set_dpi(_DPI)
         draw = partial(FigureCanvasAgg(figure).print_png, metadata={"Software": None})
@@ -159,10 +265,11 @@ def _draw(figure: Figure, path: Path) -> None:
         figure.set_layout_engine("none")
         draw = partial(FigureCanvasSVG(figure).print_svg, metadata={"Date": None})
         write_whole(path.with_suffix(".svg"), draw)
-    figure.set_dpi(shown)
+    figure.set_dpi(dpi)
 
 
 def _stem(artefact: str, part: str) -> str:
+    """Return the name of an artefact's files, without suffix."""
     if not artefact.startswith(OWN) and artefact not in set(artefacts()["id"]):
         raise ValueError(
             f"unknown artefact {artefact!r}; expected an id of data/published/artefacts.csv, "
@@ -174,7 +281,17 @@ def _stem(artefact: str, part: str) -> str:
 
 
 def _write_csv(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table with its row labels as columns."""
     if frame.columns.nlevels > 1:
         raise ValueError(f"{path.stem}: expected one row of column names, got nested columns")
-    named = any(name is not None for name in frame.index.names)
-    write_whole(path, lambda target: frame.to_csv(target, index=named, lineterminator="\n"))
+    labelled = has_labels(frame)
+    labels = []
+    for level, name in enumerate(frame.index.names):
+        unnamed = _LABELS if level == 0 else f"{_LABELS}_{level + 1}"
+        labels.append(unnamed if name is None else name)
+    write_whole(
+        path,
+        lambda target: frame.to_csv(
+            target, index=labelled, index_label=labels if labelled else None, lineterminator="\n"
+        ),
+    )
