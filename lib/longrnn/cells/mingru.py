@@ -9,8 +9,8 @@ arXiv:2410.01201, section 3.1:
     h_t &= (1 - z_t) \odot h_{t-1} + z_t \odot \tilde h_t
 
 The recurrence is linear in the state and could be computed in parallel over time; here it is a
-plain loop. The Jacobian is the diagonal matrix of 1 - z_t: gradients decay as the gates decide, and never
-grow. None of the five papers has this cell; it is a modern baseline.
+plain loop. The Jacobian is the diagonal matrix of 1 - z_t: gradients decay as the gates decide,
+and never grow. None of the five papers has this cell; it is a modern baseline.
 
 =======  ========  ==========  ==============================
 symbol   name      shape       meaning
