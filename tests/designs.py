@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from study.config import file as params_file
+from study.config.expand import expand_groups
 from study.config.file import merged
 from study.paths import ROOT
 from study.pipeline import fingerprint
-from study.training import grammar, objectives
+from study.tasks import TASKS
+from study.training import objectives
 from study.training.jobs import run_jobs
 from study.training.profile import DESIGNS, load_profile
 from study.training.rows import Row
@@ -59,10 +61,17 @@ def one_job(name, *, replicate=0, **changes):
 
 
 def rows_of(table, networks=None, tasks=None):
-    """Return the rows of a table, with the networks and tasks of `params.yaml` and further ones."""
+    """Return the rows of a group, with the networks and tasks of `params.yaml` and further ones."""
+    runs = runs_of(table, networks, tasks)
+    return tuple(Row.of(run, f"groups.table, {run.run}") for run in runs)
+
+
+def runs_of(group, networks=None, tasks=None):
+    """Return the runs of a group, with the networks and tasks of `params.yaml` and further ones."""
     base = sections("smoke")
+    makers = {name: maker.settings for name, maker in TASKS.items()}
     known = base["networks"] | (networks or {}), base["tasks"] | (tasks or {})
-    return grammar.rows("table", table, *known)
+    return expand_groups({"table": group}, *known, makers)["table"]
 
 
 def train(name, designs, prepared=None):

@@ -14,8 +14,8 @@ from statsmodels.stats.multitest import multipletests
 from study.paths import DATA, NOTEBOOKS
 from study.results import claims
 from study.results.claims import Finding, Region
-from study.results.published import artefacts
 from study.results.datasets import load
+from study.results.published import artefacts
 from study.stats.claims_factorial import Evidence
 from study.stats.verbs import VERBS, Networks, find, judged
 

@@ -257,19 +257,21 @@ def test_a_worker_with_other_code_is_refused_by_name(prepared, tmp_path):
 
 
 DROPOUT = {
-    "settings": {
-        "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
-        "test_draws": 16, "output_dropout": 0.5,
-    },
     "tasks": ["sums"],
-    "networks": {"LEM": {"dt": [0.1, 0.2, 0.3, 0.4]}},
+    "defaults": {
+        "set": {
+            "width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2, "steps": 40,
+            "test_draws": 16, "output_dropout": 0.5,
+        },
+    },
+    "networks": {"LEM": {"sweep": {"dt": [0.1, 0.2, 0.3, 0.4]}}},
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def dropout_jobs():
     """Return four jobs that draw dropout masks from PyTorch's generator."""
-    rows = rows_of(DROPOUT, tasks={"sums": {"task": "adding", "time_steps": 6}})
+    rows = rows_of(DROPOUT, tasks={"sums": {"maker": "adding", "set": {"time_steps": 6}}})
     return [next(row.jobs()) for row in rows]
 
 

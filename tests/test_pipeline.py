@@ -224,7 +224,7 @@ def test_every_parameter_that_a_stage_passes_exists_and_all_of_its_paths_are_nam
 
 def test_every_path_exists_or_is_produced(stages, tmp_path):
     written = {f"data/code/{name}" for name in write_code(tmp_path / "code")}
-    groups = [set(sections(name)["trainings"]) for name in ("smoke", "quick", "real", "paper")]
+    groups = [set(sections(name)["groups"]) for name in ("smoke", "quick", "real", "paper")]
     results = {f"data/results/{group}.nc" for group in {*DESIGNS, *set.intersection(*groups)}}
     outs = {out for stage in stages.values() for out in _outs(stage)}
     made = outs - {"data/results", "data/code"} | results | written | {"data/code/settings"}

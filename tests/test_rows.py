@@ -13,10 +13,10 @@ from longrnn.probes.lyapunov import largest_exponent
 from refusals import refused
 from study.config.network import Network
 from study.config.section import ParameterError, checked
-from study.results.latching import LATCHING
-from study.results.rows import REAL_PARTS, schema
 from study.results.datasets import load
+from study.results.latching import LATCHING
 from study.results.netcdf import ResultsError
+from study.results.rows import REAL_PARTS, schema
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks import Part, Task
 from study.tasks.long_time_gap import draw_signs
@@ -31,26 +31,30 @@ from study.training.scores import evaluate, sequence_scores
 from toys import autograd_norms
 
 FOUR = {
-    "LEM": {"dt": 0.3},
-    "UnICORNN": {"layers": 2, "dt": [[0.2, 0.4]], "alpha": 3.0, "dropout": 0.1},
-    "chrono-LSTM": {"chrono": 20},
-    "expRNN": {"start": "author"},
+    "LEM": {"set": {"dt": 0.3}},
+    "UnICORNN": {"set": {"layers": 2, "dt": [0.2, 0.4], "alpha": 3.0, "dropout": 0.1}},
+    "chrono-LSTM": {"set": {"chrono": 20}},
+    "expRNN": {"set": {"start": "author"}},
 }
 TASKS = {
-    "a class at the end": {"task": "pixels", "dataset": "digits", "order": "lem", "train_size": 64},
-    "a value at every step": {
-        "task": "fast_slow", "time_steps": 15, "train_size": 8, "validation_size": 4, "test_size": 4
+    "a class at the end": {
+        "maker": "pixels", "set": {"dataset": "digits", "order": "lem", "train_size": 64}
     },
-    "a class at every step": {"task": "copying", "delay": 5},
-    "a value at the end": {"task": "adding", "time_steps": 6},
+    "a value at every step": {
+        "maker": "fast_slow",
+        "set": {"time_steps": 15, "train_size": 8, "validation_size": 4, "test_size": 4},
+    },
+    "a class at every step": {"maker": "copying", "set": {"delay": 5}},
+    "a value at the end": {"maker": "adding", "set": {"time_steps": 6}},
 }  # fmt: skip
 
 
 def _table(task, networks, **more):
-    drawn = TASKS[task]["task"] in ("adding", "copying")
+    drawn = TASKS[task]["maker"] in ("adding", "copying")
     length = {"steps": 6, "test_draws": 16} if drawn else {"epochs": 2}
     shared = {"width": 6, "learning_rate": 0.01, "batch_size": 8, "records": 2}
-    return {"settings": shared | length | more, "tasks": [task], "networks": networks}
+    defaults = {"set": shared | length | more}
+    return {"tasks": [task], "defaults": defaults, "networks": networks}
 
 
 def _train(prepared, task, networks, **more):
@@ -74,7 +78,7 @@ def test_four_rows_train_four_networks_on_any_task(task, prepared, tmp_path):
 
 def test_two_factors_of_three_levels_are_nine_networks_and_two_coordinates(prepared):
     levels = {"dt": [0.1, 0.2, 0.3], "learning_rate": [0.01, 0.02, 0.03]}
-    ds = _train(prepared, "a value at the end", {"LEM": levels})
+    ds = _train(prepared, "a value at the end", {"LEM": {"sweep": levels}})
     assert ds.sizes["run"] == 9 and (ds["status"] == COMPLETED).all()
     frame = ds[["dt", "learning_rate", "label"]].to_dataframe()
     assert frame.groupby(["dt", "learning_rate"]).size().tolist() == [1] * 9
@@ -93,13 +97,14 @@ def test_scores_are_those_of_each_test_sequence_at_the_best_validated_record(pre
     for measure, one in (("penalty", "class"), ("gains", "target")):
         said = f"{measure} needs a task with one {one} a sequence, not fast"
         with pytest.raises(ValueError, match=said):
-            _train(prepared, "a value at every step", {"GRU": {"measures": [measure]}})
+            _train(prepared, "a value at every step", {"GRU": {"set": {"measures": [measure]}}})
 
 
 def test_networks_of_one_task_see_the_same(prepared):
-    frozen = {"LEM": {"start": "author", "frozen": ["cell.*"]}}  # without its start's step factors
+    frozen = {"LEM": {"set": {"start": "author", "frozen": ["cell.*"]}}}  # without its start's step factors
     assert (_train(prepared, "a class at the end", frozen)["status"] == COMPLETED).all()
-    ds = _train(prepared, "a class at the end", {"GRU": [{}, {"probe_size": 63}]})
+    probed = {"network": "GRU", "set": {"probe_size": 63}}
+    ds = _train(prepared, "a class at the end", {"GRU": {}, "GRU, probed": probed})
     np.testing.assert_array_equal(ds["test_loss"][0], ds["test_loss"][1])
     again = _train(prepared, "a class at the end", {"GRU": {}}, replicates=2)
     np.testing.assert_array_equal(again["test_loss"][:, 0], ds["test_loss"][:1, 0])
@@ -109,12 +114,13 @@ def test_networks_of_one_task_see_the_same(prepared):
 @pytest.mark.parametrize("measures", [["time_steps"], ["gains"]])
 def test_measuring_does_not_move_the_draws_of_training(measures, prepared):
     lem = {"dt": 0.3, "input_dropout": 0.3}  # dropout draws from the same generator
-    networks = {"LEM": [lem, lem | {"measures": measures}]}
+    measured = {"network": "LEM", "set": lem | {"measures": measures}}
+    networks = {"LEM": {"set": lem}, "LEM, measured": measured}
     assert np.array_equal(*_train(prepared, "a class at the end", networks)["test_loss"])
 
 
 def test_gains_of_a_linear_network_are_those_of_its_steps(prepared):
-    network = {"linear": {"width": 1, "measures": ["gains"]}}
+    network = {"linear": {"set": {"width": 1, "measures": ["gains"]}}}
     ds = _train(prepared, "a value at the end", network).squeeze()
     assert (ds["gain_last"].values != 0).all()
     np.testing.assert_allclose(ds["gain_first"], 5 * ds["gain_last"])  # of six
@@ -130,7 +136,9 @@ def test_what_is_trained_and_measured_on_a_gpu_is_what_a_cpu_finds(group, prepar
 
 
 def test_a_network_learns_a_task_it_can_learn_and_ends_early(prepared):
-    networks = {"GRU": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
+    networks = {
+        "GRU": {"set": {"width": 16, "learning_rate": 0.02, "stop_below": 0.03, "time_steps": 3}}
+    }
     more = {"steps": 600, "records": 12, "batch_size": 64, "test_draws": 200}
     ds = _train(prepared, "a value at the end", networks, **more, validation_draws=200).squeeze()
     last = int(ds["records"]) - 1
@@ -221,7 +229,7 @@ def test_eigenvalues_are_taken_along_the_first_sequences_before_and_after_traini
     network = {"inner_steps": 2, "rank": 2, "length": 6, "measures": ["eigenvalues"]}
     found = []
     for size in (0, FOLLOWED):  # of sixteen that are drawn
-        table = _table("a value at the end", {"iRNN": network}, measure_size=size)
+        table = _table("a value at the end", {"iRNN": {"set": network}}, measure_size=size)
         (row,) = rows_of(table, tasks=TASKS)
         found.append(next(row.jobs()).compute(None, None))
     for name in ("eigenvalue_sign", "eigenvalue_share"):

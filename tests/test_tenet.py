@@ -18,10 +18,10 @@ from refusals import refused
 from scipy import stats
 from study.paths import ROOT
 from study.results import claims
-from study.results.factorial import ATTEMPT, FACTORIAL
-from study.results.published import load_published
 from study.results.datasets import load
+from study.results.factorial import ATTEMPT, FACTORIAL
 from study.results.netcdf import ResultsError
+from study.results.published import load_published
 from study.results.schema import DIVERGED, MISSING
 from study.stats import tenet
 from study.stats.claims_factorial import JUDGES, QUANTITIES, Evidence, draws_of, mean_share

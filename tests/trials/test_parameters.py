@@ -7,9 +7,10 @@ from operator import getitem
 
 import pytest
 from designs import profile_of
+from study.config.expand import expand_groups
 from study.config.file import merged
 from study.config.section import ParameterError
-from study.tasks import check_task
+from study.tasks import TASKS, check_task
 from study.training.profile import DESIGNS
 from trials.faults import places
 
@@ -57,7 +58,7 @@ def _faults(content):
         for path, value in places(content[key]):
             if path and not any(part in FREE for part in path[:-1]):
                 yield from ((key, *path, wrong) for wrong in _wrong(path, value, factors))
-    for key in ("networks", "tasks", "trainings"):
+    for key in ("networks", "tasks", "groups"):
         yield from ((key, wrong) for wrong in (None, 0, "", True, [content[key]]))
 
 
@@ -70,7 +71,7 @@ def _with(content, path, wrong):
 
 def test_wrong_values_are_refused_when_the_file_is_read(trials, draw):
     sections = merged("smoke")
-    sections["trainings"] = {"adding": sections["trainings"]["adding"]}  # of tables one is enough
+    sections["groups"] = {"adding": sections["groups"]["adding"]}  # one group is enough
 
     def load(base):
         return profile_of({"profile": "smoke", "base": base, "profiles": {"smoke": None}}, "smoke")
@@ -84,9 +85,56 @@ def test_wrong_values_are_refused_when_the_file_is_read(trials, draw):
 
 def test_wrong_settings_of_tasks_are_refused(trials):
     for task in merged("smoke")["tasks"].values():
-        said = {k: v[0] if isinstance(v, list) else v for k, v in task.items() if k != "label"}
-        for key, value in said.items():
-            # Which data sets there are, the whole file says.
+        swept = {key: levels[0] for key, levels in task.get("sweep", {}).items()}
+        settings = {"task": task["maker"], **task.get("set", {}), **swept}
+        for key, value in settings.items():
+            # The whole file says which data sets there are.
             for wrong in () if key == "dataset" else _wrong([key], value, ()):
-                call = lambda: check_task(said | {key: wrong})
-                trials.refuse((said, key, wrong), call, ValueError, lines=LINES)
+                call = lambda: check_task(settings | {key: wrong})
+                trials.refuse((settings, key, wrong), call, ValueError, lines=LINES)
+
+
+def _typos(name):
+    """Yield names that are mistyped: a letter left out, one twice, two exchanged."""
+    for i in range(len(name) - 1):
+        yield name[:i] + name[i + 1 :]
+        yield name[:i] + name[i] + name[i:]
+        yield name[:i] + name[i + 1] + name[i] + name[i + 2 :]
+
+
+def _mistyped(content):
+    """Yield paths of keys in networks, tasks and groups with a mistyped key for each."""
+    for section in ("networks", "tasks", "groups"):
+        for path, _ in places(content[section]):
+            key = path[-1] if path else None
+            is_entry = "networks" in path[-2:-1] or "tables" in path[-2:-1] or len(path) == 1
+            if not isinstance(key, str) or "groups" in path[:-1] or "options" in path[:-1]:
+                continue
+            named_level = path[-3:-2] == ("sweep",) or "sweep_by_task" in path[-4:-3]
+            if not is_entry and not named_level:
+                for typo in _typos(key):
+                    if typo != key:
+                        yield (section, *path), typo
+
+
+def _with_key(content, path, key):
+    """Return a copy of the content with another key at the end of a path."""
+    base = copy.deepcopy(content)
+    parent = reduce(getitem, path[:-1], base)
+    parent[key] = parent.pop(path[-1])
+    return base
+
+
+def test_typos_in_keys_are_refused(trials, draw):
+    """Mistyped words, settings and tasks; the names of groups, tables and entries are free."""
+    sections = merged("smoke")
+    makers = {name: maker.settings for name, maker in TASKS.items()}
+
+    def expand(base):
+        return expand_groups(base["groups"], base["networks"], base["tasks"], makers)
+
+    assert expand(sections)
+    typos = list(_mistyped(sections))
+    for path, key in draw.sample(typos, min(len(trials.some(300)), len(typos))):
+        call = lambda: expand(_with_key(sections, path, key))
+        trials.refuse((path, key), call, ParameterError, lines=LINES)

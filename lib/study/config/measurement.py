@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from study.config.section import Positive, Section, Size
+from study.config.section import Draws, Positive, Section, Size
 
 Measure = Literal[
     "gains",
@@ -14,7 +14,7 @@ Measure = Literal[
     "singular_values",
     "trajectories",
 ]
-"""Measures beside losses and metrics; their variables are listed in `study.results.rows.MEASURED`."""
+"""Measures beside losses and metrics; `study.results.rows.MEASURED` lists their variables."""
 
 
 class Measurement(Section):
@@ -45,8 +45,8 @@ class Measurement(Section):
     first_record: bool = False
     metric: Literal["", "squared error"] = ""
     probe_size: Size = 0
-    test_draws: Size = 0
-    validation_draws: Size = 0
+    test_draws: Draws = 0
+    validation_draws: Draws = 0
     measures: tuple[Measure, ...] = ()
     measure_size: Size = 8
     stretch: Size = 0

@@ -20,7 +20,7 @@ PARTS: dict[str, type[Section]] = {
     "recipe": Recipe,
     "measurement": Measurement,
 }
-"""Parts of a run whose fields a table of `params.yaml` may set."""
+"""Parts of a run whose fields are settings of `params.yaml`."""
 
 
 class RunConfig(Section):

@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,9 @@ _SHOWN_NAMES = 10
 Positive = Annotated[int, Field(gt=0, le=LARGEST_COUNT)]
 Size = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 """A number of sequences; 0 stands for all of them."""
+Draws = Annotated[int, Field(ge=0, le=10**6)]
+"""A number of sequences that are drawn at once, and so must fit into memory."""
+PositiveDraws = Annotated[int, Field(gt=0, le=10**6)]
 LearningRate = Annotated[float, Field(gt=0, le=1)]
 Weight = Annotated[float, Field(ge=0, le=1e12)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -70,7 +73,12 @@ Factor = Annotated[
 
 
 def checked(
-    kind: type[Section], content: object, where: str, *, lead: str = "params.yaml: "
+    kind: type[Section],
+    content: object,
+    where: str,
+    *,
+    lead: str = "params.yaml: ",
+    parts: Iterable[str] = (),
 ) -> Any:
     """Return a section of the configuration as an object.
 
@@ -84,6 +92,9 @@ def checked(
         Path of the section, such as ``groups.pixels``; error messages start with it.
     lead : str
         What comes before the path in error messages.
+    parts : iterable of str
+        Fields that the file does not show, because it gives their own fields in their place. They
+        are left out of paths in error messages.
 
     Returns
     -------
@@ -99,11 +110,13 @@ def checked(
         # JSON turns lists into tuples where a tuple is expected and converts nothing else.
         return kind.model_validate_json(json.dumps(content))
     except ValidationError as error:
-        raise ParameterError(_explain(kind, lead, where, error)) from None
+        raise ParameterError(_explain(kind, lead, where, error, parts)) from None
 
 
 def format_value(value: object) -> str:
     """Return a value for an error message: printable, and cut after 80 characters."""
+    if isinstance(value, int) and value.bit_length() > _SHOWN_TEXT:
+        return f"an integer of {value.bit_length()} bits"
     printable = not isinstance(value, str) or value.isprintable()
     text = repr(value) if printable else ascii(value)
     if len(text) > _SHOWN_TEXT:
@@ -121,21 +134,51 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return text
 
 
-def _explain(kind: type[Section], lead: str, where: str, error: ValidationError) -> str:
+def _section_at(kind: type[Section], path: Iterable[object]) -> type[Section] | None:
+    """Return the type of the section at a path below another one, if the types tell."""
+    for key in path:
+        field = kind.model_fields.get(str(key))
+        if field is not None:
+            inner = _section_in(field.annotation)
+            if inner is None:
+                return None
+            kind = inner
+    return kind
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """Return the first section in a type such as ``dict[str, Section | None]``."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    for argument in get_args(annotation):
+        section = _section_in(argument)
+        if section is not None:
+            return section
+    return None
+
+
+def _explain(
+    kind: type[Section], lead: str, where: str, error: ValidationError, parts: Iterable[str]
+) -> str:
     """Return one line for each problem that pydantic reports."""
-    return "\n".join(lead + _sentence(kind, where, problem) for problem in error.errors())
+    hidden = set(parts)
+    lines = []
+    for problem in error.errors():
+        keys = [str(key) for key in problem["loc"] if key not in hidden]
+        lines.append(lead + _sentence(kind, where, keys, problem))
+    return "\n".join(lines)
 
 
-def _sentence(kind: type[Section], where: str, problem: Any) -> str:
+def _sentence(kind: type[Section], where: str, keys: list[str], problem: Any) -> str:
     """Return what is wrong with one key, in one sentence."""
-    path = [where, *(str(part) for part in problem["loc"])]
-    key = ".".join(part for part in path if part) or "the file"
+    key = ".".join(part for part in (where, *keys) if part) or "the file"
     if problem["type"] == "missing":
         return f"{key} is missing"
     if problem["type"] == "extra_forbidden":
         sentence = f"unknown parameter {key}; remove it or correct its spelling"
-        if len(problem["loc"]) == 1:
-            sentence += f" (known: {nearest(problem['loc'][0], kind.model_fields)})"
+        section = _section_at(kind, problem["loc"][:-1])
+        if section is not None:
+            sentence += f" (known: {nearest(problem['loc'][-1], section.model_fields)})"
         return sentence
     message = problem["msg"].removeprefix("Value error, ")[:LONGEST_TEXT]
     message = message[0].lower() + message[1:]

@@ -13,7 +13,9 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
+from study.config.datasets import datasets
 from study.config.file import merged
 from study.config.section import ParameterError
 from study.paths import DATA, ROOT
@@ -67,18 +69,11 @@ def _described(code: Reached) -> str:
     return as_lines(code.digests) + "".join(lines)
 
 
-def _sections(root: Path) -> dict[str, dict]:
+def _sections(root: Path) -> dict[str, Any]:
+    """Return the sections of the chosen profile, and under ``data`` the data sets it reads."""
     sections = merged(path=root / "params.yaml")
-    tables = {name: part for name, part in sections.items() if name not in ("tasks", *_NO_INPUT)}
-    # Which data sets are prepared changes with the words of the tables and of the tasks alone, and how often they stand there.
-    sections["data"] = {"tables": _words(tables), "tasks": _words(sections["tasks"])}
-    return {name: section for name, section in sections.items() if name not in _NO_INPUT}
-
-
-def _words(content: dict) -> list[str]:
-    """Return every text that stands in it; keys too, but for those of nothing."""
-    found = re.findall(r'"((?:[^"\\]|\\.)*)"(: null)?', json.dumps(content))
-    return sorted(text for text, nothing in found if not nothing)
+    kept = {name: section for name, section in sections.items() if name not in _NO_INPUT}
+    return {**kept, "data": datasets(sections)}
 
 
 def _write(path: Path, text: str) -> bool:

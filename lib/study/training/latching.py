@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from study.config.recipe import Recipe
-from study.config.section import LearningRate, Positive
+from study.config.section import LearningRate, Positive, PositiveDraws
 from study.results.latching import LATCHING
 from study.results.schema import COMPLETED
 from study.tasks.long_time_gap import draw_signs
@@ -68,10 +68,10 @@ class Latching(Job):
     clip: Annotated[float, Field(gt=0, le=1e9)]
     tolerance: Annotated[float, Field(gt=0, lt=0.5)]
     check_every: Positive
-    check_size: Positive
-    fit_size: Positive
-    test_size: Positive
-    probe_size: Positive
+    check_size: PositiveDraws
+    fit_size: PositiveDraws
+    test_size: PositiveDraws
+    probe_size: PositiveDraws
 
     title = property(lambda job: f"training {job.replicate}")
     training = property(lambda job: job.replicate)

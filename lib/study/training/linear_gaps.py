@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from study.config.recipe import Recipe
-from study.config.section import Factor, LearningRate, Positive, Weight
+from study.config.section import Factor, LearningRate, Positive, PositiveDraws, Weight
 from study.results.linear_gaps import LINEAR_GAPS
 from study.results.schema import COMPLETED, DIVERGED
 from study.tasks.long_time_gap import draw_signs
@@ -52,7 +52,7 @@ class LinearGaps(Job):
     steps: Positive
     batch_size: Positive
     learning_rate: LearningRate
-    test_size: Positive
+    test_size: PositiveDraws
 
     size = property(lambda job: job.steps * job.networks)
     title = property(lambda job: f"t* = {job.place}, orthogonality {job.orthogonality:g}")

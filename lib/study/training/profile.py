@@ -3,14 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from study.config.expand import expand_groups
 from study.config.file import merged
+from study.config.grammar import Sections
 from study.config.jobs import Jobs
 from study.config.network import Network
-from study.config.section import ParameterError, Section, checked, format_value, nearest
+from study.config.section import ParameterError, checked, format_value, nearest
+from study.tasks import TASKS
 from study.tasks.sources import source_names
-from study.training import grammar
 from study.training.factorial import Factorial
 from study.training.job import Job
 from study.training.jobs import Trained, run_jobs
@@ -24,11 +25,9 @@ MOST = 10**6
 """A dataset of more trainings than this was mistyped."""
 
 
-class _Sections(Section):
-    jobs: Jobs
-    networks: dict[str, dict[str, Any]]
-    tasks: dict[str, dict[str, Any]]
-    trainings: dict[str, dict[str, Any] | None]
+class _Sections(Sections):
+    """The sections of a profile, with the designs checked."""
+
     factorial: Factorial
     latching: Latching
     linear_gaps: LinearGaps
@@ -83,16 +82,15 @@ def load_profile(name: str) -> Profile:
     built, or a data set is unknown.
     """
     sections = checked(_Sections, merged(name), "")
-    networks, tasks = sections.networks, sections.tasks
     designs: dict[str, tuple[Job, ...]] = {key: (getattr(sections, key),) for key in DESIGNS}
-    for group, content in sections.trainings.items():
-        if content is None:
-            continue
+    makers = {name: maker.settings for name, maker in TASKS.items()}
+    groups = expand_groups(sections.groups, sections.networks, sections.tasks, makers)
+    for group, runs in groups.items():
         if group in designs:
             raise ParameterError(
                 f"params.yaml: two datasets are called {format_value(group)}; rename one"
             )
-        designs[group] = grammar.rows(group, content, networks, tasks)
+        designs[group] = tuple(Row.of(run, f"groups.{group}, {run.run}") for run in runs)
     for key, several in designs.items():
         if (planned := sum(design.planned for design in several)) > MOST:
             raise ParameterError(

@@ -19,8 +19,8 @@ from study.config.network import Network
 from study.config.recipe import WEIGHTS, Group, Recipe
 from study.config.run import RunConfig
 from study.config.section import Positive, checked
-from study.results.joined import coordinates
 from study.results.factors import factors
+from study.results.joined import coordinates
 from study.results.rows import LEVELS, MEASURED, schema
 from study.results.schema import COMPLETED, DIVERGED, Schema
 from study.tasks import Part, Task, check_task, find_task, make_task

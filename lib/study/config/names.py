@@ -1,0 +1,37 @@
+"""Names of runs: unique in a group, and readable."""
+
+import json
+from collections.abc import Sequence
+
+from study.config.levels import level_text
+from study.config.run import RunConfig
+
+
+def with_names(runs: Sequence[RunConfig]) -> tuple[RunConfig, ...]:
+    """Return the runs of a group with their names in the dataset.
+
+    A name consists of the label and the task, and of the settings in which runs of the same label
+    and task differ. Runs that would still have the same name are numbered.
+    """
+    by_label: dict[str, list[int]] = {}
+    for index, run in enumerate(runs):
+        by_label.setdefault(f"{run.label}, {run.task_label}", []).append(index)
+    named = list(runs)
+    used: set[str] = set()
+    for label, indices in by_label.items():
+        levels = [runs[index].levels() for index in indices]
+        differing = _differing(levels)
+        for index, own in zip(indices, levels, strict=True):
+            parts = [f"{key}={level_text(own[key])}" for key in differing if key in own]
+            name = ", ".join([label, *parts])
+            while name in used:
+                name += " (2)"
+            used.add(name)
+            named[index] = runs[index].model_copy(update={"run": name})
+    return tuple(named)
+
+
+def _differing(levels: Sequence[dict[str, object]]) -> list[str]:
+    """Return the settings that are not the same in all of some runs."""
+    keys = dict.fromkeys(key for run in levels for key in run)
+    return [key for key in keys if len({json.dumps(run.get(key)) for run in levels}) > 1]
