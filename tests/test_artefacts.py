@@ -153,7 +153,7 @@ def test_panels_get_letters_and_color_bars_none(tmp_path):
 def test_a_single_panel_gets_no_letter(tmp_path):
     figure = draw()
     make(tmp_path).show_figure(figure, "own-x", data=FRAME, caption="")
-    assert figure.axes[0].texts == []
+    assert not list(figure.axes[0].texts)
 
 
 def test_each_architecture_has_its_own_look_and_the_name_of_its_cell():

@@ -26,14 +26,6 @@ def sources() -> pd.DataFrame:
     return pd.read_csv(PUBLISHED / "sources.csv", dtype=str, keep_default_na=False)
 
 
-def questions() -> pd.DataFrame:
-    """Return what the front page answers: ``question``, the ids of ``claims``, the ``figure`` that shows it, and what the first claim's verdict says (after Holm's correction).
-
-    That stands under ``agrees``, ``differs``, and for all other verdicts ``open``.
-    """
-    return pd.read_csv(PUBLISHED / "questions.csv", dtype=str, keep_default_na=False)
-
-
 def load_published(artefact: str) -> pd.DataFrame:
     """Return the published numbers of one artefact, by its id in `artefacts`, as a tidy table.
 
