@@ -22,14 +22,25 @@ def engines_of(name):
 
 
 U = an_input()
-BAD_INPUTS = [
-    *((u, r"expected input \(time, batch, input\) with input=2, got") for u in (U[0], U[None], U[0, 0, 0])),
-    *((an_input(p=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)),
-    *((u, "at least one time step and one sequence, got") for u in (U[:0], U[:, :0])),
-    *((U.to(kind), f"expected input of torch.float32 on cpu, got {kind}")
-      for kind in (torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64)),
-    *((an_input().fill_(bad), "expected finite input, got 30 of 30 values") for bad in (torch.nan, torch.inf)),
-]  # fmt: skip
+SHAPE = r"expected input \(time, batch, input\) with input=2, got"
+OTHER_TYPES = (
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.bool,
+    torch.complex64,
+)
+BAD_INPUTS = [(u, SHAPE) for u in (U[0], U[None], U[0, 0, 0])]
+BAD_INPUTS += [(an_input(p=p), rf"with input=2, got \(5, 3, {p}\)") for p in (0, 1, 3, 100)]
+BAD_INPUTS += [(u, "at least one time step and one sequence, got") for u in (U[:0], U[:, :0])]
+BAD_INPUTS += [
+    (U.to(kind), f"expected input of torch.float32 on cpu, got {kind}") for kind in OTHER_TYPES
+]
+BAD_INPUTS += [
+    (an_input().fill_(bad), "expected finite input, got 30 of 30 values")
+    for bad in (torch.nan, torch.inf)
+]
 ZERO = torch.zeros(B, D)
 BAD_PARTS = [
     *(torch.zeros(shape) for shape in ((B + 1, D), (1, D), (D,), (1, B, D), (D, B))),

@@ -221,7 +221,7 @@ for _equation in EQUATIONS:
 
 
 def build(name, **hyper_parameters):
-    """Return a cell in float64, away from the special values it starts at, and an input (T, B, P)."""
+    """Return a cell in float64, away from its special initial values, and an input (T, B, P)."""
     torch.manual_seed(0)
     cell = make_cell(name, P, D, **hyper_parameters).double()
     with torch.no_grad():
