@@ -11,8 +11,10 @@ from archives import tarred, zipped
 from refusals import refused
 from study.tasks.formats import FormatError, archives
 from study.tasks.formats.archives import member, members
-from study.tasks.formats.series import read_ts, ts_lines
-from study.tasks.formats.sound import log_energies, log_mel, read_wav, wav_bytes
+from study.tasks.formats.idx import read_idx
+from study.tasks.formats.series import read_ts, read_tsv, ts_lines
+from study.tasks.formats.sound import log_energies, log_mel
+from study.tasks.formats.wav import read_wav, wav_bytes
 from study.tasks.sources._table import standardised
 
 HEADER = """# a comment
@@ -141,28 +143,122 @@ def test_standardising_uses_the_training_part_alone():
     assert (found["test"][0].tolist(), found["test"][1]) == ([[[2, 1]]], 1)
 
 
+SHORT = "@classLabel true up Down\n"
 BAD_SERIES = [
-    (HEADER + "1:2:up\n1:up\n", "toy.ts, line 11: expected dimensions as many .*1 dimensions of 1"),
+    (SHORT + "1:2:up\n1:up\n", "toy.ts, line 3: expected dimensions as many .*1 dimensions of 1"),
     (HEADER + "1,2,3:4,5:up\n", r"line 10: .*got 'dimensions of \[3, 2\] values"),
-    (HEADER + "1:2:up\n1,2:3,4:up\n", "line 11: .*got '2 dimensions of 2 values"),
+    (SHORT + "1:2:up\n1,2:3,4:up\n", "line 3: .*got '2 dimensions of 2 values"),
     (HEADER + "1,2,3:4,5,6:left\n", r"line 10: .*header names .up, Down.; got .*'left'"),
     (HEADER + "up\n", r"line 10: .*got 'dimensions of \[\] values"),
     (HEADER + "1,2,3:4,?,6:up\n", r"line 10: .* to float: '\?'"),
     (HEADER + "1,2,3:4,nan,6:up\n", "line 10: .*got 'a value that is infinite or nan"),
     (HEADER, "toy.ts: there is no case in it; the file is cut"),
     (HEADER.replace("classLabel true", "classLabel false"), "line 8: .*got '@classLabel false"),
+    (HEADER + "1,2,3:up\n", "line 10: .*got '1 dimensions, the header states 2"),
+    (HEADER + "1,2:3,4:up\n", "line 10: .*got '2 values, the header states 3"),
+    (HEADER.replace("te false", "te true") + "1,2,3:4,5,6:up\n", "the header states 1"),
+    (HEADER.replace("TIMESTAMPS false", "timeStamps true"), "line 3: .*time stamps"),
+    (HEADER.replace("ns 2", "ns two"), "line 5: .*'two'"),
+    (HEADER.replace("dimensions 2", "dimensions"), "line 5: "),
     ("1,2:up\n" + HEADER, "toy.ts, line 1: .*'up' is not in list"),
 ]
+
+
+def _header(size, riff_size=0, samples=bytes(40)):
+    """A wav file whose sizes are as given."""
+    file = bytearray(wav_bytes(np.zeros(len(samples) // 2)))
+    file[4:8], file[40:44] = struct.pack("<I", riff_size), struct.pack("<I", size)
+    return bytes(file[:44]) + samples
+
+
+def _extensible(subtype=1):
+    """A file as some recorders write it: the sample format stands in the subtype."""
+    tail = bytes.fromhex("000000001000800000aa00389b71")
+    form = struct.pack("<HHIIHHHHIH", 0xFFFE, 1, 16000, 32000, 2, 16, 22, 16, 4, subtype) + tail
+    chunks = struct.pack("<4sI", b"fmt ", len(form)) + form
+    chunks += struct.pack("<4sI", b"LIST", 3) + b"abc\0" + struct.pack("<4sI", b"data", 4)
+    body = b"WAVE" + chunks + struct.pack("<hh", -5, 7)
+    return struct.pack("<4sI", b"RIFF", len(body)) + body
+
+
 BAD_SOUND = [
-    (wav_bytes(np.zeros(3), rate=44100), "a.wav: expected 16000 samples .* got 44100"),
-    (_stereo(), "1 channel of 16 bits.* got 16000, 2 of 16"),
+    (_header(0, riff_size=76), "states no samples, but 40 bytes follow"),
+    (_header(41, riff_size=76), "expected 41 bytes of samples, an even number, got 40"),
+    (_header(2**31, riff_size=76), "expected 2147483648 bytes of samples"),
+    (_extensible(subtype=3), "its samples have format 0x3"),
+    (wav_bytes(np.zeros(3))[:36], "it has no samples"),
+    (b"RIFF\0\0\0\0WAVEfmt \xff\xff\xff\x7f", "its format is cut"),
+    (b"RIFF\0\0\0\0WAVEfmt \4\0\0\0abcd", "its format is cut"),
+    (b"RIFF\0\0\0\0WAVEdata\4\0\0\0abcd", "samples come before their format"),
+    (
+        wav_bytes(np.zeros(3), rate=44100),
+        "a.wav: expected 1 channel of 16 bits and 16000 .* got 1 of 16 bits and 44100",
+    ),
+    (_stereo(), "1 channel of 16 bits.* got 2 of 16"),
     (b"RIFF", "a.wav is no wav file of 16-bit PCM"),
     (b"no wav file at all, but text", "a.wav is no wav file of 16-bit PCM"),
-    (wav_bytes(np.zeros(30))[:-20], "a.wav: expected .* 60 bytes, got .* 40 bytes"),
+    (wav_bytes(np.zeros(30))[:-20], "a.wav: expected 60 bytes .* got 40 bytes"),
 ]
+
+
+def test_wav_files_of_recorders_are_read():
+    samples = np.arange(20, dtype="<i2")
+    for sizes in ({"size": 0}, {"size": 2**32 - 1, "riff_size": 2**32 - 1}):
+        streamed = _header(**sizes, samples=samples.tobytes())
+        assert read_wav(streamed, "a.wav").tolist() == samples.tolist()
+    assert read_wav(_extensible(), "a.wav").tolist() == [-5, 7]
+    assert read_wav(wav_bytes(np.zeros(0)), "a.wav").size == 0
+
+
+def test_wav_files_of_the_standard_library_are_read():
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setparams((1, 2, 16000, 3, "NONE", ""))
+        out.writeframes(struct.pack("<hhh", 1, -2, 3))
+    assert read_wav(file.getvalue(), "a.wav").tolist() == [1, -2, 3]
+    assert file.getvalue() == wav_bytes(np.array([1, -2, 3]))
+
+
+def test_members_are_bounded_together(monkeypatch):
+    archive = zipped(dict.fromkeys(("a", "b", "c"), bytes(400)))
+    monkeypatch.setattr(archives, "LARGEST_SUM", 1000)
+    with pytest.raises(FormatError, match="a.zip: with c its files have more bytes than"):
+        list(members(archive, ".", "a.zip"))
+    assert len(list(members(archive, ".", "a.zip", largest_sum=1200))) == 3
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", "\u00ef\u00bb\u00bf"])
+def test_a_byte_order_mark_is_ignored(mark):
+    text = "@classLabel true a b\n@data\n1,2:3,4:b\n"
+    assert _read(mark + text).targets.tolist() == [1]
+
+
+BAD_TSV = [
+    ("1\t2\n1\t2\t3\n", "w.tsv, line 2: .*got '2 values, the first case has 1"),
+    ("1.5\t2\n", "line 1: .*not whole"),
+    ("1\tnan\n", "line 1: .*infinite or nan"),
+    ("one\t2\n", "line 1: .*'one'"),
+    ("", "w.tsv: there is no case in it; the file is cut"),
+]
+IDX = bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3]) + bytes(range(6))
+BAD_IDX = [
+    (bytes([0, 0, 0x0D]) + IDX[3:], "a.idx: expected unsigned bytes .* elements of type 0x0d"),
+    (IDX[:-1], r"expected 6 bytes for the shape \(2, 3\), got 5"),
+    (IDX + b"!", "expected 6 bytes .* got 7"),
+    (IDX[:10], "a.idx is no idx file: it has no whole header"),
+    (b"", "a.idx is no idx file"),
+    (b"PNG" + IDX[3:], "a.idx is no idx file"),
+]
+
+
+def test_idx_files_become_arrays():
+    assert read_idx(IDX, "a.idx").tolist() == [[0, 1, 2], [3, 4, 5]]
+
 
 test_what_is_no_file_of_its_format_is_refused = refused(
     FormatError,
+    *((sentence, lambda text=text: read_tsv(text, "w.tsv")) for text, sentence in BAD_TSV),
+    *((sentence, lambda idx=idx: read_idx(idx, "a.idx")) for idx, sentence in BAD_IDX),
     *((sentence, lambda text=text: _read(text)) for text, sentence in BAD_SERIES),
     *((sentence, lambda sound=sound: read_wav(sound, "a.wav")) for sound, sentence in BAD_SOUND),
 )

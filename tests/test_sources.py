@@ -19,11 +19,23 @@ from sklearn.model_selection import train_test_split
 from study.tasks import load_prepared, sources
 from study.tasks.formats import FormatError
 from study.tasks.formats.series import Series, ts_lines
-from study.tasks.formats.sound import log_mel, wav_bytes
+from study.tasks.formats.sound import log_mel
+from study.tasks.formats.wav import wav_bytes
 from study.tasks.prepared import FIRST_WORD, PAD, START, UNKNOWN, load_file
-from study.tasks.sources import _fetch, activities, images, speech, texts, vitals, worms
+from study.tasks.sources import (
+    _fetch,
+    _glove,
+    _tokens,
+    activities,
+    images,
+    reuters,
+    reviews,
+    speech,
+    vitals,
+    worms,
+)
 from study.tasks.sources._fetch import MIRROR, ChecksumError, DownloadError, from_publisher
-from study.tasks.sources._table import ORIGINS, READERS, SETS
+from study.tasks.sources._table import ORIGINS, READERS, SETS, split_at_random, split_by
 from study.tasks.standins.tone_words import write_clips
 from trials.faults import OBSTACLES
 
@@ -228,26 +240,169 @@ def test_cifar10_of_its_publisher_is_whole(put, prepare):
     assert ds.attrs["substitute"] == ""
 
 
-def _jpeg(grey):
-    stream = io.BytesIO()
-    Image.new("RGB", (32, 32), (grey, grey, grey)).save(stream, "JPEG")
-    return np.frombuffer(stream.getvalue(), np.uint8)
+def _strips(images, height=2):
+    """Images one below the other in lossless WebP pictures, as the mirror packs them."""
+    streams = []
+    for k in range(0, len(images), height):
+        stream = io.BytesIO()
+        picture = images[k : k + height].reshape(-1, 32, 3)
+        Image.fromarray(picture).save(stream, "WEBP", lossless=True)
+        streams.append(np.frombuffer(stream.getvalue(), np.uint8))
+    return np.concatenate(streams), np.cumsum([0, *map(len, streams)])
 
 
-def test_cifar10_from_jpeg_says_what_it_is(put, prepare):
-    streams = [_jpeg(grey) for grey in (0, 255)]
-    offsets, labels = np.cumsum([0, *map(len, streams)]), np.array([3, 7], np.uint8)
-    names = [f"cifar10_{part}_jpeg.npz" for part in ("train", "test")]
-    pickle = np.array([{}], object)
-    for jpeg in (pickle, np.concatenate(streams)):
-        put("cifar10", dict.fromkeys(names, npz(jpeg=jpeg, offsets=offsets, labels=labels)))
-        if jpeg is pickle:
-            with pytest.raises(ValueError, match=r"allow_pickle=False"):
-                prepare("cifar10")
+def test_cifar10_from_the_mirror_has_exact_pixels(put, prepare):
+    drawn = _rng().integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    webp, offsets = _strips(drawn)
+    labels, exact = np.array([3, 7, 1, 0], np.uint8), np.array([True, True, False, True])
+    about = {"offsets": offsets, "labels": labels, "exact": exact}
+    pickled = npz(webp=np.array([{}], object), **about)
+    put("cifar10", dict.fromkeys(images.EXACT.values(), pickled))
+    with pytest.raises(ValueError, match=r"allow_pickle=False"):
+        prepare("cifar10")
+    put("cifar10", dict.fromkeys(images.EXACT.values(), npz(webp=webp, **about)))
     ds = prepare("cifar10")
-    assert ds["target"].values.tolist() == [3, 7, 3, 7]
-    assert ds["inputs"].values.mean(axis=(1, 2)).tolist() == [0, 255, 0, 255]
-    assert "JPEG" in ds.attrs["substitute"]
+    assert ds["target"].values.tolist() == [3, 7, 0] * 2
+    assert np.array_equal(ds["inputs"].values[:3], drawn[exact].reshape(3, 1024, 3))
+    assert ds.attrs["substitute"].startswith("3 of 50,000 training images and 3 of 10,000 test")
+
+
+def _yelp(rows):
+    lines = [f'"{text}",Business Category: Pets,Review Stars: {stars}.0' for text, stars in rows]
+    return packed("\n".join(["text,label1,label2", *lines]))
+
+
+YELP = {
+    "augpe_dev.csv.gz": _yelp([("good dog, really", 5), ("bad", 1), ("good, too", 4)]),
+    "augpe_test.csv.gz": _yelp([("bad dog", 2), ("so so\nand more", 3)]),
+    "academic_head.jsonl.gz": packed(
+        '{"stars": 3, "text": "so so\\nand more"}\n{"stars": 1, "text": "bad"}\n'
+        '{"stars": 2, "text": "bad food"}\n'
+    ),
+}
+
+
+def test_yelp_from_the_mirror_has_five_classes(put, prepare):
+    put("yelp", YELP)
+    ds = prepare("yelp5")
+    # A training review is kept once, and not at all if it is a test review.
+    assert ds["target"].values.tolist() == [4, 0, 3, 1, 1, 2]
+    assert ds["split"].values.tolist() == [0] * 4 + [1] * 2
+    assert ds.attrs["substitute"].startswith("4 training and 2 test reviews of Yelp")
+
+
+def test_yelp_from_its_publisher_is_whole(put, prepare, monkeypatch):
+    rows = '"1","bad\\nfood"\n"5","good ""really"""\n'
+    archive = {f"yelp_review_full_csv/{part}.csv": rows.encode() for part in ("train", "test")}
+    put("yelp", tarred(archive, "gz"), mirrored=False)
+    with pytest.raises(ChecksumError, match=r"expected .*650000.* reviews, got .*'train': 2"):
+        prepare("yelp5")
+    monkeypatch.setattr(reviews, "YELP_FULL", {"train": 2, "test": 2})
+    put("yelp", tarred(archive, "gz"), mirrored=False)
+    ds = prepare("yelp5")
+    assert ds["target"].values.tolist() == [0, 4, 0, 4] and ds.attrs["substitute"] == ""
+
+
+def test_ucr_worms_from_mirror_and_publisher(put, prepare, monkeypatch):
+    files = {
+        "Worms_TRAIN.tsv.gz": packed("1\t0.5\t1.5\n5\t2\t-3\n"),
+        "Worms_TEST.tsv.gz": packed("2\t1e-1\t0\n"),
+    }
+    put("ucr_worms", files)
+    ds = prepare("ucr_worms")
+    assert ds["inputs"].values[..., 0].tolist() == [[0.5, 1.5], [2, -3], [np.float32(0.1), 0]]
+    assert ds["target"].values.tolist() == [0, 4, 1] and "relative" in ds.attrs["substitute"]
+    header = "@classLabel true 1 2 3 4 5\n@data\n"
+    archive = {
+        "Worms_TRAIN.ts": f"{header}0.5,1.5:1\n2,-3:5\n".encode(),
+        "Worms_TEST.ts": f"{header}1e-1,0:2\n".encode(),
+    }
+    put("ucr_worms", zipped(archive), mirrored=False)
+    with pytest.raises(ChecksumError, match=r"expected 258 series of 900 steps, got \(3, 2\)"):
+        prepare("ucr_worms")
+    for name, value in {"UCR_CASES": 3, "UCR_LENGTH": 2, "UCR_TRAIN": 2}.items():
+        monkeypatch.setattr(worms, name, value)
+    put("ucr_worms", zipped(archive), mirrored=False)
+    again = prepare("ucr_worms", "again")
+    assert again.identical(ds)
+
+
+def _zigzag(samples):
+    """The two bytes of the zigzag-coded first difference, as the mirror packs clips."""
+    difference = np.diff(samples, axis=1, prepend=np.int16(0)).astype(np.int16)
+    codes = (difference.astype(np.int32) << 1 ^ difference.astype(np.int32) >> 15) & 0xFFFF
+    return (codes & 0xFF).astype(np.uint8), (codes >> 8).astype(np.uint8)
+
+
+def test_clips_are_unpacked_without_loss():
+    samples = _rng().integers(-(2**15), 2**15, (3, 50)).astype(np.int16)
+    assert np.array_equal(speech.unpacked_clips(*_zigzag(samples)), samples)
+
+
+def _test_set(speakers=20):
+    samples = _rng().normal(size=(12 * speakers, 16000)).astype(np.int16)
+    low, high = _zigzag(samples)
+    label = np.tile(np.arange(12, dtype=np.uint8), speakers)
+    speaker = np.repeat([f"{k:08x}" for k in range(speakers)], 12)
+    speaker[label == speech.SILENCE] = ""
+    name = np.array([f"clip {k}" for k in range(len(label))])
+    words = np.array(["_unknown_", "_silence_", *speech.COMMANDS])
+    return npz(lo=low, hi=high, label=label, speaker=speaker, name=name, words=words), speaker
+
+
+def test_speech_of_the_official_test_set_is_split_by_speaker(put, prepare):
+    content, speaker = _test_set()
+    put("speech_commands", {speech.TEST_SET: content})
+    ds = prepare("keywords12")
+    assert ds["inputs"].shape == (240, 126, 80)
+    assert "240 clips of the official test set of version 0.02" in ds.attrs["substitute"]
+    energies = prepare("keywords12_energies")
+    assert energies["inputs"].shape == (220, 99, 32)
+    assert np.bincount(energies["target"].values).tolist() == [20] * 11
+    spoken = [
+        mask[speaker != ""] for mask in split_by(np.where(speaker == "", "x", speaker)).values()
+    ]
+    assert all(mask.any() for mask in spoken)
+    groups = [set(speaker[mask]) - {""} for mask in split_by(speaker).values()]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 20
+
+
+@pytest.mark.parametrize(
+    ("origin", "name", "dataset"),
+    [
+        ("cifar10", "cifar10_test_exact.npz", "cifar10"),
+        ("speech_commands", speech.TEST_SET, "keywords12"),
+        ("yelp", "academic_head.jsonl.gz", "yelp5"),
+        ("ucr_worms", "Worms_TEST.tsv.gz", "ucr_worms"),
+        ("glove", "glove.6B.50d.sub.npz", "imdb_vectors"),
+    ],
+)
+def test_files_of_the_mirror_that_are_cut_or_missing_are_named(
+    put, prepare, monkeypatch, tmp_path, origin, name, dataset
+):
+    webp, offsets = _strips(np.zeros((2, 32, 32, 3), np.uint8))
+    cifar = npz(webp=webp, offsets=offsets, labels=np.zeros(2, np.uint8), exact=np.ones(2, bool))
+    files = {
+        "cifar10": dict.fromkeys(images.EXACT.values(), cifar),
+        "speech_commands": {speech.TEST_SET: b"clips"},
+        "yelp": YELP,
+        "ucr_worms": dict.fromkeys(("Worms_TRAIN.tsv.gz", "Worms_TEST.tsv.gz"), packed("1\t2\n")),
+        "imdb": _packed_reviews(
+            {"train": {"neg/0_1": "a", "pos/0_9": "b"}, "test": {"neg/0_1": "a"}}
+        ),
+        "glove": {_glove.HEAD: packed("a " + "1 " * 99 + "1\n"), _glove.SELECTION: b"vectors"},
+    }
+    monkeypatch.setitem(SETS["imdb_vectors"]["settings"], "vocabulary_size", FIRST_WORD + 2)
+    for one, content in files.items():
+        put(one, content)
+    path = tmp_path / "mirror" / origin / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(ChecksumError, match=f"{origin}/{name}: expected SHA-256 .* cut or altered"):
+        prepare(dataset)
+    path.unlink()
+    if origin != "speech_commands":  # without the clips tone words stand in
+        with pytest.raises(FileNotFoundError, match=f"the mirror has no {origin}/{name}; unset"):
+            prepare(dataset)
 
 
 def test_the_digits_keep_the_noise_in_proportion(tmp_path):
@@ -259,7 +414,7 @@ def test_the_digits_keep_the_noise_in_proportion(tmp_path):
 
 
 def _encoded(train, test, **more):
-    found = texts.encode((train, 0), (test, 1), **more)
+    found = _tokens.encode((train, 0), (test, 1), **more)
     return found["train"][0], found["test"][0]
 
 
@@ -290,8 +445,8 @@ def _tarred_reviews(parts):
         "aclImdb/train/unsup/0_0.txt": b"no label",
         "aclImdb/train/labeledBow.feat": b"1 2:3",
     }
-    for part, reviews in parts.items():
-        for name, text in reversed(reviews.items()):
+    for part, texts in parts.items():
+        for name, text in reversed(texts.items()):
             contents[f"aclImdb/{part}/{name}.txt"] = text.encode()
     return tarred(contents)
 
@@ -320,13 +475,13 @@ def _document(number, topics, title, body):
 
 
 def test_a_document_is_its_first_topic_title_and_body():
-    found = texts.parse(
+    found = reuters.parse(
         '<!DOCTYPE lewis SYSTEM "lewis.dtd">\n'
         + _document(1, ["grain", "wheat"], "WHEAT UP", "Up 3 pct &lt;X> said")
         + _document(2, [], "NO TOPIC", "at all")
         + _document(3, ["earn"], "", "unprocessed text")
     )
-    said = [(topic, " ".join(texts.words(text))) for topic, text in found]
+    said = [(topic, " ".join(_tokens.words(text))) for topic, text in found]
     assert said == [("grain", "wheat up up 3 pct x said"), ("earn", "unprocessed text")]
 
 
@@ -361,22 +516,37 @@ def test_vectors_of_reviews_say_what_glove_covers(put, tmp_path, monkeypatch):
         "test": {"neg/0_2": "the bad", "pos/0_9": "the good"},
     }
     values = {"the": 0.5, "film": 1.5, "odd": 9}
-    lines = "".join(f"{word} {' '.join([str(v)] * 100)}\n" for word, v in values.items())
+    lines = {
+        size: "".join(f"{word} {' '.join([str(v)] * size)}\n" for word, v in values.items())
+        for size in (50, 100)
+    }
+    selection = npz(
+        words=np.frombuffer("\n".join(values).encode(), np.uint8),
+        vectors=np.array([[v] * 50 for v in values.values()], np.float32),
+        rank=np.arange(3),
+    )
     put("imdb", _packed_reviews(reviews))
-    put("glove", {"glove.6B.100d.top.txt.gz": packed(lines)})
+    put("glove", {_glove.HEAD: packed(lines[100]), _glove.SELECTION: selection})
     monkeypatch.setitem(SETS["imdb_vectors"]["settings"], "vocabulary_size", FIRST_WORD + 4)
     data = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert data.vocabulary_size == FIRST_WORD + 4  # bad, film, good, the: two times each
-    assert sorted(data.word_vectors) == ["glove"]
-    glove = data.word_vectors["glove"]
+    assert {name: array.shape for name, array in data.word_vectors.items()} == {
+        "glove": (7, 100),
+        "glove_50": (7, 50),
+    }
+    glove, shorter = data.word_vectors["glove"], data.word_vectors["glove_50"]
+    assert shorter[[4, 6], 7].tolist() == [1.5, 0.5]
     assert glove[:3, 0].tolist() == [0, 0, 0] and glove[[4, 6], 7].tolist() == [1.5, 0.5]
     assert glove[[3, 5]].all()
     # Of the twelve tokens of the training part, two of them starts, four are "the" or "film".
-    assert data.substitute.startswith("GloVe's vectors for 2 of 4 words, 33% of the training")
+    assert data.substitute.startswith(
+        "GloVe's vectors of 100 numbers for 2 of 4 words, 33% of the training"
+    )
     put("imdb", _tarred_reviews(reviews), mirrored=False)
-    put("glove", zipped({texts.MEMBER: lines}), mirrored=False)
+    put("glove", zipped({f"glove.6B.{n}d.txt": text for n, text in lines.items()}), mirrored=False)
     again = load_prepared(sources.prepare("imdb_vectors", tmp_path))
     assert np.array_equal(again.word_vectors["glove"], glove)
+    assert np.array_equal(again.word_vectors["glove_50"], shorter)
 
 
 def test_penn_treebank_as_words_and_as_characters(both_ways, prepare):
@@ -486,7 +656,7 @@ def test_a_window_starts_every_three_seconds_and_ends_with_its_rate():
 
 def test_splits_cover_all_windows_once():
     patient = np.repeat(np.arange(53), 150)
-    for parts in (vitals.split_at_random(7950), vitals.split_by(patient)):
+    for parts in (split_at_random(7950), split_by(patient)):
         covered = np.concatenate([np.arange(7950)[part] for part in parts.values()])
         assert sorted(covered) == [*range(7950)]
         shares = [len(patient[part]) / 7950 for part in parts.values()]
@@ -606,7 +776,7 @@ def test_speech_commands_from_the_mirror(tones, put, prepare):
 
 def test_a_clip_of_another_form_is_named():
     clip = "yes/1_nohash_0.wav", wav_bytes(np.zeros(9), 8000)
-    with pytest.raises(FormatError, match="yes/1_nohash_0.wav: expected 16000"):
+    with pytest.raises(FormatError, match="yes/1_nohash_0.wav: expected 1 channel"):
         speech.read_clips([clip], {"yes": 0}, _features)
 
 
@@ -652,7 +822,11 @@ def test_what_the_mirror_does_not_have_is_named_as_made_up(put, prepare, monkeyp
 EXPECTED = {  # training, validation, test, shape of an input sequence, outputs, frequency of the rarest class
     "mnist": (60_000, 0, 10_000, (784, 1), 10, 6_313),
     "fashion_mnist": (60_000, 0, 10_000, (784, 1), 10, 7_000),
-    "cifar10": (50_000, 0, 10_000, (1024, 3), 10, 6_000),
+    # The mirror has the exact pixels of the first 15,000 and of all test images, but for 33.
+    "cifar10": (14_987, 0, 9_980, (1024, 3), 10, None),
+    "keywords12": (2_036, 396, 448, (126, 80), 12, 240),
+    "yelp5": (8_610, 0, 5_000, (300,), 5, None),
+    "ucr_worms": (181, 0, 77, (900, 1), 5, 25),
     "imdb": (25_000, 0, 25_000, (500,), 2, 25_000),
     # The dissertation's smallest test part has about 2,800 sequences (3.5).
     "reuters": (8_421, 0, 2_807, (500,), 46, 16),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from study.tasks.formats import sound
+from study.tasks.formats import sound, wav
 from study.tasks.standins.beats import BREATH, HEART, beats
 from study.tasks.standins.markov_text import language, reviews, text
 from study.tasks.standins.switching import PRIORS, RATES, switching_series
@@ -44,7 +44,7 @@ def test_words_of_different_speakers_sound_more_alike_than_different_words():
     words = {"yes": [], "no": [], "bed": []}
     for name, content in write_clips(tuple(words), clips=20, speakers=10, seed=3):
         if (word := name.split("/")[0]) in words:
-            words[word].append(sound.log_mel(sound.read_wav(content, name)).max(axis=0))
+            words[word].append(sound.log_mel(wav.read_wav(content, name)).max(axis=0))
     profiles = np.array([*words.values()])
     apart = np.linalg.norm(profiles[:, :, None] - profiles.mean(axis=1), axis=-1)
     assert (apart.argmin(axis=-1) == np.arange(3)[:, None]).mean() > 0.8

@@ -12,7 +12,7 @@ from study.tasks import variations as variations_module
 from study.tasks.fast_slow import trajectories
 from study.tasks.permutations import PERMUTATIONS, torch_permutation
 from study.tasks.prepared import FIRST_WORD, load_file, prepared_dataset, save_prepared
-from study.tasks.sources.texts import stream
+from study.tasks.sources.streams import stream
 from study.tasks.variations import SPREADS, noise_places, vary
 from study.training.scores import cross_entropy, likeliest
 

@@ -15,7 +15,7 @@ SURE = 0.05
 """How often networks that guess may pass for networks that learned."""
 LEAST = 0.9
 """What an error must be below, in units of guessing's, for a network to have learned."""
-STAND_INS = ("digits", "imdb_ratings")
+STAND_INS = ("digits", "imdb_ratings", "ucr_worms")
 """Data sets that no text uses; made-up data say themselves, in ``substitute``, that they are a stand-in."""
 
 

@@ -135,7 +135,8 @@ def prepared_dataset(
             raise ResultsError(
                 f"{name}: expected vectors of {vocabulary_size} tokens, got {len(array)}"
             )
-        variables[f"vectors_{key}"] = _variable(array, _VECTORS)
+        about = _VECTORS._replace(dims=("token", f"component_{key}"))
+        variables[f"vectors_{key}"] = _variable(array, about)
     attributes = {
         "schema": SCHEMA,
         "dataset": name,

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from study.tasks.permutations import torch_permutation
 from study.tasks.prepared import Arrays
 
 _TABLE = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
 SETS: dict[str, dict] = _TABLE["sets"]
 ORIGINS: dict[str, dict] = _TABLE["origins"]
+SEED = 123_456
+"""The generator's seed in LEM's program, which splits at random."""
 READERS: dict[str, Callable[..., dict[str, Any]]] = {}
 
 
@@ -38,3 +41,46 @@ def standardised(parts: dict[str, Arrays], axis: int | tuple[int, ...]) -> dict[
     return {
         name: ((inputs - mean) / deviation, targets) for name, (inputs, targets) in parts.items()
     }
+
+
+def split_at_random(size: int) -> dict[str, np.ndarray]:
+    """Return the indices of each part as LEM's program draws them: 70, 15 and 15 per cent.
+
+    Parameters
+    ----------
+    size
+        Number of sequences.
+
+    Returns
+    -------
+    dict
+        Indices by part.
+
+    Examples
+    --------
+    >>> [len(part) for part in split_at_random(7949).values()]
+    [5565, 1192, 1192]
+    """
+    order = torch_permutation(size, SEED)
+    few = round(0.15 * size)
+    train, rest = order[: size - 2 * few], order[size - 2 * few :]
+    rest = rest[torch_permutation(len(rest), SEED)]
+    return {"train": train, "validation": rest[few:], "test": rest[:few]}
+
+
+def split_by(groups: np.ndarray) -> dict[str, np.ndarray]:
+    """Return masks of parts that share no group, such as a patient or a speaker.
+
+    Parameters
+    ----------
+    groups
+        Group of each sequence, shape (n,).
+
+    Returns
+    -------
+    dict
+        A mask by part, with 70, 15 and 15 per cent of the groups.
+    """
+    names = np.unique(groups)
+    parts = split_at_random(len(names))
+    return {part: np.isin(groups, names[indices]) for part, indices in parts.items()}

@@ -17,14 +17,11 @@ import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 
 from study.tasks.formats.archives import members
-from study.tasks.permutations import torch_permutation
 from study.tasks.sources._fetch import arrays, check_contents
-from study.tasks.sources._table import parted, reader
+from study.tasks.sources._table import parted, reader, split_at_random, split_by
 from study.tasks.standins.beats import beats
 
 RATE, SECONDS, HOP, WINDOWS = 125, 32, 3, 150
-SEED = 123_456
-"""The generator's seed in LEM's program, which splits at random."""
 SUBSTITUTE = "windows cut anew from the recordings, not the file of the archive that the texts use"
 
 
@@ -55,26 +52,6 @@ def windows(raw: dict[str, np.ndarray], sign: str) -> tuple[np.ndarray, np.ndarr
     signals = np.stack([raw["pleth"], raw["ecg_ii"]], axis=2, dtype=np.float32)
     cut = sliding_window_view(signals, SECONDS * RATE, axis=1)[patient, RATE * starts[window]]
     return cut.swapaxes(1, 2), values[patient, window][:, None].astype(np.float32), patient
-
-
-def split_at_random(size: int) -> dict[str, np.ndarray]:
-    """Return the indices of each part as LEM's program draws them: 70, 15 and 15 per cent.
-
-    >>> [len(part) for part in split_at_random(7949).values()]
-    [5565, 1192, 1192]
-    """
-    order = torch_permutation(size, SEED)
-    few = round(0.15 * size)
-    train, rest = order[: size - 2 * few], order[size - 2 * few :]
-    rest = rest[torch_permutation(len(rest), SEED)]
-    return {"train": train, "validation": rest[few:], "test": rest[:few]}
-
-
-def split_by(patient: np.ndarray) -> dict[str, np.ndarray]:
-    """Return masks of parts that share no patient: 70, 15 and 15 per cent of the patients."""
-    patients = np.unique(patient)
-    parts = split_at_random(len(patients))
-    return {name: np.isin(patient, patients[part]) for name, part in parts.items()}
 
 
 def _from_archive(path: Path) -> dict[str, np.ndarray]:

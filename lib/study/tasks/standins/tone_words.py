@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from study.tasks.formats.sound import FULL, RATE, wav_bytes
+from study.tasks.formats.wav import FULL, RATE, wav_bytes
 
 _LISTS = ("validation_list.txt", "testing_list.txt")
 _NOISE = "_background_noise_"
