@@ -198,6 +198,9 @@ def test_a_task_of_constant_accuracy_is_refused_and_the_others_are_fitted(frame)
 def test_one_architecture_has_an_intercept_alone(frame):
     assert task_models.choose_reference(["rnn", "antisymmetric"]) == "antisymmetric"
     assert task_models.choose_reference(["rnn", "gru"]) == "rnn"
+    assert task_models.choose_reference(["rnn", "gru"], "gru") == "gru"
+    with pytest.raises(ValueError, match="is 'LSTM'; expected one of rnn, lstm"):
+        task_models.choose_reference(["rnn", "lstm"], "LSTM")
     fits = fit_first_order(frame[frame["architecture"] == "rnn"], "rnn")
     assert fits.coefficients["term"].tolist() == ["intercept"] * 4
     assert (fits.coefficients["cause"] == "").all()

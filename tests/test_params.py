@@ -303,6 +303,8 @@ UNFIT = "of width 32 on .* cannot .*"
     (lambda c: c["base"].update(tasks=7), "tasks is 7; input should be an object"),
     (lambda c: c["base"]["groups"].update(factorial=c["base"]["groups"]["pixels"]),
      "two datasets are called 'factorial'"),
+    (_define("groups", "../escaped", {}), "groups.../escaped.* is '../escaped'; string should match"),
+    (_define("groups", "my group", {}), "is 'my group'; string should match"),
     (lambda c: c.update(more=1), "unknown parameter more; remove it"),
     (lambda c: c["profiles"].update({"a; b": {}}), "is 'a; b'; string should match pattern"),
     (lambda c: c["base"].update({1: {}}), "base has the key 1; expected printable text"),
@@ -387,12 +389,11 @@ def test_the_command_prints_a_profile_or_what_is_wrong(capsys):
 
 def test_the_file_survives_being_rewritten_by_dvc(tmp_path, whole):
     """`dvc exp run -S` reads and writes the file with wrapped lines; the values stay the same."""
-    from dvc.utils.serialize import modify_yaml
+    from dvc.utils.hydra import apply_overrides
 
     path = tmp_path / "params.yaml"
     path.write_bytes((ROOT / "params.yaml").read_bytes())
-    with modify_yaml(path) as values:
-        values["profile"] = "smoke"
+    apply_overrides(path, ["profile=smoke"])
     assert read_params(path) == whole | {"profile": "smoke"}
 
 

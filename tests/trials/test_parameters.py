@@ -10,6 +10,7 @@ from designs import profile_of
 from study.config.expand import expand_groups
 from study.config.file import merged
 from study.config.section import ParameterError
+from study.config.tables import read_definitions
 from study.tasks import TASKS, check_task
 from study.training.profile import DESIGNS
 from trials.faults import places
@@ -102,19 +103,21 @@ def _typos(name):
         yield name[:i] + name[i + 1] + name[i] + name[i + 2 :]
 
 
+def _has_free_name(path):
+    """Return whether the last key of a path may be any text: an entry, a table, a level, an option."""
+    names = "networks" in path[-2:-1] or "tables" in path[-2:-1] or len(path) == 1
+    levels = "sweep" in path[-3:-2] or "sweep_by_task" in path[-4:-3]
+    return names or levels or "groups" in path[:-1] or "options" in path[:-1]
+
+
 def _mistyped(content):
     """Yield paths of keys in networks, tasks and groups with a mistyped key for each."""
+    tasks = read_definitions({}, content["tasks"])[0].tasks
     for section in ("networks", "tasks", "groups"):
         for path, _ in places(content[section]):
-            key = path[-1] if path else None
-            is_entry = "networks" in path[-2:-1] or "tables" in path[-2:-1] or len(path) == 1
-            if not isinstance(key, str) or "groups" in path[:-1] or "options" in path[:-1]:
-                continue
-            named_level = path[-3:-2] == ("sweep",) or "sweep_by_task" in path[-4:-3]
-            if not is_entry and not named_level:
-                for typo in _typos(key):
-                    if typo != key:
-                        yield (section, *path), typo
+            if path and isinstance(path[-1], str) and not _has_free_name(path):
+                typos = {typo for typo in _typos(path[-1]) if typo != path[-1]}
+                yield from (((section, *path), typo) for typo in sorted(typos - tasks.keys()))
 
 
 def _with_key(content, path, key):

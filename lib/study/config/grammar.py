@@ -19,6 +19,8 @@ def _empty_if_null(value: object) -> object:
 
 Mapped = Annotated[dict[str, T], BeforeValidator(_empty_if_null)]
 """A mapping from names; ``null``, by which a profile takes it back, is an empty one."""
+GroupName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+"""Name of a group, and of the file with its results."""
 Levels = list[Any] | dict[str, Any]
 """Levels of a sweep: a list, or a mapping from names for people to values."""
 
@@ -112,7 +114,7 @@ class Sections(Section):
     jobs: Jobs
     networks: dict[str, dict[str, Any]]
     tasks: dict[str, dict[str, Any]]
-    groups: dict[str, dict[str, Any] | None]
+    groups: dict[GroupName, dict[str, Any] | None]
     factorial: Any
     latching: Any
     linear_gaps: Any

@@ -68,8 +68,28 @@ class TaskFits(NamedTuple):
 
 
 def choose_reference(architectures: Sequence[str], wanted: str = REFERENCE) -> str:
-    """Return `wanted` if it is among `architectures`, else the first of them."""
-    return wanted if wanted in architectures else architectures[0]
+    """Return the architecture that effects refer to.
+
+    Parameters
+    ----------
+    architectures : sequence of str
+        Architectures of the design.
+    wanted : str
+        One of them. The paper's choice, `REFERENCE`, may be missing from a smaller design; then the
+        first architecture takes its place.
+
+    Raises
+    ------
+    ValueError
+        If any other name is not an architecture of the design.
+    """
+    if wanted in architectures:
+        return wanted
+    if wanted == REFERENCE:
+        return architectures[0]
+    raise ValueError(
+        f"reference_architecture is {wanted!r}; expected one of {', '.join(architectures)}"
+    )
 
 
 def fit_tasks(
