@@ -1,4 +1,4 @@
-"""A small `data` folder as the pipeline leaves it, for tests of the report: figures, tables, executed notebooks."""
+"""A small `data` folder as the pipeline leaves it: figures, tables, executed notebooks."""
 
 import io
 import json
@@ -18,12 +18,17 @@ TAGGED = r"$$\begin{aligned} y &= a \cr &+ b \end{aligned} \tag{1.11}$$"
 TAKE = "document.title = 'taken'"
 HOSTILE = f'<script>{TAKE}</script><img src=x onerror="{TAKE}">'
 """What must be read, and never run."""
+RUNNING = rf"$\href{{javascript:{TAKE}}}{{press}}$"
+"""A formula whose link would run a script."""
 ANSWER = "Hardly ever: **two** of twelve do, with $a < b$."
 FORMULA = r"$\log_{10} \lVert \lambda_1 \rVert_2 / \lVert \lambda_T \rVert_2$"
 
 
 def build_site(folder: Path) -> Path:
-    """Build the report of two fabricated sets of results in ``report`` of `folder`, and return that; ``data`` has the results."""
+    """Build the report of two fabricated sets of results, from ``data`` of `folder`.
+
+    Return the site, ``report`` of `folder`.
+    """
     (folder / "secret.txt").write_text("known,to\nknown to the builder alone,0\n")
     drawing().savefig(folder / "secret.png")
     data = folder / "data"
@@ -124,6 +129,7 @@ def write_notebook(
         new_output("display_data", {"image/png": picture, "text/plain": "<Figure>"}),
         new_output("display_data", {"text/html": error_rates().to_html(), "text/plain": "a table"}),
         new_output("display_data", {"text/markdown": f"**Two** of {FORMULA} {HOSTILE}"}),
+        new_output("display_data", {"text/markdown": RUNNING}),
         new_output("display_data", {"text/markdown": f"```{{raw}} html\n{HOSTILE}\n```"}),
         *(new_output("display_data", {"text/markdown": text}) for text in NOSY),
         new_output("display_data", {"text/html": f"<b>kept</b>{HOSTILE}", "text/plain": "b"}),

@@ -73,7 +73,7 @@ def test_displayed_tables_show_row_labels(tmp_path, monkeypatch):
     assert "row_heading" not in numbered
 
 
-def test_names_from_the_root_parts_indices_and_our_own_artefacts(tmp_path, monkeypatch):
+def test_paths_parts_and_own_artefacts(tmp_path, monkeypatch):
     monkeypatch.setattr("study.results.artefacts.ROOT", tmp_path)
     made = make(tmp_path / "data")
     how = {"part": "by-task", "caption": ""}
@@ -110,14 +110,14 @@ TWO_ROWS = pd.concat({"ours": FRAME}, axis="columns")
         ({"notebook": "a\n"}, {}, "notebook is 'a"),
     ],
 )
-def test_what_is_wrong_is_refused_and_nothing_is_written(tmp_path, run, table, complaint):
+def test_wrong_names_are_refused(tmp_path, run, table, complaint):
     given = {"frame": FRAME, "artefact": "own-x", "caption": ""} | table
     with pytest.raises(ValueError, match=complaint):
         make(tmp_path, **run).save_table(**given)
     assert list(tmp_path.rglob("*.*")) == []
 
 
-def test_a_failed_figure_leaves_no_manifest_and_no_partial_file(tmp_path, monkeypatch):
+def test_a_failed_figure_leaves_no_manifest(tmp_path, monkeypatch):
     made, figure = make(tmp_path), draw()
     made.show_figure(figure, "diss-fig-3.3", data=FRAME, caption="whole")
     path = made.figures / "diss-fig-3.3.png"
@@ -136,7 +136,7 @@ def test_judged_claims_are_kept_for_the_report(tmp_path, capsys):
     assert manifest(path)["kind"] == "claims"
 
 
-def test_results_that_do_not_tell_whether_networks_learned_count_as_not_learned(tmp_path):
+def test_unknown_learning_counts_as_not_learned(tmp_path):
     ds = xr.Dataset(attrs={"schema": "made_up/1", "settings": "{}"})
     assert "learned" not in manifest(make(tmp_path, ds=ds).save_table(FRAME, "own-x", caption=""))
 
@@ -156,7 +156,7 @@ def test_a_single_panel_gets_no_letter(tmp_path):
     assert not list(figure.axes[0].texts)
 
 
-def test_each_architecture_has_its_own_look_and_the_name_of_its_cell():
+def test_each_architecture_has_its_own_look():
     cells = sorted(names.LOOKS)
     assert {"rnn", "lem", "dt_lstm"} <= set(cells)
     assert len({(plotting.colour(cell), plotting.marker(cell)) for cell in cells}) == len(cells)

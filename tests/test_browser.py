@@ -1,7 +1,7 @@
-"""The report in a real browser, opened from the disk: pages load, formulas are drawn, nothing is too wide.
+"""The report in a real browser, opened from the disk.
 
-Needs Chromium (Debian: ``apt-get install chromium``). Without one the tests skip with that reason; with
-``LTD_NO_SKIP=1`` in the environment, as in CI, they fail instead.
+Needs Chromium (Debian: ``apt-get install chromium``). Without one the tests skip with that reason;
+with ``LTD_NO_SKIP=1`` in the environment, as in CI, they fail instead.
 """
 
 import itertools
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.browser
 MOST = 12
 """Pages of a folder that are visited: the others are made of the same parts."""
 WIDTHS = (420, 1200, 1400)
-"""Of windows, in pixels: a telephone, a small screen, and a larger one, at which the next page opens."""
+"""Of windows, in pixels: a phone, a small screen, and a larger one. The next page opens in it."""
 
-# Once formulas are drawn, and pictures that load when they come into view have been told to load now.
+# Once formulas are drawn; pictures that load when they come into view are told to load now.
 SEEN = """async () => {
   await window.MathJax?.startup?.promise;
   await document.fonts.ready;
@@ -28,6 +28,8 @@ SEEN = """async () => {
   }));
   return {
     pictures, title: document.title,
+    running: all("a").map((link) => link.href?.baseVal ?? link.href)
+      .filter((address) => address.startsWith("javascript")),
     written: all("article .math").length, failed: all("mjx-merror").length,
     drawn: all("article .math mjx-container").filter((box) => box.offsetWidth > 0).length,
   };
@@ -40,7 +42,7 @@ CUT = """[...document.querySelectorAll("table.words, table.tally, .forest")]
 
 
 def _visit(tab, path):
-    """Return what happened in a tab of the browser while a page was open there, and what it shows."""
+    """Return what a page shows, and what happened while it was open in a tab."""
     seen = {name: [] for name in ("requests", "faults", "cut", "wide")}
     heard = {
         "request": lambda request: seen["requests"].append(request.url),
@@ -64,7 +66,7 @@ def _visit(tab, path):
 
 @pytest.fixture(scope="module")
 def visits(each_site, browser):
-    """Pages once, with what they asked for, what they drew and where they lead: of every folder the largest."""
+    """What the largest pages of every folder asked for and drew, each visited once."""
     pages = sorted(each_site.rglob("*.html"), key=lambda page: (page.parent, -page.stat().st_size))
     folders = itertools.groupby(pages, attrgetter("parent"))
     chosen = [page for _, group in folders for page in itertools.islice(group, MOST)]
@@ -86,6 +88,7 @@ FAULTS = {
         [seen["written"]] * bool(seen["failed"] or seen["written"] != seen["drawn"])
     ),
     "script of others that was run": lambda seen: [seen["title"]] * (seen["title"] == "taken"),
+    "link that runs a script": lambda seen: seen["running"],
     "table of words that is cut": lambda seen: seen["cut"],
     "width beyond the window's": lambda seen: seen["wide"],
 }
@@ -102,3 +105,28 @@ def test_there_is_something_to_see(visits):
     for folder in ("figures/", "notebooks/"):
         assert any(seen["pictures"] for name, seen in visits.items() if name.startswith(folder))
     assert any(seen["written"] for seen in visits.values())
+
+
+SHOWN = """[...document.querySelectorAll("table.claims tbody tr:not(.group)")]
+  .filter((row) => row.offsetHeight > 0)"""
+
+
+def test_claims_are_filtered_by_paper_and_verdict(site, browser):
+    tab = browser.new_page()
+    tab.goto(f"{(site / 'claims.html').as_uri()}?paper=dissertation&verdict=differ")
+    assert tab.evaluate(f"{SHOWN}.map((row) => row.id)") == ["diss-3.6-longer"]
+    assert tab.inner_text("form.filter output").startswith("1 of ")
+    tab.select_option("select[name=verdict]", "")
+    tab.select_option("select[name=paper]", "lem")
+    papers = tab.evaluate(f"{SHOWN}.map((row) => row.dataset.paper)")
+    assert len(papers) > 20 and set(papers) == {"lem"}
+    tab.close()
+
+
+def test_a_phone_shows_a_card_per_claim(site, browser):
+    tab = browser.new_page()
+    tab.set_viewport_size({"width": 420, "height": 900})
+    tab.goto((site / "claims.html").as_uri())
+    styles = tab.evaluate(f"{SHOWN}.map((row) => getComputedStyle(row).display)")
+    assert set(styles) == {"block"}
+    tab.close()

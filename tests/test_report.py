@@ -36,9 +36,9 @@ from study.report.verdicts import (
 )
 from study.results.artefacts import Artefacts
 from study.results.claims import Finding, Region, Scale, claims, judged_row, share, unable
+from study.results.datasets import load
 from study.results.learned import data_and_length
 from study.results.published import artefacts
-from study.results.datasets import load
 from study.stats.verbs import Networks
 
 
@@ -67,7 +67,7 @@ def copied(data, tmp_path):
     return shutil.copytree(data, tmp_path / "data")
 
 
-def test_equal_inputs_give_equal_bytes_and_nothing_else_is_left(data, site, tmp_path):
+def test_equal_inputs_give_equal_bytes(data, site, tmp_path):
     leftover = tmp_path / ".report.partial" / "site"  # of a build that was killed
     leftover.mkdir(parents=True)
     (leftover / "half.html").write_text("half")
@@ -125,7 +125,7 @@ def test_a_page_says(site, page, text):
     assert text in read(site / f"{page}.html").text
 
 
-def test_the_menu_lists_each_notebook_once_and_files_have_their_links(site):
+def test_menu_lists_each_notebook_once(site):
     menu = (site / "index.html").read_text().split('class="sidebar-tree"')[1].split("</aside>")[0]
     assert menu.count("22_errors.html") == menu.count("00_prepare.html") == 1
     figures = read(site / "figures" / "dissertation.html")
@@ -137,7 +137,7 @@ def test_the_menu_lists_each_notebook_once_and_files_have_their_links(site):
     assert saved[["diss-3.6-longer", "diss-1.4-variance"]].tolist() == ["differs", "not judged yet"]
 
 
-def test_pages_run_nothing_read_nothing_of_the_builders_and_ask_no_other_host(site):
+def test_pages_run_and_fetch_nothing(site):
     assert (site / "_static" / "mathjax" / "tex-chtml.js").exists()
     assert not list(site.rglob("secret*"))
     assert "kept" in read(site / "notebooks" / "rebuilt" / "22_errors.html").text
@@ -161,7 +161,7 @@ def _judged(data, result_set, found, **evidence):
 
 
 def test_the_weightiest_evidence_judges(tmp_path):
-    """First what measured anything, then networks that learned, on the text's data, then more sequences."""
+    """First what was measured, then learned networks, the paper's data, and more sequences."""
     of = lambda n, k: share(n, 100, Scale(sequences=k, epochs=1, replicates=100))  # noqa: E731
     for name, found, evidence, verdict in (
         ("none", unable("not trained"), {}, "not testable at this scale"),
@@ -185,7 +185,7 @@ def test_the_weightiest_evidence_judges(tmp_path):
     ],
 )
 @pytest.mark.parametrize("names", ["ab", "ba"])  # whichever is read first
-def test_the_larger_experiment_judges_whatever_it_found(tmp_path, small, large, names):
+def test_the_larger_experiment_judges(tmp_path, small, large, names):
     """Its size is the product of all that it was large in; what is not said counts once."""
     for name, size, successes in zip(names, (small, large), (98, 2), strict=True):
         scale = Scale(**{"sequences": 1000, **size})
@@ -196,7 +196,7 @@ def test_the_larger_experiment_judges_whatever_it_found(tmp_path, small, large, 
 @pytest.mark.parametrize(
     "low, kind", [(-1e-4, "no effect found"), (1e-4, "within the stated border")]
 )
-def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
+def test_claims_of_no_effect_count_apart(tmp_path, low, kind):
     made = Artefacts(tmp_path, notebook="30_tenet_1", result_set="real", profile="real", runs=9)
     claimed = {"diss-3.5-training-alone": low, "diss-3.5-terminal-sign": 1e-4}
     rows = [judged_row(name, Finding(0.001, end, 0.002)) for name, end in claimed.items()]
@@ -207,7 +207,7 @@ def test_a_claim_of_no_effect_is_not_counted_in_favour(tmp_path, low, kind):
     assert (counts["agrees"], counts[kind], counts.sum()) == (1, 1, len(table))
 
 
-def test_simulated_results_and_those_of_a_failed_notebook_are_no_evidence(copied):
+def test_simulated_and_failed_results_are_no_evidence(copied):
     for folder in copied.glob("made/22_*"):
         shutil.rmtree(folder / "rebuilt")
         (folder / "reference").rename(folder / "simulated")
@@ -218,7 +218,7 @@ def test_simulated_results_and_those_of_a_failed_notebook_are_no_evidence(copied
     assert {item.notebook for item in load_artefacts(copied)} == {"55_new"}
 
 
-def test_failed_and_unfinished_notebooks_are_no_results_and_the_same_twice_is_refused(tmp_path):
+def test_failed_and_repeated_notebooks_are_refused(tmp_path):
     for name in ("22_errors.failed", ".22_errors.partial", "22_errors"):
         write_notebook(tmp_path / "executed" / f"{name}.ipynb")
     found = load_notebooks(tmp_path)
@@ -273,7 +273,7 @@ def hostile(data, tmp_path_factory):
     return SimpleNamespace(site=site, page=site / "notebooks/rebuilt/66_bad.html", heard=heard)
 
 
-def test_links_and_pictures_copy_no_file_of_the_builders(hostile):
+def test_links_and_pictures_copy_no_file(hostile):
     assert not (hostile.site / "_downloads").exists()
     names = {path.name for path in hostile.site.rglob("*")}
     assert not any("secret" in name for name in names)
@@ -394,7 +394,7 @@ def test_damaged_manifest_is_named(copied, old, new, message):
         load_artefacts(copied)
 
 
-def test_coverage_has_one_row_per_artefact_and_result_and_counts_an_artefact_once(data):
+def test_coverage_has_one_row_per_result(data):
     listed = artefacts()
     coverage = count_coverage(load_artefacts(data), listed)
     assert tuple(coverage) == COLUMNS
@@ -421,7 +421,7 @@ def test_coverage_has_one_row_per_artefact_and_result_and_counts_an_artefact_onc
         (["diss-fig-2.4", "diss-tab-2.2"], {"published_scale": True}, [1] * 4),
     ],
 )
-def test_an_artefact_counts_once_and_for_its_best_results(tmp_path, names, evidence, counts):
+def test_an_artefact_counts_for_its_best_results(tmp_path, names, evidence, counts):
     made = Artefacts(tmp_path, notebook="n", result_set="reference", profile="real", runs=1)
     vars(made).update({"learned": True, **evidence})
     for name, part in product(names, ("a", "b")):
@@ -460,14 +460,14 @@ def test_results_say_which_data_they_are_of():
             assert data_and_length(ds) == said
 
 
-def test_whether_an_interval_holds_no_effect_is_said_and_verdicts_are_counted():
+def test_verdicts_are_counted_in_words():
     assert in_words(pd.Series({"agrees": 26, "differs": 1})) == "26 agree, 1 differs"
     table = judge_claims([])
     assert describe_claim(table.iloc[0]).null == ""
     assert describe_claim(table.assign(null=0.0, null_is="outside").iloc[0]).null == "0 outside"
 
 
-def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
+def test_scale_names_the_data_of_its_task():
     stored = load(ROOT / "data/reference/real/language.nc")  # words, too
     scale = Networks(stored, "PTB characters").scale("LEM", "LSTM")
     said = describe_claim(judge_claims([]).assign(**asdict(scale)).iloc[0]).scale
@@ -475,7 +475,7 @@ def test_a_claim_s_scale_names_the_data_of_its_own_task_alone():
     assert said.endswith("Penn Treebank, characters")
 
 
-def test_tables_set_ours_beside_theirs_where_it_helps():
+def test_tables_set_ours_beside_theirs():
     assert beside_html(error_rates()) is None, "a single key"
     assert beside_html(counts().drop(columns="published")) is None, "nothing to compare"
     assert beside_html(counts().assign(quartile=range(8))) is None, "most cells would be empty"

@@ -77,16 +77,19 @@ def test_displayed_markdown_asks_for_no_file(trials, draw):
     assert acted, "MyST would have carried these out"
 
 
-HTML = """<table style="background:url(//x)" class="math"><tr><td colspan="2" onclick="a()">kept</td></tr></table>
-<a href="javascript:a()">b</a><a href="data:text/html,x" xlink:href="//x">c</a><a href="../../secret.txt">e</a>
+HTML = """<table style="background:url(//x)" class="math">
+<tr><td colspan="2" onclick="a()">kept</td></tr></table>
+<a href="javascript:a()">b</a><a href="data:text/html,x" xlink:href="//x">c</a>
+<a href="../../secret.txt">e</a>
 <p title="<script>" srcset="//x">d</p><script>a()</script><ScRiPt>a()</ScRiPt><style>*{}</style>
-<img src="//x" onerror=a()><svg onload=a()></svg><math></math><link href="//x"><iframe src="//x"></iframe>
-<object data="//x"></object><form action="//x"></form><base href="//x"><meta http-equiv="refresh">"""
+<img src="//x" onerror=a()><svg onload=a()></svg><math></math><link href="//x">
+<iframe src="//x"></iframe><object data="//x"></object><form action="//x"></form><base href="//x">
+<meta http-equiv="refresh">"""
 
 
 def test_displayed_html_runs_and_fetches_nothing(trials):
     clean = (
-        '<table><tbody><tr><td colspan="2">kept</td></tr></tbody></table> <a>b</a><a>c</a>'
+        '<table> <tbody><tr><td colspan="2">kept</td></tr></tbody></table> <a>b</a><a>c</a> '
         '<a>e</a> <p title="&lt;script&gt;">d</p>'
     )
     trials.accept("html", lambda: " ".join(clean_html(HTML).split()), clean.__eq__)

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"report: {error}", file=sys.stderr)
         return 1
     score = pd.read_csv(page.with_name("files") / "claims.csv")["counted"].value_counts()
-    print(f"report: of {score.sum()} claims of the texts {in_words(score)}")
+    print(f"report: of {score.sum()} claims of the papers {in_words(score)}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0
 

@@ -127,7 +127,7 @@ def _run_sphinx(source: Path, site: Path, doctrees: Path) -> None:
 
 
 def _copy_files(inputs: Inputs, site: Path) -> None:
-    """Copy the files of every artefact under their own names, so that links to them stay the same."""
+    """Copy the files of every artefact under their own names, so that links stay the same."""
     for item in inputs.artefacts:
         for suffix in SUFFIXES[item.kind]:
             copy = site / (item.files + suffix)

@@ -96,6 +96,9 @@ def entries_above(env, page: str) -> list[str]:
 
 def _mark(menu: str, address: str, target: str, *, current: bool) -> str:
     """Return the menu with the entry that leads to `address` marked as current."""
-    entry = rf'(<li class="toctree-l\d)([^"]*"><a class=")(reference internal" href=)"{re.escape(address)}"'
+    entry = (
+        r'(<li class="toctree-l\d)([^"]*"><a class=")(reference internal" href=)'
+        f'"{re.escape(address)}"'
+    )
     css = "current " if current else ""
     return re.sub(entry, rf'\1 current\2{css}\3"{target}"', menu)

@@ -1,4 +1,4 @@
-"""Count which of the published figures and tables were rebuilt, how much weight each has, and which are missing."""
+"""Count which published figures and tables were rebuilt, and how much evidence each is."""
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -10,12 +10,16 @@ from study.report.inputs import NO_PROFILE, SIMULATED, Artefact
 
 COLUMNS = ("id", "profile", "file", "runs", "result_set", "state")
 STATES = ("drawn", "learned", "comparable", "at published scale")
-"""How far an artefact is evidence, each state including those before it: it exists; its networks learned, or it needs
-none; and nothing stands in for the text's data; and it has the size that the text prints."""
+"""Evidence levels, cumulative.
+
+An artefact is *drawn* if it exists; *learned* if its networks learned, or it needs none;
+*comparable* if no other data stand in for the paper's; *at published scale* if it has the size
+that the paper prints.
+"""
 
 
 def weight(item: Artefact) -> int:
-    """Return how much weight an artefact has: a place in `STATES`, or -1 where it is never evidence."""
+    """Return an artefact's evidence level as an index into `STATES`; -1 if it is no evidence."""
     if item.result_set == SIMULATED:
         return -1
     if not item.learned and item.profile != NO_PROFILE:
@@ -27,48 +31,72 @@ def weight(item: Artefact) -> int:
 
 
 def state(item: Artefact) -> str:
-    """Return the name of an artefact's weight: one of `STATES`, or `SIMULATED`."""
-    return (*STATES, SIMULATED)[weight(item)]
+    """Return the name of an artefact's evidence level: one of `STATES`, or `SIMULATED`."""
+    level = weight(item)
+    return SIMULATED if level < 0 else STATES[level]
 
 
-def main_files(found: Iterable[Artefact]) -> dict[str, list[Artefact]]:
-    """Return for each id what stands for it, one for each set of results: its main file, a companion where it has parts alone."""
-    ordered = sorted(found, key=lambda item: item.part != "")
-    by_set = groupby(attrgetter("artefact", "result_set"), ordered)
-    return groupby(attrgetter("artefact"), (items[0] for items in by_set.values()))
+def main_files(items: Iterable[Artefact]) -> dict[str, list[Artefact]]:
+    """Return what stands for each artefact: its main file from each set of results.
 
-
-def count_coverage(found: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:
-    """Return one row (`COLUMNS`) per artefact of `published` and set of results it was rebuilt from, in its order.
-
-    An artefact that was not rebuilt has one row with empty text and no runs.
+    A companion stands for an artefact that has parts alone.
     """
-    rows = [
-        (name, item.profile, item.file, item.runs, item.result_set, state(item))
-        for name, items in main_files(found).items()
-        for item in items
-    ]
+    ordered = sorted(items, key=lambda item: item.part != "")
+    by_set = groupby(attrgetter("artefact", "result_set"), ordered)
+    return groupby(attrgetter("artefact"), [parts[0] for parts in by_set.values()])
+
+
+def count_coverage(items: Iterable[Artefact], published: pd.DataFrame) -> pd.DataFrame:
+    """Return which published artefacts were rebuilt, from which results.
+
+    Parameters
+    ----------
+    items : iterable of Artefact
+    published : pandas.DataFrame
+        `study.results.published.artefacts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns `COLUMNS`; one row per artefact and set of results, in the order of `published`.
+        An artefact that was not rebuilt has one row with empty text and no runs.
+    """
+    rows = []
+    for name, mains in main_files(items).items():
+        for item in mains:
+            rows.append((name, item.profile, item.file, item.runs, item.result_set, state(item)))
     table = published[["id"]].merge(pd.DataFrame(rows, columns=list(COLUMNS)), how="left")
     return table.fillna({"runs": 0}).astype({"runs": int}).fillna("")
 
 
 def summarise(coverage: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Return per ``text`` of `published` the ``total`` of its artefacts and how many reached each of `STATES`.
+    """Count the artefacts of each publication by evidence level.
 
-    What was drawn from simulated data alone is not rebuilt, and a picture of data that another artefact shows (column
-    ``same_data`` of `published`) counts with that one.
+    What was drawn from simulated data alone is not rebuilt. A picture of data that another
+    artefact shows (column ``same_data``) counts with that one.
+
+    Parameters
+    ----------
+    coverage : pandas.DataFrame
+        As from `count_coverage`.
+    published : pandas.DataFrame
+        `study.results.published.artefacts`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per ``text``; columns ``total`` and `STATES`.
     """
-    rank = coverage["state"].map({name: place for place, name in enumerate(STATES, start=1)})
-    best = rank.fillna(0).groupby(coverage["id"]).max()
-    listed = published.assign(rank=published["id"].map(best), data=own_data(published))
-    counted = listed.groupby(["text", "data"], sort=False)["rank"].max()
-    columns = {
-        name: (counted >= least).groupby("text", sort=False).sum()
-        for least, name in enumerate(("total", *STATES))
-    }
-    return pd.DataFrame(columns)
+    levels = {name: level for level, name in enumerate(STATES, start=1)}
+    best = coverage["state"].map(levels).fillna(0).groupby(coverage["id"]).max()
+    listed = published.assign(level=published["id"].map(best), data=own_data(published))
+    reached = listed.groupby(["text", "data"], sort=False)["level"].max()
+    counts = {}
+    for least, name in enumerate(("total", *STATES)):
+        counts[name] = (reached >= least).groupby("text", sort=False).sum()
+    return pd.DataFrame(counts)
 
 
 def own_data(published: pd.DataFrame) -> pd.Series:
-    """Return for each artefact the one whose data it shows: itself, mostly."""
+    """Return the artefact whose data each artefact shows: mostly itself."""
     return published["same_data"].fillna(published["id"])

@@ -1,7 +1,8 @@
-"""Show the stored results without training: their analyses and a report of them alone, in ``data/look`` (`python -m study.report.look`).
+"""Analyze the stored results and build a report of them, without training.
 
-Every stage of `dvc.yaml` that analyses a stored reference is run for that alone, several at a time; DVC says which these are. Of two
-stored runs of one experiment the weightier is shown, which the stage calls `SHOWN`; `make repro` shows both.
+`python -m study.report.look` writes to ``data/look``. It runs every stage of ``dvc.yaml`` that
+analyzes a stored reference, several at a time. Of two stored runs of one experiment it shows the
+weightier one, which the stage calls `SHOWN`; `make repro` shows both.
 """
 
 import os
@@ -25,7 +26,7 @@ KEPT = f"-s {SHOWN} {REFERENCE.relative_to(ROOT).as_posix()}"
 
 def stored() -> Iterator[Run]:
     """Yield the analyses of stored references."""
-    from dvc.repo import Repo  # late: while this is imported, the kernels' packages are as well
+    from dvc.repo import Repo  # late: importing it imports the kernels' packages as well
 
     with Repo(ROOT) as repo:
         commands = [stage.cmd for stage in repo.index.stages]
@@ -33,34 +34,44 @@ def stored() -> Iterator[Run]:
         if KEPT in command:
             options = parse(shlex.split(command)[3:])  # python -m study.pipeline
             options.sets = [pair for pair in options.sets if pair[0] == SHOWN]
-            options.parameters = [*(dict(options.parameters) | {"out": str(LOOK)}).items()]
+            parameters = dict(options.parameters)
+            parameters["out"] = str(LOOK)
+            options.parameters = list(parameters.items())
             options.output = LOOK / options.output.relative_to("data")
             yield from planned(options).values()
 
 
 def main() -> int:
-    """Run the notebooks and build the report of them; return the exit status."""
+    """Run the notebooks, build the report of them, and return the exit status."""
     os.chdir(ROOT)
-    coverage = ["notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")]
-    coverage += ["-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")]
+    coverage = [
+        *("notebooks/90_coverage.ipynb", str(LOOK / "executed/90_coverage.ipynb")),
+        *("-p", "data_dir", str(LOOK), "-p", "out", str(LOOK / "coverage.csv")),
+    ]
     with warm.serving():
         try:
-            runs, counted = list(stored()), count(1)
-        except DvcException as error:  # of which a folder without Git is one
+            runs = list(stored())
+        except DvcException as error:  # such as a folder without Git
             print(f"look: {error}; clone the repository anew", file=sys.stderr)
             return 1
         shutil.rmtree(LOOK / "made", ignore_errors=True)  # of notebooks that may be gone
+        numbers = count(1)
 
-        def tell(run: Run) -> None:
-            print(f"{next(counted)} of {len(runs)} notebooks: {run.output.stem}", flush=True)
+        def show_progress(run: Run) -> None:
+            print(f"{next(numbers)} of {len(runs)} notebooks: {run.output.stem}", flush=True)
 
-        return (
-            # One more than there are cores: each waits for its kernel now and then.
-            execute_all(runs, at_once=len(os.sched_getaffinity(0)) + 1, quiet=True, after=tell)
-            or execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
-            or warm.run(["study.report", "--data", str(LOOK), "--out", str(LOOK / "report")])
-        )
+        # One more than there are cores: each waits for its kernel now and then.
+        at_once = len(os.sched_getaffinity(0)) + 1
+        status = execute_all(runs, at_once=at_once, quiet=True, after=show_progress)
+        if not status:
+            status = execute_all([*planned(parse(coverage)).values()], at_once=1, quiet=True)
+        if not status:
+            report = str(LOOK / "report")
+            status = warm.run(["study.report", "--data", str(LOOK), "--out", report])
+        return status
 
 
 if __name__ == "__main__":
-    sys.exit(f"study.report.look takes no words, got {sys.argv[1:]}" if sys.argv[1:] else main())
+    if sys.argv[1:]:
+        sys.exit(f"study.report.look takes no arguments, got {sys.argv[1:]}")
+    sys.exit(main())

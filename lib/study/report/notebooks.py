@@ -281,7 +281,7 @@ def _preformatted(text: str) -> str:
 
 
 def _picture(encoded: str, size: Mapping, page: Page) -> str:
-    """Store a picture and return the tag that shows it, with its size: nothing moves as it loads."""
+    """Store a picture and return its tag, with its size, so that nothing moves as it loads."""
     try:
         content = base64.b64decode("".join(encoded.split()), validate=True)
         with Image.open(io.BytesIO(content)) as picture:

@@ -1,4 +1,4 @@
-"""Write the values of a table's column for reading: equal decimals in a column, names as the texts have them."""
+"""Write the values of a table's column for reading: equal decimals, names as in the papers."""
 
 import math
 from collections.abc import Callable
@@ -10,16 +10,17 @@ from study.results.names import label
 DASH = "–"
 """Stands for a missing value."""
 _NAMES = ("architecture", "dataset")
-"""Columns whose levels the texts write in their own way."""
+"""Columns whose levels the papers write in their own way."""
 _DIGITS = 3
 
 
 def formatter(column: pd.Series) -> Callable[[object], str]:
-    """Return a function that writes the values of `column` as HTML text.
+    """Return a function that writes the values of a column as text.
 
-    Whole numbers get thousands separators. Others have equal decimals, three significant digits at the largest and no more than
-    they have, where the column spans few orders of magnitude; where it spans many, each has three significant digits of its
-    own. Levels such as the learning rates 0.1 and 0.00001 are written as they are.
+    Whole numbers get thousands separators. Other numbers get equal decimals if the column spans
+    few orders of magnitude: three significant digits at the largest, and no more than they have.
+    If it spans many, each number has three significant digits of its own. Levels such as the
+    learning rates 0.1 and 0.00001 are written as they are.
     """
     if pd.api.types.is_bool_dtype(column):
         return lambda value: "yes" if value else "no"
@@ -27,31 +28,47 @@ def formatter(column: pd.Series) -> Callable[[object], str]:
         name = label if column.name in _NAMES else str
         return lambda value: DASH if pd.isna(value) else " ".join(name(value).split())
     finite = column[column.notna() & ~column.isin([math.inf, -math.inf])].abs()
-    smallest, largest = finite[finite > 0].min(), finite.max()
+    smallest = finite[finite > 0].min()
+    largest = finite.max()
     if smallest < 10**-_DIGITS and all(float(f"{value:.1g}") == value for value in finite):
-        return lambda value: _special(value) or f"{value:.15f}".rstrip("0").rstrip(".")
+        return _write_level
     if (finite % 1 == 0).all() or largest / smallest > 10**_DIGITS:
         return significant
+    decimals = _common_decimals(finite, largest)
+
+    def write(value: float) -> str:
+        fewest = 10 ** (1 - decimals)  # smaller numbers would have fewer than two digits left
+        if value == 0 or fewest <= abs(value) < math.inf:
+            return f"{value:,.{decimals}f}"
+        return significant(value)
+
+    return write
+
+
+def _common_decimals(finite: pd.Series, largest: float) -> int:
+    """Return how many decimals all numbers of a column get."""
     needed = max(len(f"{value:.10f}".rstrip("0").partition(".")[2]) for value in finite)
-    decimals = max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed))
-    fewest = 10 ** (1 - decimals)  # below it equal decimals would leave fewer than two digits
-    return lambda value: (
-        f"{value:,.{decimals}f}"
-        if value == 0 or fewest <= abs(value) < math.inf
-        else significant(value)
-    )
+    return max(0, min(_DIGITS, 2 * _DIGITS - 1 - math.ceil(math.log10(largest)), needed))
+
+
+def _write_level(value: float) -> str:
+    """Return a level of a factor with all of its digits."""
+    return _special(value) or f"{value:.15f}".rstrip("0").rstrip(".")
 
 
 def significant(value: float) -> str:
-    """Return a number with three significant digits, large and whole ones whole, tiny ones as a power of ten."""
+    """Return a number with three significant digits.
+
+    Large and whole numbers are written whole, tiny ones as a power of ten.
+    """
     if special := _special(value):
         return special
     if value % 1 == 0:
         return f"{value:,.0f}"
-    place = math.floor(math.log10(abs(value)))
-    if place < -_DIGITS:
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude < -_DIGITS:
         return f"{value:.{_DIGITS - 1}e}"
-    return f"{value:,.{max(0, _DIGITS - 1 - place)}f}"
+    return f"{value:,.{max(0, _DIGITS - 1 - magnitude)}f}"
 
 
 def counted(number: float, what: str) -> str:
@@ -65,6 +82,7 @@ def percent(value: float) -> str:
 
 
 def _special(value: float) -> str:
+    """Return a missing or infinite value in words, or an empty text."""
     if pd.isna(value):
         return DASH
     if math.isinf(value):

@@ -48,6 +48,7 @@ _SCALE = {
     "replicates": lambda n: counted(n, "replicate"),
     "test_size": lambda n: f"tested on {int(n):,}",
 }
+_STATUS = {AGREES: "Agrees with the paper", DIFFERS: "Differs from the paper"}
 _SEVERAL = {AGREES: "agree", DIFFERS: "differ"}
 _UNITS = {
     "bits per character": "bits per character",
@@ -249,7 +250,7 @@ class ClaimText:
     @property
     def status(self) -> str:
         """The verdict after Holm's correction in words that begin a sentence."""
-        words = f"{self.corrected[:1].upper()}{self.corrected[1:]}"
+        words = _STATUS.get(self.corrected, f"{self.corrected[:1].upper()}{self.corrected[1:]}")
         if self.withdrawn:
             words += f" after Holm's correction ({self.verdict} without)"
         return words
