@@ -16,12 +16,13 @@ import torch
 from designs import one_job
 from longrnn import kernels
 from longrnn.cells import cell_class, cell_names, make_cell
-from longrnn.kernels import _cuda
+from longrnn.kernels import _cuda, library
 from processes import python
 from study.training import job as job_module
 from study.training import together
 from study.training.model import Model
 from torch import nn
+from torch._library.custom_ops import OPDEFS
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -75,6 +76,9 @@ class HostReads(TorchDispatchMode):
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         result = None
+        if operator.namespace == "longrnn":  # what it does on the host, not only its shapes
+            with self:
+                return OPDEFS[operator.name()]._init_fn(*args)
         try:
             result = operator(*args, **(kwargs or {}))
         finally:  # the `meta` device has no value to give
@@ -116,8 +120,31 @@ def test_a_pass_asks_for_no_value(name, engine, monkeypatch):
     assert reads.found == []
 
 
-def test_cudnn_keeps_the_digits_of_float32():
-    assert torch.backends.cudnn.allow_tf32 is False
+def test_library_turns_tf32_off_during_its_passes_only():
+    assert torch.backends.cudnn.allow_tf32 is True, "importing longrnn changed a global setting"
+    seen = []
+
+    class Watched(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append(torch.backends.cudnn.allow_tf32)
+            return gradient
+
+    with library.full_float32:
+        assert torch.backends.cudnn.allow_tf32 is False
+        with library.full_float32:
+            pass
+        assert torch.backends.cudnn.allow_tf32 is False
+    assert torch.backends.cudnn.allow_tf32 is True
+    outputs = Watched.apply(torch.ones(3, requires_grad=True))
+    library._keep_in_backward(outputs)
+    outputs.sum().backward()
+    assert seen == [False]
+    assert torch.backends.cudnn.allow_tf32 is True
 
 
 def test_engines_away_from_the_cpu_have_names_of_their_own():

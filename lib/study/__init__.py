@@ -1,7 +1,14 @@
 """Cells, kernels and experiments for recurrent networks that learn long time dependencies."""
 
+import os
 import sys
+
+from study.paths import CACHE
 
 # jsonschema, which nbformat imports, would build a grammar of internet addresses, a second or two for every notebook that
 # is run or read. Nothing here checks an address; without this module it leaves the check out.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+# The pipeline's compiled kernels stay in the repository, and notebooks' processes inherit this.
+if "NUMBA_CACHE_DIR" not in os.environ:
+    os.environ.setdefault("LONGRNN_CACHE", str(CACHE / "numba"))

@@ -1,8 +1,9 @@
-"""Engines: fast twins of the cells' references, chosen by device and availability.
+"""Engines: fast implementations of the cells, chosen by device and availability.
 
-An engine is a function with the signature of a reference unrolling bound to its step, ``run(weights, state, u) -> (outputs, state)``,
-registered by the file that defines it. A cell without an engine for the case at hand runs its reference, the plain PyTorch loop.
-All compute in float32 and in float64, the types that a cell lets in.
+An engine is a function with the signature of a reference unrolling bound to its step,
+``run(weights, state, u) -> (outputs, state)``. The file that defines it registers it. A cell
+without an engine for an input runs its reference, the plain PyTorch loop. All engines compute in
+float32 and in float64.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,6 +20,8 @@ Run = Callable[..., tuple[Tensor, tuple[Tensor, ...]]]
 
 PREFERENCE = ("numba-cuda", "numba-cpu", "library")
 """Engines that ``auto`` tries, in this order, before the reference."""
+DTYPES = (torch.float32, torch.float64)
+"""Types that the engines compute in."""
 
 
 @dataclass(frozen=True)
@@ -30,32 +33,48 @@ class Engine:
     run: Run
     devices: tuple[str, ...]
     options: tuple[str, ...] = ()
-    """Keywords of `run` by which a cell chooses how the engine works, not what it computes."""
+    """Keywords of `run` that choose how the engine works, not what it computes."""
     obstacle: Callable[[], str] = str
-    """Says what this machine lacks to run the engine; nothing, where it lacks nothing."""
+    """Returns what this machine lacks to run the engine; an empty string if nothing."""
+    transforms: bool = True
+    """Whether `torch.func` transforms (vmap, grad) work; the reference runs inside them if not."""
 
     def refusal(
         self, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
     ) -> str:
-        """Return why the engine cannot take such options or inputs, or an empty string."""
+        """Return why the engine cannot run, or an empty string.
+
+        Parameters
+        ----------
+        device : str
+            Type of the input's device.
+        options : collection of str
+            Names of the options that are asked for.
+        dtype : torch.dtype, optional
+            Type of the input, if known.
+        """
         if device not in self.devices:
             return f"it runs on {' or '.join(self.devices)}, the input is on {device}"
-        if unknown := sorted(set(options) - set(self.options)):
+        unknown = sorted(set(options) - set(self.options))
+        if unknown:
             return f"it has no option {unknown[0]!r}; it has {', '.join(self.options) or 'none'}"
-        if dtype not in (None, torch.float32, torch.float64):
-            return f"it computes in torch.float32 or torch.float64, the input is {dtype}"
+        if dtype is not None and dtype not in DTYPES:
+            return f"it computes in {' or '.join(map(str, DTYPES))}, the input is {dtype}"
         return self.obstacle()
 
 
 _ENGINES: dict[tuple[str, str], Engine] = {}
 
 
-def register(name: str, *cells: str, **about: Any) -> Callable[[Run], Run]:
-    """Return a decorator that registers a function as the engine `name` of `cells`, with what else `Engine` says of it."""
+def register(name: str, *cells: str, **properties: Any) -> Callable[[Run], Run]:
+    """Return a decorator that registers a function as the engine `name` of `cells`.
+
+    `properties` are further fields of `Engine`.
+    """
 
     def add(run: Run) -> Run:
         for cell in cells:
-            _ENGINES[cell, name] = Engine(name, cell, run, **about)
+            _ENGINES[cell, name] = Engine(name, cell, run, **properties)
         return run
 
     return add
@@ -72,9 +91,9 @@ def takes(cell: str, engine: str, device: str) -> bool:
 
 
 def module_of(cell: str, engine: str) -> str | None:
-    """Return the module that holds an engine of `cell`, for the fingerprint of what it runs; None for the reference.
+    """Return the module that holds an engine of `cell`, to fingerprint the code that runs.
 
-    The engine is called as `choose` calls it, away from the CPU with its device.
+    The engine is named as by `choose`: away from the CPU with its device. The reference has none.
     """
     bare = engine if (cell, engine) in _ENGINES else engine.partition("-")[0]
     return None if bare == "reference" else _ENGINES[cell, bare].run.__module__
@@ -83,25 +102,53 @@ def module_of(cell: str, engine: str) -> str | None:
 def choose(
     cell: str, device: str, options: Collection[str] = (), dtype: torch.dtype | None = None
 ) -> str:
-    """Return the engine that ``auto`` means for `cell` on a device: a name, or ``reference``.
+    """Return the engine that ``auto`` means: a name, or ``reference``.
 
-    One that lacks an option asked for, or the type `dtype`, is passed over. Away from the CPU the device is part of the name (``library-cuda``):
-    results are filed under it, and their last digits are the device's too.
+    Away from the CPU the device is part of the name (``library-cuda``): results are filed under
+    the name, and their last digits depend on the device.
+
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    device : str
+        Type of the input's device.
+    options : collection of str
+        Options that the engine must have.
+    dtype : torch.dtype, optional
+        Type that the engine must compute in.
     """
-    known = (name for name in engine_names(cell) if name != "reference")
-    fit = (name for name in known if not _ENGINES[cell, name].refusal(device, options, dtype))
-    found = next(fit, "reference")
-    return found if device == "cpu" or found.endswith(device) else f"{found}-{device}"
+    chosen = "reference"
+    for name in engine_names(cell)[1:]:
+        if not _ENGINES[cell, name].refusal(device, options, dtype):
+            chosen = name
+            break
+    if device == "cpu" or chosen.endswith(device):
+        return chosen
+    return f"{chosen}-{device}"
 
 
 def select(
     cell: str, engine: str, u: Tensor, options: Mapping[str, object] | None = None
 ) -> Run | None:
-    """Return the function that runs `cell` on an input `u`, or None for the reference.
+    """Return the function that runs `cell` on an input, or None for the reference.
 
-    The engine is ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without. `options` say how it is to
-    work (see `Engine.options`); the reference heeds none: it computes the same. Raises `ValueError` where the engine does not
-    exist for this cell, or cannot take this input.
+    Parameters
+    ----------
+    cell : str
+        Name of the cell.
+    engine : str
+        ``"auto"`` (see `choose`), ``"reference"``, or a name, with the device or without.
+    u : (time, batch, input)
+        The input.
+    options : mapping, optional
+        How the engine is to work (see `Engine.options`). The reference ignores options: it
+        computes the same.
+
+    Raises
+    ------
+    ValueError
+        The cell has no such engine, or the engine cannot take this input.
     """
     options = options or {}
     if engine == "auto":
@@ -112,10 +159,13 @@ def select(
         return None
     if (cell, engine) not in _ENGINES:
         raise ValueError(f"{cell} has no engine {engine!r}; it has {', '.join(engine_names(cell))}")
-    if refusal := _ENGINES[cell, engine].refusal(u.device.type, options, u.dtype):
+    chosen = _ENGINES[cell, engine]
+    refusal = chosen.refusal(u.device.type, options, u.dtype)
+    if refusal:
         raise ValueError(f"engine {engine!r} cannot run {cell}: {refusal}; use engine='auto'")
-    run = _ENGINES[cell, engine].run
-    return partial(run, **options) if options else run
+    if not chosen.transforms and torch._C._are_functorch_transforms_active():
+        return None
+    return partial(chosen.run, **options) if options else chosen.run
 
 
-import_files(__name__, __path__)  # each registers its engines
+import_files(__name__, __path__)  # each file registers its engines

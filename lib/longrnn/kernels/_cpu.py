@@ -1,6 +1,6 @@
-r"""What the CPU kernels share: how they are compiled, and activations that the compiler can vectorise.
+r"""What the CPU kernels share: compilation, threads, and activations that can be vectorized.
 
-The C library's tanh is a call per element, which stops vectorisation. The activations
+The C library's tanh is a call per element, which stops vectorization. The activations
 here are arithmetic without branches or calls, which becomes SIMD code. With :math:`n = \operatorname{round}(v / \ln 2)`
 and :math:`r = v - n \ln 2`, a Taylor polynomial (of degree 7 in float32, 13 in float64) gives :math:`e^r - 1` for
 :math:`|r| \le \ln(2) / 2`, and
@@ -9,109 +9,187 @@ and :math:`r = v - n \ln 2`, a Taylor polynomial (of degree 7 in float32, 13 in 
     e^v - 1 = 2^n (e^r - 1) + (2^n - 1), \qquad
     \tanh(x) = \operatorname{sign}(x) \frac{e^{2|x|} - 1}{e^{2|x|} + 1}
 
-within relative errors of 2.5e-7 in float32, of the logistic function 4e-7, and 1e-15 in float64. What saturates in PyTorch saturates here:
-beyond 9.02 the float32 result is exactly 1, its slope :math:`1 - y^2` exactly 0. NaN stays NaN.
+within relative errors of 2.5e-7 in float32 (4e-7 for the logistic function) and 1e-15 in float64.
+What saturates in PyTorch saturates here: beyond 9.02 the float32 result is exactly 1, its slope
+:math:`1 - y^2` exactly 0. NaN stays NaN.
 """
 
 import hashlib
 import math
+import os
+import tempfile
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 
 import numba
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401 - what Numba's np.dot calls; loaded here so that it is bound below
 import torch
 from numba import types
+from numba.core.caching import FunctionCache
 from numba.extending import overload
-from threadpoolctl import threadpool_limits
 
 from longrnn.kernels import register
 
-# The products of a kernel are small: a second thread of BLAS costs more than it brings, on a busy machine tens of times
-# more, and sums in another order. Once for the process, because a limit set and lifted at every call would race
-# between threads.
-threadpool_limits(1, user_api="blas")
-
-ONE, ZERO = np.float32(1), np.float32(0)
-"""In the text of a scalar function, which cannot know its type: beside a float64 they become one."""
+ONE = np.float32(1)
+"""One in a scalar function, which cannot know its type: beside a float64 it becomes one."""
+ZERO = np.float32(0)
 
 PARALLEL_FROM = 500_000
 """Steps of chains below which starting a second thread costs more than it saves."""
 
-# Contraction (fused multiply-add) is the only liberty taken: the other flags of fastmath drop denormals,
-# infinities or NaN, and this project measures vanishing gradients and divergence. NumPy's error model removes the
-# branch on a zero divisor, which stops vectorisation.
-CACHE = Path(__file__).resolve().parents[3] / "data" / "cache"
-"""Folder for compiled kernels, unless NUMBA_CACHE_DIR names another one."""
+# Contraction (fused multiply-add) is the only liberty taken. The other flags of fastmath drop
+# denormals, infinities or NaN, and this project measures vanishing gradients and divergence.
+# NumPy's error model removes the branch on a zero divisor, which stops vectorization.
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy"}
 
-
 engine = partial(register, "numba-cpu", devices=("cpu",))
-"""Returns a decorator that registers a function as the engine ``numba-cpu`` of the cells named."""
+"""Returns a decorator that registers a function as the engine ``numba-cpu`` of some cells."""
 
 
-def kernel(function: Callable, **names: int) -> Callable:
-    """Compile `function`, in whose text `names` mean what is given, at its first call and keep the machine code in the cache folder.
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder for machine code, None (with a warning) if it cannot be written.
 
-    Numba recompiles when the file of a kernel changes, but not when a function that it inlined does: the
-    folder is named after the text of this file, and after `names`.
+    ``LONGRNN_CACHE`` names it, else ``NUMBA_CACHE_DIR``; otherwise it is ``longrnn/kernels`` in
+    the user's cache folder (``XDG_CACHE_HOME`` or ``~/.cache``).
     """
-    text = Path(__file__).read_bytes() + "".join(f"{k}={v}" for k, v in names.items()).encode()
-    version = hashlib.sha256(text).hexdigest()[:16]
-    if names:
-        known = function.__globals__ | names
-        function = FunctionType(function.__code__, known, function.__name__)
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(Path(before or CACHE / "numba") / version)
+    named = os.environ.get("LONGRNN_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
     try:
-        return numba.njit(cache=True, nogil=True, **_OPTIONS)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+        if named:
+            folder = Path(named).expanduser()
+        else:
+            user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+            folder = Path(user) / "longrnn" / "kernels"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
+        _warn_without_cache(str(error))
+        return None
+
+
+@cache
+def _warn_without_cache(reason: str) -> None:
+    warnings.warn(
+        f"compiled kernels cannot be cached ({reason}), so every process compiles its own; "
+        "set LONGRNN_CACHE to a folder that can be written",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+
+
+class _Cache(FunctionCache):
+    """A cache on disk without which a kernel still runs."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except OSError:
+            return None
+
+    def save_overload(self, sig, data):
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:  # the disk is full, say
+            _warn_without_cache(type(error).__name__)
+
+
+def kernel(function: Callable, **constants: int) -> Callable:
+    """Compile `function` lazily, with compile-time `constants`, and cache the machine code.
+
+    Numba's cache knows a function by its qualified name and its file's date, and does not see the
+    values of global names nor functions from other files. So the name carries the constants and a
+    hash of both files: whatever else is in the cache folder, it cannot be taken for this kernel.
+    """
+    spelled = "".join(f"_{name}_{value}" for name, value in constants.items())
+    texts = Path(__file__).read_bytes() + Path(function.__code__.co_filename).read_bytes()
+    version = hashlib.sha256(texts).hexdigest()[:16]
+    name = f"{function.__name__}{spelled}"
+    bound = FunctionType(function.__code__, function.__globals__ | constants, name)
+    bound.__qualname__ = f"{name}_{version}"
+    bound.__doc__ = function.__doc__
+    bound.__module__ = function.__module__
+    compiled = numba.njit(nogil=True, **_OPTIONS)(bound)
+    folder = cache_folder()
+    if folder is not None:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder)
+        try:
+            compiled._cache = _Cache(bound)
+        finally:
+            numba.config.CACHE_DIR = before
+    return compiled
 
 
 def variants(name: str, count: int) -> Callable[[Callable], tuple[Callable, ...]]:
-    """Return a decorator that makes a function a kernel for each number below `count` that `name` may mean in its text.
+    """Return a decorator that compiles a kernel for each value 0..count-1 of a constant `name`.
 
-    A choice within its loops would stop vectorisation.
+    A choice inside its loops would stop vectorization.
     """
     return lambda function: tuple(kernel(function, **{name: number}) for number in range(count))
 
 
 def scalar(function: Callable) -> Callable:
-    """Compile a function of scalars that the kernels of its file call, inlined: a call would stop vectorisation.
+    """Compile a function of scalars, inlined into the kernels that call it.
 
-    `longrnn.kernels._cuda_device.shared` compiles it for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
+    A call would stop vectorization. `longrnn.kernels._cuda_device.shared` compiles the function
+    for the GPU. Its constants are `ONE` and `ZERO`, exact in either type.
     """
     return numba.njit(forceinline=True, **_OPTIONS)(function)
 
 
-def run_chains(run: Callable, steps: int, *parts: np.ndarray | float) -> None:
-    """Run a kernel on arrays (.., batch, hidden), as it sees them (.., chains), and numbers; stretches as of `over_chains`."""
-    flat = [
-        part.reshape(*part.shape[:-2], math.prod(part.shape[-2:])) if np.ndim(part) else part
-        for part in parts
-    ]
-    over_chains(lambda *stretch: run(*flat, *stretch), steps, flat[0].size)
+def run_chains(run: Callable, steps: int, *arguments: np.ndarray | float) -> None:
+    """Run a kernel of independent chains on all of PyTorch's threads.
+
+    Parameters
+    ----------
+    run : callable
+        A kernel ``run(*arguments, start, stop)``, which does the chains start..stop-1.
+    steps : int
+        Steps of each chain.
+    *arguments : array or float
+        Arrays (.., batch, hidden), which the kernel sees as (.., chains), and numbers.
+    """
+    flat = []
+    for value in arguments:
+        if np.ndim(value):
+            value = value.reshape(*value.shape[:-2], math.prod(value.shape[-2:]))
+        flat.append(value)
+    chains = next(value.shape[-1] for value in flat if np.ndim(value))
+    over_chains(lambda start, stop: run(*flat, start, stop), steps, chains)
 
 
 def over_chains(run: Callable[[int, int], None], steps: int, count: int) -> None:
-    """Call ``run(start, stop)`` on stretches that together cover `count` independent chains of `steps` steps.
+    """Call ``run(start, stop)`` on stretches that together cover `count` independent chains.
 
-    There is one stretch for each of PyTorch's threads, so that a worker process that was given one thread stays with
-    one. The threads are Python's own and live for this call alone: the kernels release the interpreter's
-    lock, nothing survives a fork, and a new thread inherits from its caller whether denormals are flushed. Stretches begin at
-    whole vectors, and each chain is computed as on one thread, to the bit.
+    There is one stretch per PyTorch thread, so that a worker process that was given one thread
+    uses one. The threads are Python's own and live for this call alone: the kernels release the
+    interpreter's lock, nothing survives a fork, and a new thread inherits from its caller whether
+    denormals are flushed. Stretches begin at whole vectors, and each chain is computed as on one
+    thread, to the bit.
+
+    Parameters
+    ----------
+    run : callable
+        Does the chains start..stop-1.
+    steps : int
+        Steps of each chain; short calls stay on one thread (`PARALLEL_FROM`).
+    count : int
+        Number of chains.
     """
     threads = torch.get_num_threads() if steps * count >= PARALLEL_FROM else 1
+    if threads == 1:
+        run(0, count)
+        return
     edges = [count * k // threads // _VECTORS * _VECTORS for k in range(threads)] + [count]
-    stretches = [(a, b) for a, b in pairwise(edges) if a < b]
-    with ThreadPoolExecutor(threads) as pool:  # starts no thread before it is given work
+    stretches = [(start, stop) for start, stop in pairwise(edges) if start < stop]
+    with ThreadPoolExecutor(threads) as pool:
         others = [pool.submit(run, *stretch) for stretch in stretches[1:]]
         run(*stretches[0])
         for other in others:
@@ -122,9 +200,10 @@ _VECTORS = 64  # elements of the widest vectors, unrolled as compilers do
 
 
 def _activations(real: type, integer: type, degree: int, ln2_high: float) -> tuple:
-    """Return tanh and the logistic function of a type, which has integers of its size.
+    """Return tanh and the logistic function for one type of float.
 
-    The Taylor polynomial has that `degree`; `ln2_high` are the first digits of ln 2, few enough that n times them is exact.
+    `integer` is the integer type of the same size, `degree` that of the Taylor polynomial, and
+    `ln2_high` are the first digits of ln 2, few enough that n times them is exact.
     """
     info = np.finfo(real)
     bits = info.nmant
@@ -206,9 +285,11 @@ def _sigmoid(x):
 
 RELU, TANH, SIGMOID = range(3)
 PHI = {torch.relu: RELU, torch.tanh: TANH, torch.sigmoid: SIGMOID}
-"""The activations that a cell may choose, by the number that the kernels know them by."""
+"""The kernels' numbers of the activations that a cell may choose."""
+ACTIVATIONS = tuple(PHI)
+"""The activations by number."""
 phi = RELU
-"""In the text of a kernel: the activation that it is compiled for."""
+"""Compile-time constant of some kernels: the number of the activation."""
 
 
 by_phi = variants("phi", len(PHI))
@@ -226,7 +307,7 @@ def activate(phi, a):
 
 @scalar
 def times_slope(phi, delta, y):
-    """Return delta times the slope of phi where its value is y."""
+    """Return delta times the slope of phi at the point where its value is y."""
     if phi == TANH:
         return delta * (ONE - y * y)
     if phi == SIGMOID:

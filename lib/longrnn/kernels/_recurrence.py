@@ -1,90 +1,547 @@
-r"""A loop over time and its adjoint as one function that PyTorch can differentiate, once.
+r"""A loop over time, its adjoint and its reference as one PyTorch operator.
 
-In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output :math:`x_t` (:math:`y_t`, :math:`h_t`, ..)
-through everything that follows, :math:`o_t` the part that arrives at the output at t, and :math:`\delta_t` the derivative by the
-drive :math:`g_t`. The recurrence of the adjoints starts from the gradients of the final state.
+Every engine of this project is a `Recurrence`. It registers two operators in the namespace
+``longrnn``, the loop and its adjoint, with everything PyTorch wants to know of an operator:
+results without values (`torch.compile`, `torch.export`), derivatives, and batching rules
+(`torch.func.vmap`). What surrounds a loop, such as the product of inputs and input weights, is
+ordinary PyTorch.
+
+First derivatives come from the adjoint kernel. Derivatives of the adjoint, hence second and higher
+derivatives of the loop, come from `reference`: the same recurrence in a few lines of plain PyTorch.
+
+In the derivations of all engines :math:`\lambda_t` is the derivative of the loss by the output
+:math:`x_t` (:math:`y_t`, :math:`h_t`, ..) through everything that follows, :math:`o_t` the part
+that arrives at the output at t, and :math:`\delta_t` the derivative by the drive :math:`g_t`. The
+recurrence of the adjoints starts from the gradients of the final state.
 """
 
-from collections.abc import Callable
-from functools import partial
+import re
+from collections import namedtuple
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from longrnn.kernels._blas import single_thread
 
-class Recurrence(NamedTuple):
-    """A cell's loops as a function ``(*inputs) -> (outputs, final)`` of tensors and settings, as an engine returns them.
 
-    Loops of the CPU get and return NumPy arrays in place of tensors (`arrays`), those of the GPU contiguous tensors.
+class Sources(NamedTuple):
+    """What the drive of a recurrence is computed from: V below + b, and skip skipped.
+
+    A drive is as large as the outputs, and first derivatives do not need it. So it is not kept;
+    second derivatives compute it again from these, which exist anyway.
     """
 
-    forward: Callable[..., tuple]
-    """``forward(*inputs) -> (outputs, final, kept)``: the outputs (time, batch, hidden), the states after the last input (views will
-    do), and what the way back needs beside `saved`."""
-    backward: Callable[..., tuple]
-    """``backward(*saved, *kept, arrived, *carried) -> gradients``, of as many of the last inputs: `arrived` is what arrives at the
-    outputs, `carried` at the final states, which it may write over. A gradient that costs a product may be a function that returns it,
-    called where it is wanted."""
-    saved: tuple[int, ...]
-    """Which of the inputs the way back needs."""
-    arrays: bool = True
-    """Whether the loops take NumPy arrays."""
+    below: Tensor | None = None
+    """Inputs of the layer (time, batch, features); the drive itself if there is no V."""
+    V: Tensor | None = None
+    b: Tensor | None = None
+    skipped: Tensor | None = None
+    """Inputs (time, batch, features) of a second product, if any."""
+    skip: Tensor | None = None
 
-    def __call__(self, *inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
-        outputs, *final = _Function.apply(self, *inputs)
-        return outputs, tuple(final)
+    def drive(self) -> Tensor:
+        """Return the drive (time, batch, rows)."""
+        if self.V is None:
+            return self.below
+        result = drive(self.below, self.V, self.b)
+        if self.skip is not None:
+            result = result + drive(self.skipped, self.skip)
+        return result
 
-    def taken(self, value: Any) -> Any:
-        """Return an input as the loops take it."""
-        if not isinstance(value, Tensor):
-            return value
+
+_SOURCE_AXES = Sources(below=1, skipped=1)
+
+
+class _Input(NamedTuple):
+    """One tensor that a loop takes."""
+
+    name: str
+    optional: bool
+    axis: int | None
+    """Axis of the sequences of a batch; None if all sequences share the tensor."""
+
+
+def _parse(inputs: str) -> list[_Input]:
+    """Read inputs such as ``"W U? g:1 y0:0"``."""
+    parsed = []
+    for word in inputs.split():
+        name, optional, axis = re.fullmatch(r"(\w+)(\??)(?::(\d))?", word).groups()
+        parsed.append(_Input(name, bool(optional), None if axis is None else int(axis)))
+    return parsed
+
+
+class Recurrence:
+    """A loop over time as a differentiable function ``(*settings, *inputs) -> (outputs, final)``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the operator in the namespace ``longrnn``; the adjoint's is ``<name>_backward``.
+    settings : str
+        Arguments that are not tensors, as in an operator's schema: ``"int form, bool twice"``.
+    inputs : str
+        Names of the tensors, blank-separated. ``:0`` or ``:1`` is the axis of the batch; a tensor
+        without one is shared by all sequences. ``?`` marks a tensor that may be None.
+    results : str
+        Names of what the loop fills: the outputs (time, batch, ..), then `final` final states
+        (batch, ..), then what else the adjoint needs (any, batch, ..).
+    final : int
+        Number of final states.
+    saved : str
+        Names of the inputs and results that the adjoint takes, in this order.
+    unsaved : callable, optional
+        ``unsaved(*settings)`` returns names among `saved` that these settings do not need: the
+        adjoint gets None.
+    shapes : callable
+        ``shapes(arguments)`` returns the shapes of all results; `arguments` is a namedtuple of
+        settings and inputs.
+    forward : callable
+        ``forward(*settings, *inputs, *results)`` fills the results.
+    backward : callable
+        ``backward(*settings, *saved, from_outputs, *from_final)`` returns the gradients of all
+        inputs. `from_outputs` and `from_final` are the gradients that arrive at the outputs and
+        the final states; it may write over the latter. A gradient may be None, and a function
+        that returns it if it costs a product, which is called only if the gradient is wanted.
+    reference : callable
+        ``reference(*settings, *inputs) -> (outputs, final)`` in plain PyTorch.
+    split : callable, optional
+        ``split(drive, arguments)`` returns the inputs that are not saved, made of the one drive of
+        `Sources`; by default there is one such input, the drive itself.
+    adjoint_takes_drive : bool
+        Whether `backward` takes the inputs that are not saved, too, before those that are.
+    arrays : bool
+        Whether the loops take NumPy arrays (kernels for the CPU) or contiguous tensors.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        inputs: str,
+        results: str,
+        saved: str,
+        shapes: Callable[[Any], list[tuple[int, ...]]],
+        forward: Callable[..., None],
+        backward: Callable[..., tuple],
+        reference: Callable[..., tuple],
+        settings: str = "",
+        final: int = 1,
+        unsaved: Callable[..., tuple[str, ...]] = lambda *_: (),
+        split: Callable[[Tensor, Any], tuple[Tensor, ...]] = lambda drive, _: (drive,),
+        adjoint_takes_drive: bool = False,
+        arrays: bool = True,
+    ) -> None:
+        self.name = name
+        self.settings = [word.split()[1] for word in settings.split(", ") if word]
+        self.inputs = _parse(inputs)
+        self.results = results.split()
+        self.final = final
+        self.saved = saved.split()
+        self.unsaved = unsaved
+        self.shapes = shapes
+        self.forward = forward
+        self.backward = backward
+        self.reference = reference
+        self.split = split
+        self.adjoint_takes_drive = adjoint_takes_drive
+        self.arrays = arrays
+        names = [part.name for part in self.inputs]
+        self.arguments = namedtuple("Arguments", [*self.settings, *names])
+        self._register(settings)
+
+    def __call__(self, *arguments: Any, sources: Sources | None = None) -> tuple:
+        """Run the loop on settings and tensors; return the outputs and the tuple of final states.
+
+        `sources` are what the drive was computed from. Without them the drive is kept.
+        """
+        count = len(self.settings)
+        if sources is None:
+            pairs = zip(self.inputs, arguments[count:], strict=True)
+            sources = Sources(*(value for part, value in pairs if part.name not in self.saved))
+        outputs, *others = self._call(*arguments[:count], *sources, *arguments[count:])
+        return outputs, tuple(others[: self.final])
+
+    def _call(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Call the operator; inside of `torch.func` transforms by way of a `Function`.
+
+        PyTorch does not let `torch.func.grad` differentiate a registered operator.
+        """
+        if torch._C._are_functorch_transforms_active():
+            return _Loop.apply(self, *arguments)
+        return self.operator(*arguments)
+
+    def _call_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Call the adjoint operator, as `_call` does the operator."""
+        if torch._C._are_functorch_transforms_active():
+            return _Adjoint.apply(self, *arguments)
+        return self.adjoint(*arguments)
+
+    def _register(self, settings: str) -> None:
+        """Register the loop and its adjoint with PyTorch."""
+        names = [part.name for part in self.inputs]
+        optional = {part.name for part in self.inputs if part.optional}
+        of_drive = [f"source_{name}" for name in Sources._fields]
+        optional |= set(of_drive)
+        arriving = [f"from_{name}" for name in self.results[: 1 + self.final]]
+
+        def typed(tensors: Sequence[str], optional: Collection[str]) -> str:
+            words = [f"Tensor{'?' if name in optional else ''} {name}" for name in tensors]
+            return ", ".join([*([settings] if settings else []), *words])
+
+        def returned(count: int) -> str:
+            return f"({', '.join(['Tensor'] * count)})"
+
+        self.operator = torch.library.custom_op(
+            f"longrnn::{self.name}",
+            self.run,
+            mutates_args=(),
+            schema=f"({typed([*of_drive, *names], optional)}) -> {returned(len(self.results))}",
+        )
+        self.operator.register_fake(self._run_fake)
+        self.operator.register_autograd(self._differentiate, setup_context=self._save)
+        self.operator.register_vmap(self._run_mapped)
+
+        taken = [*of_drive, *self.saved, *arriving]
+        self.adjoint = torch.library.custom_op(
+            f"longrnn::{self.name}_backward",
+            self.run_adjoint,
+            mutates_args=(),
+            schema=f"({typed(taken, taken)}, SymInt steps, bool[] wanted) "
+            f"-> {returned(len(names))}",
+        )
+        self.adjoint.register_fake(self._run_adjoint_fake)
+        self.adjoint.register_autograd(
+            self._differentiate_adjoint, setup_context=self._save_for_second
+        )
+        self.adjoint.register_vmap(self._run_adjoint_mapped)
+
+    def _parts(self, arguments: Sequence[Any]) -> tuple[Sequence, Sources, Sequence]:
+        """Split an operator's arguments into settings, sources, and other tensors."""
+        first = len(self.settings)
+        last = first + len(Sources._fields)
+        return arguments[:first], Sources(*arguments[first:last]), arguments[last:]
+
+    # The loop.
+
+    def run(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the loop outside of autograd; arguments and results as in the operator's schema."""
+        settings, _, inputs = self._parts(arguments)
+        shapes = self.shapes(self.arguments(*settings, *inputs))
+        results = [self._empty(shape, inputs[-1]) for shape in shapes]
+        values = [self.to_kernel_argument(value) for value in inputs]
+        with single_thread:
+            self.forward(*settings, *values, *results)
+        return tuple(as_tensor(result) for result in results)
+
+    def _run_fake(self, *arguments: Any) -> tuple[Tensor, ...]:
+        settings, _, inputs = self._parts(arguments)
+        shapes = self.shapes(self.arguments(*settings, *inputs))
+        return tuple(inputs[-1].new_empty(shape) for shape in shapes)
+
+    def _save(self, ctx, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        settings, sources, values = self._parts(inputs)
+        known = dict(zip(self.results, output, strict=True))
+        for part, value in zip(self.inputs, values, strict=True):
+            known[part.name] = value
+        for name in self.unsaved(*settings):
+            known[name] = None
+        ctx.settings = settings
+        ctx.steps = output[0].shape[0]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*sources, *(known[name] for name in self.saved))
+
+    def _differentiate(self, ctx, *from_results: Tensor | None) -> tuple[Tensor | None, ...]:
+        wanted = list(ctx.needs_input_grad[-len(self.inputs) :])
+        arriving = from_results[: 1 + self.final]
+        before = len(self.settings) + len(Sources._fields)
+        if all(part is None for part in arriving):
+            return (None,) * (before + len(self.inputs))
+        saved = ctx.saved_tensors
+        found = self._call_adjoint(*ctx.settings, *saved, *arriving, ctx.steps, wanted)
+        gradients = [part if use else None for part, use in zip(found, wanted, strict=True)]
+        # Sources get none: autograd follows the drive, which is an input too.
+        return *[None] * before, *gradients
+
+    # Its adjoint.
+
+    def run_adjoint(self, *arguments: Any) -> tuple[Tensor, ...]:
+        """Run the adjoint outside of autograd; arguments and results as in the operator's schema.
+
+        A gradient that is not wanted is a tensor without elements.
+        """
+        *arguments, steps, wanted = arguments
+        settings, sources, others = self._parts(arguments)
+        saved, arriving = self._split_saved(others)
+        from_outputs, *from_final = self._materialize(steps, arriving)
+        like = next(part for part in arriving if part is not None)
+        if self.adjoint_takes_drive:
+            known = dict(zip(self.saved, saved, strict=True))
+            drives = self.split(sources.drive(), self._known_arguments(settings, known))
+            saved = [*drives, *saved]
+        values = [self.to_kernel_argument(value) for value in saved]
+        gradients = []
+        with single_thread:
+            found = self.backward(*settings, *values, from_outputs, *from_final)
+            for gradient, use in zip(found, wanted, strict=True):
+                if callable(gradient) and use:
+                    gradient = gradient()
+                if use and gradient is not None:
+                    gradients.append(as_tensor(gradient))
+                else:
+                    gradients.append(like.new_empty(0))
+        return tuple(gradients)
+
+    def _split_saved(self, tensors: Sequence) -> tuple[Sequence, Sequence]:
+        """Split the adjoint's tensors into those saved and the gradients that arrive."""
+        count = len(self.saved)
+        return tensors[:count], tensors[count:]
+
+    def _materialize(self, steps: int, arriving: Sequence[Tensor | None]) -> list:
+        """Return gradients that arrive as kernel arguments, zeros for those that are absent.
+
+        The kernels write over those of the final states, so these are copies.
+        """
+        from_outputs, *from_final = arriving
+        like = next(part for part in arriving if part is not None)
+        state_shape = like.shape[1:] if from_outputs is not None else like.shape
+        if from_outputs is None:
+            values = [self._zeros((steps, *state_shape), like)]
+        else:
+            values = [self.to_kernel_argument(from_outputs)]
+        for part in from_final:
+            if part is None:
+                values.append(self._zeros(state_shape, like))
+            else:
+                values.append(self.to_kernel_argument(part.clone()))
+        return values
+
+    def _known_arguments(self, settings: Sequence, known: Mapping[str, Any]) -> tuple:
+        """Return settings and inputs by name, None for inputs that are not known."""
+        return self.arguments(*settings, *(known.get(part.name) for part in self.inputs))
+
+    def _all_inputs(self, settings: Sequence, sources: Sources, saved: Sequence) -> list:
+        """Return all inputs, computing those again that were not saved."""
+        known = dict(zip(self.saved, saved, strict=True))
+        missing = [part.name for part in self.inputs if part.name not in known]
+        if missing:
+            drives = self.split(sources.drive(), self._known_arguments(settings, known))
+            known |= dict(zip(missing, drives, strict=True))
+        return [known[part.name] for part in self.inputs]
+
+    def _run_adjoint_fake(self, *arguments: Any) -> tuple[Tensor, ...]:
+        *arguments, _, wanted = arguments
+        settings, sources, others = self._parts(arguments)
+        saved, arriving = self._split_saved(others)
+        inputs = self._all_inputs(settings, sources, saved)
+        like = next(part for part in arriving if part is not None)
+        gradients = []
+        for value, use in zip(inputs, wanted, strict=True):
+            has_gradient = use and value is not None and value.is_floating_point()
+            gradients.append(like.new_empty(value.shape if has_gradient else 0))
+        return tuple(gradients)
+
+    def _save_for_second(self, ctx, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        *arguments, _, _ = inputs
+        settings, sources, tensors = self._parts(arguments)
+        ctx.settings = settings
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*sources, *tensors)
+
+    def _differentiate_adjoint(self, ctx, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Differentiate the gradient, as a function of sources, saved inputs and what arrives.
+
+        The results among the saved tensors are functions of the inputs, so they get none.
+        """
+        tensors = list(ctx.saved_tensors)
+        # The fields of Sources are no results, whatever they are called.
+        names = [*("" for _ in Sources._fields), *self.saved]
+        variables = []
+        for k, value in enumerate(tensors):
+            is_result = k < len(names) and names[k] in self.results
+            if value is not None and value.is_floating_point() and not is_result:
+                variables.append(k)
+        picked = [k for k, value in enumerate(cotangents) if value is not None]
+        if not picked:
+            return (None,) * (len(self.settings) + len(tensors) + 2)
+
+        def gradient(*values: Tensor) -> tuple[Tensor, ...]:
+            for k, value in zip(variables, values, strict=True):
+                tensors[k] = value
+            every = self._reference_gradient(ctx.settings, tensors)
+            return tuple(every[k] for k in picked)
+
+        _, pull_back = torch.func.vjp(gradient, *(tensors[k] for k in variables))
+        found = pull_back(tuple(cotangents[k] for k in picked))
+        gradients = [None] * len(tensors)
+        for k, value in zip(variables, found, strict=True):
+            gradients[k] = value
+        return *[None] * len(self.settings), *gradients, None, None
+
+    def _reference_gradient(self, settings: Sequence, tensors: Sequence) -> list[Tensor | None]:
+        """Return the gradients of all inputs by the reference, which can be differentiated."""
+        count = len(Sources._fields)
+        saved, arriving = self._split_saved(tensors[count:])
+        inputs = self._all_inputs(settings, Sources(*tensors[:count]), saved)
+        variables = [
+            k for k, value in enumerate(inputs) if value is not None and value.is_floating_point()
+        ]
+        present = [k for k, value in enumerate(arriving) if value is not None]
+
+        def run(*values: Tensor) -> tuple[Tensor, ...]:
+            for k, value in zip(variables, values, strict=True):
+                inputs[k] = value
+            outputs, final = self.reference(*settings, *inputs)
+            results = [outputs, *final]
+            return tuple(results[k] for k in present)
+
+        _, pull_back = torch.func.vjp(run, *(inputs[k] for k in variables))
+        found = pull_back(tuple(arriving[k] for k in present))
+        gradients = [None] * len(inputs)
+        for k, value in zip(variables, found, strict=True):
+            gradients[k] = value
+        return gradients
+
+    # Batching rules: `torch.func.vmap` over data becomes a larger batch.
+
+    def _run_mapped(self, info, in_dims: tuple, *arguments: Any) -> tuple:
+        axes = [None] * len(self.settings)
+        axes += [*_SOURCE_AXES, *(part.axis for part in self.inputs)]
+        if not _foldable(arguments, in_dims, axes):
+            return _run_one_by_one(self._call, info.batch_size, in_dims, arguments)
+        found = self._call(*_fold(arguments, in_dims, axes, info.batch_size))
+        result_axes = [1, *[0] * self.final, *[1] * (len(found) - 1 - self.final)]
+        return _unfold(found, result_axes, info.batch_size), tuple(result_axes)
+
+    def _run_adjoint_mapped(self, info, in_dims: tuple, *arguments: Any) -> tuple:
+        wanted = arguments[-1]
+        axes_by_name = {part.name: part.axis for part in self.inputs}
+        axes_by_name |= dict.fromkeys(self.results, 1)
+        axes_by_name |= dict.fromkeys(self.results[1 : 1 + self.final], 0)
+        axes = [*_SOURCE_AXES, *(axes_by_name[name] for name in self.saved)]
+        axes += [1, *[0] * self.final, None, None]
+        axes = [None] * len(self.settings) + axes
+        pairs = zip(self.inputs, wanted, strict=True)
+        shared = any(use and part.axis is None for part, use in pairs)
+        if shared or not _foldable(arguments, in_dims, axes):
+            # A gradient of what all sequences share is a sum over the sequences of a call.
+            return _run_one_by_one(self._call_adjoint, info.batch_size, in_dims, arguments)
+        found = self._call_adjoint(*_fold(arguments, in_dims, axes, info.batch_size))
+        gradient_axes = [
+            part.axis if use else None for part, use in zip(self.inputs, wanted, strict=True)
+        ]
+        return _unfold(found, gradient_axes, info.batch_size), tuple(gradient_axes)
+
+    # Arrays or tensors.
+
+    def to_kernel_argument(self, value: Tensor | None) -> Any:
+        """Return a tensor as the loops take it: a contiguous array or tensor, without a graph."""
+        if value is None:
+            return None
         value = value.detach().contiguous()
         return value.numpy() if self.arrays else value
 
-    def zeros(self, shape: tuple[int, ...], like: Tensor) -> Any:
-        """Return zeros; those of NumPy, for which the system has huge pages, where PyTorch's come page by page."""
+    def _empty(self, shape: Sequence[int], like: Tensor) -> Any:
+        """Return memory for a result."""
+        return np.empty(shape, like.numpy().dtype) if self.arrays else like.new_empty(shape)
+
+    def _zeros(self, shape: Sequence[int], like: Tensor) -> Any:
+        """Return zeros; NumPy's come in huge pages, PyTorch's page by page."""
         return np.zeros(shape, like.numpy().dtype) if self.arrays else like.new_zeros(shape)
+
+
+class _Loop(torch.autograd.Function):
+    """The operator of a recurrence for `torch.func` transforms."""
+
+    @staticmethod
+    def forward(recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
+        return recurrence._call(*arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: tuple) -> None:
+        ctx.recurrence = inputs[0]
+        ctx.recurrence._save(ctx, inputs[1:], output)
+
+    @staticmethod
+    def backward(ctx, *from_results: Tensor | None) -> tuple:
+        return None, *ctx.recurrence._differentiate(ctx, *from_results)
+
+    @staticmethod
+    def vmap(info, in_dims: tuple, recurrence: Recurrence, *arguments: Any) -> tuple:
+        return recurrence._run_mapped(info, in_dims[1:], *arguments)
+
+
+class _Adjoint(torch.autograd.Function):
+    """The adjoint operator of a recurrence for `torch.func` transforms."""
+
+    @staticmethod
+    def forward(recurrence: Recurrence, *arguments: Any) -> tuple[Tensor, ...]:
+        return recurrence._call_adjoint(*arguments)
+
+    @staticmethod
+    def setup_context(ctx, inputs: tuple, output: tuple) -> None:
+        ctx.recurrence = inputs[0]
+        ctx.recurrence._save_for_second(ctx, inputs[1:], output)
+
+    @staticmethod
+    def backward(ctx, *cotangents: Tensor | None) -> tuple:
+        return None, *ctx.recurrence._differentiate_adjoint(ctx, *cotangents)
+
+    @staticmethod
+    def vmap(info, in_dims: tuple, recurrence: Recurrence, *arguments: Any) -> tuple:
+        return recurrence._run_adjoint_mapped(info, in_dims[1:], *arguments)
+
+
+def _mapped(value: Any, dim: Any) -> bool:
+    return isinstance(value, Tensor) and dim is not None
+
+
+def _foldable(arguments: Sequence, in_dims: Sequence, axes: Sequence[int | None]) -> bool:
+    """Return whether all mapped tensors have an axis of the batch."""
+    triples = zip(arguments, in_dims, axes, strict=True)
+    return not any(_mapped(value, dim) and axis is None for value, dim, axis in triples)
+
+
+def _fold(arguments: Sequence, in_dims: Sequence, axes: Sequence[int | None], size: int) -> list:
+    """Return the arguments with the mapped axis as part of the batch."""
+    folded = []
+    for value, dim, axis in zip(arguments, in_dims, axes, strict=True):
+        if isinstance(value, Tensor) and axis is not None:
+            if dim is None:
+                value, dim = value.expand(size, *value.shape), 0
+            value = value.movedim(dim, axis).flatten(axis, axis + 1)
+        folded.append(value)
+    return folded
+
+
+def _unfold(values: Sequence[Tensor], axes: Sequence[int | None], size: int) -> tuple[Tensor, ...]:
+    """Return the mapped axis as one of its own, in front of that of the batch."""
+    found = []
+    for value, axis in zip(values, axes, strict=True):
+        if axis is not None:
+            value = value.unflatten(axis, (size, value.shape[axis] // size))
+        found.append(value)
+    return tuple(found)
+
+
+def _run_one_by_one(
+    operator: Callable, size: int, in_dims: Sequence, arguments: Sequence
+) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+    """Call an operator for each place along the mapped axis."""
+    calls = []
+    for k in range(size):
+        pairs = zip(arguments, in_dims, strict=True)
+        calls.append(operator(*(v.select(d, k) if _mapped(v, d) else v for v, d in pairs)))
+    stacked = tuple(torch.stack(parts) for parts in zip(*calls, strict=True))
+    return stacked, (0,) * len(stacked)
 
 
 def as_tensor(value: Any) -> Any:
     """Return an array as a tensor of the same memory, all else as it is."""
     return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-
-
-class _Function(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, recurrence: Recurrence, *inputs: Any) -> tuple[Tensor, ...]:
-        found, final, kept = recurrence.forward(*map(recurrence.taken, inputs))
-        outputs = as_tensor(found)
-        kept = [outputs if part is found else as_tensor(part) for part in kept]
-        kept = [*(inputs[k] for k in recurrence.saved), *kept]
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*(part if isinstance(part, Tensor) else None for part in kept))
-        ctx.settings = [None if isinstance(part, Tensor) else part for part in kept]
-        ctx.recurrence, ctx.shape, ctx.like = recurrence, outputs.shape, outputs.new_empty(0)
-        return outputs, *(as_tensor(part).clone() for part in final)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, from_outputs: Tensor | None, *from_final: Tensor | None) -> tuple:
-        recurrence, shape = ctx.recurrence, ctx.shape
-        saved = zip(ctx.saved_tensors, ctx.settings, strict=True)
-        kept = [setting if part is None else part for part, setting in saved]
-        # Absent gradients stayed absent: PyTorch would fill memory with zeros for them.
-        taken, zeros = recurrence.taken, partial(recurrence.zeros, like=ctx.like)
-        arrived = zeros(shape) if from_outputs is None else from_outputs
-        carried = [zeros(shape[1:]) if part is None else taken(part.clone()) for part in from_final]
-        found = recurrence.backward(*map(taken, [*kept, arrived]), *carried)
-        wanted = ctx.needs_input_grad[-len(found) :]
-        gradients = (
-            as_tensor(part() if callable(part) else part) if needed else None
-            for part, needed in zip(found, wanted, strict=True)
-        )
-        return *(None for _ in ctx.needs_input_grad[len(found) :]), *gradients
 
 
 def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
@@ -93,34 +550,45 @@ def drive(u: Tensor, R: Tensor, b: Tensor | None = None) -> Tensor:
 
 
 def per_chain(value: Tensor | float, like: Tensor) -> Tensor:
-    """Return a number, or one for each neuron, for each chain: contiguous, as `like` (batch, hidden).
+    """Return a number, or one per neuron, for each chain: contiguous, as `like` (batch, hidden).
 
-    So the inner loop of a kernel is one stretch; autograd sums over the sequences.
+    The inner loop of a kernel is then one contiguous stretch; autograd sums over the sequences.
     """
     if not isinstance(value, Tensor):
         return torch.full_like(like, value)
     return value.expand_as(like).contiguous()
 
 
-def in_one(like: Tensor, *values: float) -> Tensor:
+def scalars_like(like: Tensor, *values: float) -> Tensor:
     """Return numbers as one tensor, without a copy from the host, which no graph could capture."""
     return torch.stack([like.new_full((), value) for value in values])
 
 
-def summed(delta, x):
-    r"""Return :math:`\sum_t \delta_t x_t^\top` over times and sequences, of arrays or tensors (time, batch, rows) and (time, batch, hidden)."""
+def sum_of_products(delta, x):
+    r"""Return :math:`\sum_t \delta_t x_t^\top` over times and sequences.
+
+    Arrays or tensors (time, batch, rows) and (time, batch, hidden).
+    """
     return delta.reshape(-1, delta.shape[-1]).T @ x.reshape(-1, x.shape[-1])
 
 
-def product(delta, x0, outputs) -> Callable[[], Any]:
-    r"""Return a function that gives :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden), where that is wanted.
+def state_product(delta, x0, outputs) -> Callable[[], Any]:
+    r"""Return a function that computes :math:`\sum_t \delta_t x_{t-1}^\top`, (rows, hidden).
 
-    `delta` (time, batch, rows) are the adjoints of the product of the matrix and the state, `x0` (batch, hidden) is the state
-    before the first input, `outputs` (time, batch, hidden) are those after every input; all arrays or all tensors.
+    Parameters
+    ----------
+    delta : (time, batch, rows)
+        Gradients of the product of the matrix and the state; an array or a tensor, as the others.
+    x0 : (batch, hidden)
+        State before the first input.
+    outputs : (time, batch, hidden)
+        States after every input.
     """
 
     def gradient():
         first = delta[0].T @ x0
-        return first + summed(delta[1:], outputs[:-1]) if len(delta) > 1 else first
+        if len(delta) == 1:
+            return first
+        return first + sum_of_products(delta[1:], outputs[:-1])
 
     return gradient

@@ -1,22 +1,25 @@
 r"""coRNN on one CPU core.
 
-Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W and script W side by side:
+Forward, with the drive :math:`g_n = V u_n + b` of all times computed before and M the matrices W
+and script W side by side:
 
 .. math::
     f_n &= \tanh(M (y_{n-1}, z_{n-1}) + g_n) \\
-    z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon, \qquad y_n = y_{n-1} + \Delta t \, z_n
+    z_n &= r z_{n-1} + \Delta t \, (f_n - \gamma y_{n-1}), \qquad r = 1 - \Delta t \, \epsilon \\
+    y_n &= y_{n-1} + \Delta t \, z_n
 
-Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through everything that follows, that of
-:math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that arrives at the output at n (the gradients of the final state start the
-recurrence):
+Adjoint. Let :math:`\lambda_n, \mu_n` be the derivatives of the loss by :math:`y_n, z_n` through
+everything that follows, that of :math:`z_n` through :math:`y_n` too, and :math:`o_n` the part that
+arrives at the output at n (the gradients of the final state start the recurrence):
 
 .. math::
     \lambda_n &= o_n + \lambda_{n+1} - \Delta t \, \gamma \mu_{n+1} + W^\top \delta_{n+1} \\
     \mu_n &= \Delta t \, \lambda_n + r \mu_{n+1} + \mathcal{W}^\top \delta_{n+1}, \qquad
     \delta_n = \Delta t \, \mu_n \odot (1 - f_n^2)
 
-Then :math:`\partial L / \partial g_n = \delta_n` and :math:`\partial L / \partial M = \sum_n \delta_n (y_{n-1}, z_{n-1})^\top`, a product over
-the whole sequence for each half.
+Then :math:`\partial L / \partial g_n = \delta_n` and
+:math:`\partial L / \partial M = \sum_n \delta_n (y_{n-1}, z_{n-1})^\top`, a product over the whole
+sequence for each half.
 
 Stored: y (the output), z and f. Recomputed: nothing.
 """
@@ -25,7 +28,13 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, scalar, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, in_one, product
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    drive,
+    scalars_like,
+    state_product,
+)
 
 
 @scalar
@@ -37,13 +46,13 @@ def oscillate(dt, gamma, r, f, y, z):
 
 @scalar
 def pull_back(dt, gamma, r, f, lambda_, mu):
-    """Return lambda and mu as the step before finds them, without the product, and delta."""
+    """Return lambda and mu for the step before, without the product with delta, and delta."""
     mu = mu + dt * lambda_
     return lambda_ - dt * gamma * mu, r * mu, dt * mu * (ONE - f * f)
 
 
 @kernel
-def _forward(dt, gamma, r, M, g, y0, z0, y, z, f):
+def _forward_kernel(dt, gamma, r, M, g, y0, z0, y, z, f):
     batch, d = y0.shape
     both = np.empty((batch, 2 * d), y0.dtype)  # one product instead of two
     for k in range(batch):
@@ -62,7 +71,7 @@ def _forward(dt, gamma, r, M, g, y0, z0, y, z, f):
 
 
 @kernel
-def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
+def _backward_kernel(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
     batch, d = y_carried.shape
     products = np.empty((batch, 2 * d), M.dtype)
@@ -81,30 +90,62 @@ def _backward(dt, gamma, r, M, f, from_y, y_carried, z_carried, delta):
                 z_carried[k, i] += products[k, d + i]
 
 
-def _states(scalars, M, g, y0, z0):
-    y, z, f = (np.empty_like(g) for _ in range(3))
-    _forward(*scalars, M, g, y0, z0, y, z, f)
-    return y, [y[-1], z[-1]], [y, z, f]
+def _forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
+    _forward_kernel(*scalars, M, g, y0, z0, y, z, f)
+    y_end[:] = y[-1]
+    z_end[:] = z[-1]
 
 
-def _gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
+def _backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = np.empty_like(y)
-    _backward(*scalars, M, f, arrived, *carried, delta)
-    of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
-    return lambda: np.concatenate([of_W(), of_W_z()], axis=1), delta, *carried
+    _backward_kernel(*scalars, M, f, from_y, y_carried, z_carried, delta)
+
+    def of_M():
+        halves = state_product(delta, y0, y)(), state_product(delta, z0, z)()
+        return np.concatenate(halves, axis=1)
+
+    return None, of_M, delta, y_carried, z_carried
 
 
-_CORNN = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
+def reference(scalars, M, g, y, z):
+    """Run (3) in plain PyTorch; arguments and results as for the operator."""
+    dt, gamma, r = scalars
+    outputs = []
+    for g_n in g.unbind(0):
+        f = torch.tanh(torch.cat([y, z], dim=1) @ M.T + g_n)
+        z = r * z + dt * (f - gamma * y)
+        y = y + dt * z
+        outputs.append(y)
+    return torch.stack(outputs), (y, z)
+
+
+def shapes(a):
+    """Return the shapes of all results."""
+    return [a.g.shape, a.y0.shape, a.z0.shape, a.g.shape, a.g.shape]
+
+
+OPERATOR = {
+    "inputs": "scalars M g:1 y0:0 z0:0",
+    "results": "y y_end z_end z f",
+    "final": 2,
+    "saved": "scalars M y0 z0 y z f",
+    "shapes": shapes,
+    "reference": reference,
+}
+"""What the operators for the CPU and the GPU have in common."""
+
+_CORNN = Recurrence("cornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
 
 
 @engine("cornn")
 def cornn(weights, state, u):
-    """coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
     return run_by(_CORNN, weights, state, u)
 
 
 def run_by(recurrence: Recurrence, weights, state, u):
-    """Run the network by its loops on a device."""
+    """Run coRNN by its loop on a device."""
     W, W_z, V, b, dt, gamma, epsilon = weights
-    scalars = in_one(V, dt, gamma, 1 - dt * epsilon)
-    return recurrence(scalars, torch.cat([W, W_z], dim=1), drive(u, V, b), *state)
+    scalars = scalars_like(V, dt, gamma, 1 - dt * epsilon)
+    M = torch.cat([W, W_z], dim=1)
+    return recurrence(scalars, M, drive(u, V, b), *state, sources=Sources(u, V, b))

@@ -25,13 +25,20 @@ Stored: the outputs, which exist anyway, the four gates, and c. Recomputed: tanh
 """
 
 import numpy as np
+import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, in_one, product
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    drive,
+    scalars_like,
+    state_product,
+)
 
 
 @kernel
-def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
+def _forward_kernel(iota, phi, W, g, h0, c0, outputs, cells, gates):
     """`gates` (time, batch, 4 hidden) receives i f g o."""
     batch, d = h0.shape
     h_before, c_before = h0, c0
@@ -55,7 +62,7 @@ def _forward(iota, phi, W, g, h0, c0, outputs, cells, gates):
 
 
 @kernel
-def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
+def _backward_kernel(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta):
     """The carried gradients are those of the final state and become those of the initial one."""
     batch, d = c0.shape
     squashed = np.empty(d, W.dtype)
@@ -84,24 +91,51 @@ def _backward(iota, phi, W, c0, cells, gates, from_outputs, h_carried, c_carried
         np.dot(delta[n], W, h_carried)
 
 
-def _states(scales, W, g, h0, c0):
-    gates = np.empty_like(g)
-    outputs, cells = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
-    _forward(*scales, W, g, h0, c0, outputs, cells, gates)
-    return outputs, [outputs[-1], cells[-1]], [outputs, cells, gates]
+def _forward(scales, W, g, h0, c0, outputs, h_end, c_end, cells, gates):
+    _forward_kernel(*scales, W, g, h0, c0, outputs, cells, gates)
+    h_end[:] = outputs[-1]
+    c_end[:] = cells[-1]
 
 
-def _gradients(scales, W, h0, c0, outputs, cells, gates, arrived, *carried):
+def _backward(scales, W, h0, c0, outputs, cells, gates, from_outputs, h_carried, c_carried):
     delta = np.empty_like(gates)
-    _backward(*scales, W, c0, cells, gates, arrived, *carried, delta)
-    return product(delta, h0, outputs), delta, *carried
+    _backward_kernel(*scales, W, c0, cells, gates, from_outputs, h_carried, c_carried, delta)
+    return None, state_product(delta, h0, outputs), delta, h_carried, c_carried
 
 
-_DT_LSTM = Recurrence(_states, _gradients, saved=(0, 1, 3, 4))
+def reference(scales, W, g, h, c):
+    """Run the dt-LSTM in plain PyTorch; arguments and results as for the operator."""
+    iota, phi = scales
+    outputs = []
+    for g_n in g.unbind(0):
+        i, f, new, o = (h @ W.T + g_n).chunk(4, dim=-1)
+        c = phi * torch.sigmoid(f) * c + iota * torch.sigmoid(i) * torch.tanh(new)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        outputs.append(h)
+    return torch.stack(outputs), (h, c)
+
+
+def _shapes(a):
+    sequence = (len(a.g), *a.h0.shape)
+    return [sequence, a.h0.shape, a.c0.shape, sequence, a.g.shape]
+
+
+_DT_LSTM = Recurrence(
+    "dt_lstm_cpu",
+    inputs="scales W g:1 h0:0 c0:0",
+    results="outputs h_end c_end cells gates",
+    final=2,
+    saved="scales W h0 c0 outputs cells gates",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 @engine("dt_lstm")
 def dt_lstm(weights, state, u):
-    """The dt-LSTM, appendix D of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
-    W, R, b, *scales = weights
-    return _DT_LSTM(in_one(W, *scales), W, drive(u, R, b), *state)
+    """Run the dt-LSTM, appendix D of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    W, R, b, iota, phi = weights
+    scales = scalars_like(W, iota, phi)
+    return _DT_LSTM(scales, W, drive(u, R, b), *state, sources=Sources(u, R, b))

@@ -24,13 +24,14 @@ Stored: the outputs, which exist anyway, the three gates, and :math:`a^n_t`. Rec
 """
 
 import numpy as np
+import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, product
+from longrnn.kernels._recurrence import Recurrence, Sources, drive, state_product
 
 
 @kernel
-def _forward(W, g, h0, outputs, gates, products):
+def _forward_kernel(W, g, h0, outputs, gates, products):
     """`gates` (time, batch, 3 hidden) receives r z n, `products` (time, batch, hidden) a^n."""
     d = W.shape[1]
     previous = h0
@@ -50,7 +51,7 @@ def _forward(W, g, h0, outputs, gates, products):
 
 
 @kernel
-def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state):
+def _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     d = W.shape[1]
     direct = np.empty_like(carried)
@@ -74,24 +75,51 @@ def _backward(W, h0, outputs, gates, products, from_outputs, carried, delta, del
         carried += direct
 
 
-def _states(W, g, h0):
-    gates = np.empty_like(g)
-    outputs, products = (np.empty((len(g), *h0.shape), g.dtype) for _ in range(2))
-    _forward(W, g, h0, outputs, gates, products)
-    return outputs, [outputs[-1]], [outputs, gates, products]
+def _forward(W, g, h0, outputs, h_end, gates, products):
+    _forward_kernel(W, g, h0, outputs, gates, products)
+    h_end[:] = outputs[-1]
 
 
-def _gradients(W, h0, outputs, gates, products, arrived, carried):
-    delta, delta_state = np.empty_like(gates), np.empty_like(gates)
-    _backward(W, h0, outputs, gates, products, arrived, carried, delta, delta_state)
-    return product(delta_state, h0, outputs), delta, carried
+def _backward(W, h0, outputs, gates, products, from_outputs, carried):
+    delta = np.empty_like(gates)
+    delta_state = np.empty_like(gates)
+    _backward_kernel(W, h0, outputs, gates, products, from_outputs, carried, delta, delta_state)
+    return state_product(delta_state, h0, outputs), delta, carried
 
 
-_GRU = Recurrence(_states, _gradients, saved=(0, 2))
+def reference(W, g, h):
+    """Run the GRU in plain PyTorch; arguments and results as for the operator."""
+    outputs = []
+    for g_t in g.unbind(0):
+        a_r, a_z, a_n = (h @ W.T).chunk(3, dim=-1)
+        g_r, g_z, g_n = g_t.chunk(3, dim=-1)
+        r = torch.sigmoid(a_r + g_r)
+        z = torch.sigmoid(a_z + g_z)
+        n = torch.tanh(r * a_n + g_n)
+        h = (1 - z) * n + z * h
+        outputs.append(h)
+    return torch.stack(outputs), (h,)
+
+
+def _shapes(a):
+    sequence = (len(a.g), *a.h0.shape)
+    return [sequence, a.h0.shape, a.g.shape, sequence]
+
+
+_GRU = Recurrence(
+    "gru_cpu",
+    inputs="W g:1 h0:0",
+    results="outputs h_end gates products",
+    saved="W h0 outputs gates products",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 @engine("gru")
 def gru(weights, state, u):
-    """The GRU; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the GRU; shapes as in `longrnn.cells.Cell.forward`."""
     W, R, b = weights
-    return _GRU(W, drive(u, R, b), state[0])
+    return _GRU(W, drive(u, R, b), state[0], sources=Sources(u, R, b))

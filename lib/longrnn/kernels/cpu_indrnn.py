@@ -16,13 +16,23 @@ Stored: the outputs, which exist anyway. Recomputed: nothing.
 """
 
 import numpy as np
+import torch
 
-from longrnn.kernels._cpu import PHI, activate, by_phi, engine, phi, run_chains, times_slope
-from longrnn.kernels._recurrence import Recurrence, drive, per_chain
+from longrnn.kernels._cpu import (
+    ACTIVATIONS,
+    PHI,
+    activate,
+    by_phi,
+    engine,
+    phi,
+    run_chains,
+    times_slope,
+)
+from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
 
 
 @by_phi
-def _forward(w, g, h0, outputs, start, stop):
+def _forward_kernel(w, g, h0, outputs, start, stop):
     w_, before = w[start:stop], h0[start:stop]
     for t in range(len(g)):
         g_t, h = g[t, start:stop], outputs[t, start:stop]
@@ -32,7 +42,7 @@ def _forward(w, g, h0, outputs, start, stop):
 
 
 @by_phi
-def _backward(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
+def _backward_kernel(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, stop):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     w_, back, w_sum = w[start:stop], carried[start:stop], w_gradient[start:stop]
     for t in range(len(outputs) - 1, -1, -1):
@@ -45,32 +55,54 @@ def _backward(w, h0, outputs, from_outputs, carried, delta, w_gradient, start, s
             back[i] = w_[i] * d[i]
 
 
-def _states(phi, w, g, h0):
-    outputs = np.empty_like(g)
-    run_chains(_forward[phi], len(g), w, g, h0, outputs)
-    return outputs, [outputs[-1]], [outputs]
+def _forward(phi, g, w, h0, outputs, h_end):
+    run_chains(_forward_kernel[phi], len(g), w, g, h0, outputs)
+    h_end[:] = outputs[-1]
 
 
-def _gradients(phi, w, h0, outputs, arrived, carried):
-    delta, of_w = np.empty_like(outputs), np.zeros_like(w)
-    run_chains(_backward[phi], len(delta), w, h0, outputs, arrived, carried, delta, of_w)
-    return of_w, delta, carried
+def _backward(phi, w, h0, outputs, from_outputs, carried):
+    delta = np.empty_like(outputs)
+    of_w = np.zeros_like(w)
+    run = _backward_kernel[phi]
+    run_chains(run, len(delta), w, h0, outputs, from_outputs, carried, delta, of_w)
+    return delta, of_w, carried
 
 
-_INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3))
+def reference(phi, g, w, h):
+    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    outputs = []
+    for g_t in g.unbind(0):
+        h = ACTIVATIONS[phi](w * h + g_t)
+        outputs.append(h)
+    return torch.stack(outputs), (h,)
+
+
+OPERATOR = {
+    "settings": "int phi",
+    "inputs": "g:1 w:0 h0:0",
+    "results": "outputs h_end",
+    "saved": "w h0 outputs",
+    "shapes": lambda a: [a.g.shape, a.h0.shape],
+    "reference": reference,
+}
+"""What the operators for the CPU and the GPU have in common."""
+
+_INDRNN = Recurrence("indrnn_cpu", forward=_forward, backward=_backward, **OPERATOR)
 
 
 @engine("indrnn")
 def indrnn(weights, state, u):
-    """IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
     return run_layers(_INDRNN, weights, state, u)
 
 
 def run_layers(layer: Recurrence, weights, state, u):
-    """Run all layers, each as `layer` does on its device."""
+    """Run all layers, each by the loop of a device."""
     layers, phi = weights
-    below, final = u, []
+    below = u
+    final = []
     for (W, w, b), h0 in zip(layers, state, strict=True):
-        below, h = layer(PHI[phi], per_chain(w, h0), drive(below, W, b), h0)
-        final += h
+        sources = Sources(below, W, b)
+        below, (h,) = layer(PHI[phi], sources.drive(), per_chain(w, h0), h0, sources=sources)
+        final.append(h)
     return below, tuple(final)

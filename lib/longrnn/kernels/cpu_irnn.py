@@ -27,8 +27,18 @@ Stored: the outputs, which exist anyway. Recomputed: the inner steps of a round,
 import numpy as np
 import torch
 
-from longrnn.kernels._cpu import PHI, ZERO, activate, by_phi, engine, phi, scalar, times_slope
-from longrnn.kernels._recurrence import Recurrence, drive, in_one
+from longrnn.kernels._cpu import (
+    ACTIVATIONS,
+    PHI,
+    ZERO,
+    activate,
+    by_phi,
+    engine,
+    phi,
+    scalar,
+    times_slope,
+)
+from longrnn.kernels._recurrence import Recurrence, drive, scalars_like
 
 
 @scalar
@@ -79,7 +89,7 @@ def _round(phi, numbers, U, V, H, eta, r, h, factors, inner, z, g):
 
 
 @by_phi
-def _forward(numbers, U, V, H, eta, r, h0, outputs):
+def _forward_kernel(numbers, U, V, H, eta, r, h0, outputs):
     """`eta` is (time, batch, K)."""
     K, (batch, d) = eta.shape[2], h0.shape
     factors = np.empty((2 * K * batch, d), h0.dtype)
@@ -91,7 +101,7 @@ def _forward(numbers, U, V, H, eta, r, h0, outputs):
 
 
 @by_phi
-def _backward(
+def _backward_kernel(
     numbers, U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried, by_r, by_eta, by_U, by_V, by_H
 ):  # fmt: skip
     """`transposed` is U', H', V', by which `_multiply` gives the product with the transpose.
@@ -148,28 +158,66 @@ def _backward(
             by_H += np.dot(outer[:count].T, factors[:count])
 
 
-def _states(settings, scalars, U, V, H, eta, r, h0):
-    outputs = np.empty_like(r)
-    phi, *choices = settings
-    _forward[phi]((*choices, *scalars), U, V, H, eta, r, h0, outputs)
-    return outputs, [outputs[-1]], [outputs]
+def _forward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, h_end):
+    numbers = (twice, from_zero, *scalars)
+    _forward_kernel[phi](numbers, U, V, H, eta, r, h0, outputs)
+    h_end[:] = outputs[-1]
 
 
-def _gradients(settings, scalars, U, V, H, eta, r, h0, outputs, arrived, carried):
-    of_r, of_eta = np.empty_like(r), np.empty_like(eta)
-    of_matrices = [np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H)]
+def _backward(phi, twice, from_zero, scalars, U, V, H, eta, r, h0, outputs, from_outputs, carried):
+    numbers = (twice, from_zero, *scalars)
+    of_r = np.empty_like(r)
+    of_eta = np.empty_like(eta)
+    of_U, of_V, of_H = (np.zeros_like(h0[:0] if part is None else part) for part in (U, V, H))
     transposed = tuple(None if part is None else part.T for part in (U, H, V))
-    arrays = U, V, H, transposed, eta, r, h0, outputs, arrived, carried, of_r, of_eta
-    phi, *choices = settings
-    _backward[phi]((*choices, *scalars), *arrays, *of_matrices)
-    return *of_matrices, of_eta, of_r, carried
+    states = U, V, H, transposed, eta, r, h0, outputs, from_outputs, carried
+    _backward_kernel[phi](numbers, *states, of_r, of_eta, of_U, of_V, of_H)
+    return None, of_U, of_V, of_H, of_eta, of_r, carried
 
 
-_IRNN = Recurrence(_states, _gradients, saved=tuple(range(8)))
+def reference(phi, twice, from_zero, scalars, U, V, H, eta, r, h):
+    """Run (5) or (8) in plain PyTorch; arguments and results as for the operator."""
+    alpha, sign = scalars
+    if U is None:
+        U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
+    outputs = []
+    for eta_k, r_k in zip(eta.unbind(0), r.unbind(0), strict=True):
+        g = torch.zeros_like(h) if from_zero else h
+        for eta_i in eta_k.unbind(1):
+            s = g + sign * h
+            a = s @ U.T + r_k
+            if twice:
+                a = a @ U.T
+            g = g + eta_i[:, None] * (ACTIVATIONS[phi](a) - alpha * s)
+        h = g
+        outputs.append(h)
+    return torch.stack(outputs), (h,)
+
+
+_IRNN = Recurrence(
+    "irnn_cpu",
+    settings="int phi, bool twice, bool from_zero",
+    inputs="scalars U? V? H? eta:1 r:1 h0:0",
+    results="outputs h_end",
+    saved="scalars U V H eta r h0 outputs",
+    shapes=lambda a: [a.r.shape, a.h0.shape],
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 def step_sizes(eta, rounds, u):
-    """Return the step sizes (time, batch, K) of an input, by the rounds that each sequence has done where they depend on time."""
+    """Return the step sizes (time, batch, K) of an input.
+
+    Parameters
+    ----------
+    eta : (K,) or (K, length)
+        Step sizes, in the second case of each round.
+    rounds : sequence
+        Empty, or the tensor (batch, hidden) of the rounds that each sequence has done.
+    u : (time, batch, input)
+    """
     if not rounds:
         return eta.expand(*u.shape[:2], len(eta))
     times = torch.arange(len(u), device=u.device)[:, None] + rounds[0][:, 0].long()
@@ -178,10 +226,11 @@ def step_sizes(eta, rounds, u):
 
 @engine("irnn")
 def irnn(weights, state, u):
-    """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the incremental RNN, (5) and (8) of Kag et al.; shapes as in `Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
-    h, *rounds = state
-    settings, scalars = (PHI[phi], form == 8, from_zero), in_one(h, alpha, sign)
-    drives = step_sizes(eta, rounds, u), drive(u, W, b)
-    outputs, (h,) = _IRNN(settings, scalars, U, V, H, *drives, h)
+    h0, *rounds = state
+    scalars = scalars_like(h0, alpha, sign)
+    eta = step_sizes(eta, rounds, u)
+    r = drive(u, W, b)
+    outputs, (h,) = _IRNN(PHI[phi], form == 8, from_zero, scalars, U, V, H, eta, r, h0)
     return outputs, (h, *(part + len(u) for part in rounds))

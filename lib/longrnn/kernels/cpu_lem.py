@@ -1,12 +1,16 @@
 r"""LEM on one CPU core.
 
-Forward, with the drives :math:`g_n = V u_n + b` of all times computed before, their blocks in the order 1 2 z y, and q
-the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `clip` they are the same):
+Forward, with the drives :math:`g_n = V u_n + b` of all times computed before (blocks in the order
+1 2 z y), and q the time steps before they are clipped to :math:`\Delta, \bar\Delta` (without `clip`
+they are the same):
 
 .. math::
-    q_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad \bar q_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + g^2_n) \\
-    s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
-    r_n &= \tanh(W_y z_n + g^y_n), \qquad y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
+    q_n &= \Delta t \, \hat\sigma(W_1 y_{n-1} + g^1_n), \qquad
+    \bar q_n = \Delta t \, \hat\sigma(W_2 y_{n-1} + g^2_n) \\
+    s_n &= \tanh(W_z y_{n-1} + g^z_n), \qquad
+    z_n = z_{n-1} + \Delta_n \odot (s_n - z_{n-1}) \\
+    r_n &= \tanh(W_y z_n + g^y_n), \qquad
+    y_n = y_{n-1} + \bar\Delta_n \odot (r_n - y_{n-1})
 
 Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` of :math:`y_n, z_n`):
 
@@ -18,10 +22,13 @@ Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` o
     \delta^1_n &= \mu_n \odot (s_n - z_{n-1}) \odot q_n (1 - q_n / \Delta t) \\
     \delta^2_n &= \lambda_n \odot (r_n - y_{n-1}) \odot \bar q_n (1 - \bar q_n / \Delta t)
 
-with :math:`\delta^1, \delta^2` zero where a step is clipped, and :math:`\delta = (\delta^1, \delta^2, \delta^z)`. Then
-:math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`, :math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
-:math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole sequence. With a single scale (Table 9)
-both steps are the constant :math:`\Delta t`, and the blocks 1 and 2 are absent.
+with :math:`\delta^1, \delta^2` zero where a step is clipped, and
+:math:`\delta = (\delta^1, \delta^2, \delta^z)`. Then
+:math:`\partial L / \partial g_n = (\delta_n, \delta^y_n)`,
+:math:`\partial L / \partial W = \sum_n \delta_n y_{n-1}^\top` and
+:math:`\partial L / \partial W_y = \sum_n \delta^y_n z_n^\top`, one product each over the whole
+sequence. With a single scale (Table 9) both steps are the constant :math:`\Delta t`, and the blocks
+1 and 2 are absent.
 
 Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped steps.
 """
@@ -29,9 +36,17 @@ Stored: y (the output), z, the gates q, q-bar, s, and r. Recomputed: the clipped
 import math
 
 import numpy as np
+import torch
 
 from longrnn.kernels._cpu import ONE, ZERO, engine, scalar, sigmoid, tanh, variants
-from longrnn.kernels._recurrence import Recurrence, drive, in_one, product, summed
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    drive,
+    scalars_like,
+    state_product,
+    sum_of_products,
+)
 
 
 @scalar
@@ -49,20 +64,23 @@ def relax(step, before, target):
 
 @scalar
 def pull_back(p, q, step, before, target, arrived):
-    """Return what arrives at the tanh of the target and at the logistic function p of the step q, and passes by to the state before."""
+    """Return the gradients of the tanh's argument, of p's argument, and of the state before.
+
+    p is the logistic function in the step q, before it was clipped to `step`.
+    """
     slope = q * (ONE - p) if step == q else ZERO
     of_target = arrived * step * (ONE - target * target)
     return of_target, arrived * (target - before) * slope, (ONE - step) * arrived
 
 
 single_scale = 0
-"""In the text of a kernel: whether it is compiled for a single scale, which has no blocks 1 and 2."""
+"""Compile-time constant: whether there is a single scale, without the blocks 1 and 2."""
 _by_scales = variants("single_scale", 2)
 
 
 @_by_scales
-def _forward(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
-    """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (time, batch, hidden) s."""
+def _forward_kernel(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
+    """`gates` (time, batch, 3 hidden) receives q q-bar s; with a single scale (.., hidden) s."""
     d = y0.shape[1]
     y_before, z_before = y0, z0
     for n in range(len(g)):
@@ -91,7 +109,7 @@ def _forward(dt, least, most, W, W_y, g, g_y, y0, z0, y, z, gates, r):
 
 
 @_by_scales
-def _backward(
+def _backward_kernel(
     dt, least, most, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
 ):
     """The carried gradients are those of the final state and become those of the initial one."""
@@ -124,29 +142,74 @@ def _backward(
         y_carried += product
 
 
-def _states(steps, W, W_y, g, g_y, y0, z0):
-    y, z, r = (np.empty_like(g_y) for _ in range(3))
-    gates = np.empty_like(g)
-    _forward[len(W) == len(W_y)](*steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
-    return y, [y[-1], z[-1]], [y, z, gates, r]
+def _forward(steps, W, W_y, g, g_y, y0, z0, y, y_end, z_end, z, gates, r):
+    is_single = len(W) == len(W_y)
+    _forward_kernel[is_single](*steps, W, W_y, g, g_y, y0, z0, y, z, gates, r)
+    y_end[:] = y[-1]
+    z_end[:] = z[-1]
 
 
-def _gradients(steps, W, W_y, y0, z0, y, z, gates, r, arrived, *carried):
-    delta, delta_y = np.empty_like(gates), np.empty_like(y)
-    arrays = y0, z0, y, z, gates, r, arrived, *carried, delta, delta_y
-    _backward[len(W) == len(W_y)](*steps, W, W_y, *arrays)
-    of_W, of_W_y = product(delta, y0, y), lambda: summed(delta_y, z)
-    return of_W, of_W_y, delta, delta_y, *carried
+def _backward(steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried):
+    delta = np.empty_like(gates)
+    delta_y = np.empty_like(y)
+    is_single = len(W) == len(W_y)
+    _backward_kernel[is_single](
+        *steps, W, W_y, y0, z0, y, z, gates, r, from_y, y_carried, z_carried, delta, delta_y
+    )
+    of_W = state_product(delta, y0, y)
+    of_W_y = lambda: sum_of_products(delta_y, z)  # noqa: E731
+    return None, of_W, of_W_y, delta, delta_y, y_carried, z_carried
 
 
-_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 5, 6))
+def reference(steps, W, W_y, g, g_y, y, z):
+    """Run (3) in plain PyTorch; arguments and results as for the operator."""
+    dt, least, most = steps
+    is_single = len(W) == len(W_y)
+    outputs = []
+    for g_n, g_y_n in zip(g.unbind(0), g_y.unbind(0), strict=True):
+        a = y @ W.T + g_n
+        if is_single:
+            dt_z = dt_y = dt
+        else:
+            a_1, a_2, a = a.chunk(3, dim=-1)
+            dt_z = (dt * torch.sigmoid(a_1)).clamp(least, most)
+            dt_y = (dt * torch.sigmoid(a_2)).clamp(least, most)
+        z = z + dt_z * (torch.tanh(a) - z)
+        y = y + dt_y * (torch.tanh(z @ W_y.T + g_y_n) - y)
+        outputs.append(y)
+    return torch.stack(outputs), (y, z)
+
+
+def _split_drive(drive, arguments):
+    rows = len(arguments.W)
+    return drive[..., :rows], drive[..., rows:]
+
+
+def _shapes(a):
+    return [a.g_y.shape, a.y0.shape, a.z0.shape, a.g_y.shape, a.g.shape, a.g_y.shape]
+
+
+_LEM = Recurrence(
+    "lem_cpu",
+    inputs="steps W W_y g:1 g_y:1 y0:0 z0:0",
+    results="y y_end z_end z gates r",
+    final=2,
+    saved="steps W W_y y0 z0 y z gates r",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+    split=_split_drive,
+)
 
 
 @engine("lem")
 def lem(weights, state, u):
-    """LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, _ = weights
-    steps = (dt, -math.inf, math.inf) if clip is None else (dt, clip, 1.0)
+    least, most = (-math.inf, math.inf) if clip is None else (clip, 1.0)
     rows = len(W)  # the blocks that read y; with a single scale one
-    g, g_y = drive(u, V[:rows], b[:rows]), drive(u, V[rows:], b[rows:])
-    return _LEM(in_one(W, *steps), W, W_y, g, g_y, *state)
+    g = drive(u, V[:rows], b[:rows])
+    g_y = drive(u, V[rows:], b[rows:])
+    steps = scalars_like(W, dt, least, most)
+    return _LEM(steps, W, W_y, g, g_y, *state, sources=Sources(u, V, b))

@@ -1,36 +1,45 @@
-r"""Networks of one dense step on one CPU core: they share their kernels, which are compiled for each of them (`form`).
+r"""Networks of one dense step on one CPU core. They share kernels, compiled for each of them (`form`).
 
-Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, from :math:`y_t = \phi(M_t x_{t-1} + g_t)`:
+Forward, with the drive :math:`g_t = R u_t + b` of all times computed before, from
+:math:`y_t = \phi(M_t x_{t-1} + g_t)`:
 
 .. math::
-    x_t &= y_t & &\text{basic RNN, exponential RNN, and with } M_t \in \{W, W^{-1}\} \text{ LU and inverse RNN} \\
-    x_t &= x_{t-1} + \epsilon (A x_{t-1} + y_t) & &\text{Lipschitz RNN, and without A the antisymmetric RNN} \\
+    x_t &= y_t & &\text{basic RNN, exponential RNN; LU and inverse RNN with }
+        M_t \in \{W, W^{-1}\} \\
+    x_t &= x_{t-1} + \epsilon (A x_{t-1} + y_t) & &\text{Lipschitz RNN; antisymmetric RNN
+        without A} \\
     x_t &= \beta x_{t-1} + \alpha y_t & &\text{FastRNN}
 
-where :math:`\phi` is tanh, FastRNN's own choice, or the exponential RNN's :math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive
-has no b. :math:`M_t` is W but in the two that interchange it with its inverse, as definition 2.4 says (2.28).
+where :math:`\phi` is tanh, FastRNN's own choice, or the exponential RNN's modReLU
+:math:`\operatorname{sign}(a) \max(|a| + b, 0)`, whose drive has no b. :math:`M_t` is W except in the
+LU and the inverse RNN, which interchange it with its inverse as definition 2.4 says (2.28).
 
-Adjoint, with :math:`\alpha = \epsilon, \beta = 1` of the Euler steps, and :math:`\alpha = 1, \beta = 0` where the state is :math:`y_t`:
+Adjoint, with :math:`\alpha = \epsilon, \beta = 1` for the Euler steps, and
+:math:`\alpha = 1, \beta = 0` where the state is :math:`y_t`:
 
 .. math::
-    \lambda_t = o_t + \beta \lambda_{t+1} + \alpha A^\top \lambda_{t+1} + M_{t+1}^\top \delta_{t+1}, \qquad
+    \lambda_t = o_t + \beta \lambda_{t+1} + \alpha A^\top \lambda_{t+1}
+                + M_{t+1}^\top \delta_{t+1}, \qquad
     \delta_t = \alpha \lambda_t \odot \phi'_t
 
-where :math:`\phi'` follows from y: :math:`1 - y^2` of tanh, and :math:`[y \ne 0]` of the exponential RNN, since the sign of its y is that
-of what it was made of. Then :math:`\partial L / \partial g_t = \delta_t` and, one product each over the whole sequence,
+where :math:`\phi'` follows from y: :math:`1 - y^2` for tanh, and :math:`[y \ne 0]` for the
+exponential RNN, since its y has the sign of the argument. Then
+:math:`\partial L / \partial g_t = \delta_t` and, one product each over the whole sequence,
 
 .. math::
     \frac{\partial L}{\partial W} = \sum_t \delta_t x_{t-1}^\top, \qquad
     \frac{\partial L}{\partial A} = \epsilon \sum_t \lambda_t x_{t-1}^\top
 
-The exponential RNN's b gets :math:`\sum_t \delta_t \odot \operatorname{sign}(y_t)`, and FastRNN's :math:`\alpha, \beta` the sums of
-:math:`\lambda_t \odot y_t` and :math:`\lambda_t \odot x_{t-1}`, kept per neuron and sequence on the way. Of the matrices that take turns,
-each sums over its own steps, as if they were independent; PyTorch carries both gradients on to the parameters. Both are formed once
-per call, the LU RNN's inverse by two triangular solves of the identity: 2 d^3 operations against the d^2 of every step and
-sequence. A step is then one matrix product, where two solves would take several times as long for the same number of operations.
+The exponential RNN's b gets :math:`\sum_t \delta_t \odot \operatorname{sign}(y_t)`, and FastRNN's
+:math:`\alpha, \beta` the sums of :math:`\lambda_t \odot y_t` and :math:`\lambda_t \odot x_{t-1}`,
+kept per neuron and sequence on the way. Each of two matrices that take turns sums over its own
+steps, as if they were independent; PyTorch carries both gradients on to the parameters. Both are
+formed once per call, the LU RNN's inverse by two triangular solves of the identity: 2 d^3
+operations, against d^2 for every step and sequence. A step is then one matrix product, where two
+solves would take several times as long for the same number of operations.
 
-Stored: the outputs, which exist anyway, and y where it is not the state: it cannot be had from the outputs without losing digits to a
-difference. Recomputed: nothing.
+Stored: the outputs, which exist anyway, and y where it is not the state: computing it from the
+outputs would lose digits to a difference. Recomputed: nothing.
 """
 
 from functools import cache
@@ -41,6 +50,7 @@ import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import (
+    ACTIVATIONS,
     ONE,
     PHI,
     TANH,
@@ -51,13 +61,18 @@ from longrnn.kernels._cpu import (
     times_slope,
     variants,
 )
-from longrnn.kernels._recurrence import Recurrence, drive, per_chain, product
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    per_chain,
+    scalars_like,
+    state_product,
+)
 
 BASIC, INTERCHANGED, MODRELU, EULER, LIPSCHITZ, FAST = range(6)
-"""The networks, those last whose state is not y. FastRNN's number grows by that of its activation."""
+"""The networks; from EULER on the state is not y. FastRNN's number is FAST plus its activation's."""
 form = BASIC
-"""In the text of a kernel: which of them it is compiled for."""
-NONE = np.empty(0, bool)
+"""Compile-time constant: the network."""
 
 
 _by_form = variants("form", FAST + len(PHI))
@@ -72,9 +87,18 @@ def modrelu(a, b):
     return sign * size
 
 
+@scalar
+def _takes_turns(turns_t):
+    """Return whether sequences stand at different turns, so that both matrices are needed."""
+    for k in range(1, len(turns_t)):
+        if turns_t[k] != turns_t[0]:
+            return True
+    return False
+
+
 @_by_form
-def _forward(by_matrix, W, A, numbers, g, x0, outputs, y):
-    """`y` may be the outputs; `by_matrix` (time) tells where W is used, and elsewhere A.
+def _forward_kernel(turns, W, A, numbers, g, x0, outputs, y):
+    """`y` may be the outputs; `turns` (time, batch) says where W is used, and A elsewhere.
 
     `numbers` are the modReLU's b (batch, hidden), epsilon, or alpha and beta.
     """
@@ -82,9 +106,17 @@ def _forward(by_matrix, W, A, numbers, g, x0, outputs, y):
     phi = form - FAST if form >= FAST else TANH
     alpha, beta = flat[0] if form >= EULER else ONE, flat[1] if form >= FAST else ONE
     previous = x0
+    other = np.empty_like(x0)
     for t in range(len(g)):
-        M = A if form == INTERCHANGED and not by_matrix[t] else W
+        M = A if form == INTERCHANGED and not turns[t, 0] else W
         np.dot(previous, M.T, y[t])
+        if form == INTERCHANGED and _takes_turns(turns[t]):
+            N = W if not turns[t, 0] else A
+            np.dot(previous, N.T, other)
+            for k in range(len(x0)):
+                if turns[t, k] != turns[t, 0]:
+                    for i in range(x0.shape[1]):
+                        y[t, k, i] = other[k, i]
         if form == LIPSCHITZ:
             np.dot(previous, A.T, outputs[t])
         x, y_t, before, g_t = outputs[t].ravel(), y[t].ravel(), previous.ravel(), g[t].ravel()
@@ -103,12 +135,13 @@ def _forward(by_matrix, W, A, numbers, g, x0, outputs, y):
 
 
 @_by_form
-def _backward(
-    by_matrix, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums
+def _backward_kernel(
+    turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums
 ):
-    """`carried` is the gradient of the final state and becomes that of the initial one; `sums` (numbers, batch, hidden) start at zero.
+    """`carried` is the gradient of the final state and becomes that of the initial one.
 
-    The Lipschitz RNN keeps all `lambdas`, the others one.
+    `sums` (numbers, batch, hidden) start at zero. The Lipschitz RNN keeps all `lambdas`, the
+    others one.
     """
     flat, back, linear = numbers.ravel(), carried.ravel(), np.empty_like(carried)
     phi = form - FAST if form >= FAST else TANH
@@ -138,8 +171,15 @@ def _backward(
         if form >= FAST:  # apart: with many arrays in one loop the compiler does not vectorise it
             for i in range(y_t.size):
                 delta_t[i] = times_slope(phi, alpha * lambda_t[i], y_t[i])
-        M = A if form == INTERCHANGED and not by_matrix[t] else W
+        M = A if form == INTERCHANGED and not turns[t, 0] else W
         np.dot(delta[t], M, carried)
+        if form == INTERCHANGED and _takes_turns(turns[t]):
+            N = W if not turns[t, 0] else A
+            np.dot(delta[t], N, linear)
+            for k in range(len(x0)):
+                if turns[t, k] != turns[t, 0]:
+                    for i in range(x0.shape[1]):
+                        carried[k, i] = linear[k, i]
         if form == LIPSCHITZ:
             np.dot(lambdas[t], A, linear)
             linear_t = linear.ravel()
@@ -150,105 +190,181 @@ def _backward(
                 back[i] += beta * lambda_t[i] if form >= FAST else lambda_t[i]
 
 
-def _states(form, by_matrix, W, A, numbers, g, x0):
-    outputs = np.empty_like(g)
-    y = np.empty_like(g) if form >= EULER else outputs
-    _forward[form](by_matrix, W, A, numbers, g, x0, outputs, y)
-    return outputs, [outputs[-1]], [outputs, y]
+_NO_TURNS = np.empty((0, 0), bool)
 
 
-def _gradients(form, by_matrix, W, A, numbers, x0, outputs, y, arrived, carried):
-    delta, sums = np.empty_like(outputs), np.zeros((2, *x0.shape), x0.dtype)
+def _numbers(numbers, bias, W):
+    """Return the one array of numbers that a network has."""
+    if bias is not None:
+        return bias
+    return np.empty(0, W.dtype) if numbers is None else numbers
+
+
+def _forward(form, turns, W, A, numbers, g, bias, x0, outputs, x_end, y):
+    if turns is None:
+        turns = _NO_TURNS
+    if form < EULER:
+        y = outputs
+    A = W if A is None else A
+    numbers = _numbers(numbers, bias, W)
+    _forward_kernel[form](turns, W, A, numbers, g, x0, outputs, y)
+    x_end[:] = outputs[-1]
+
+
+def _backward(form, turns, W, A, numbers, bias, x0, outputs, y, from_outputs, carried):
+    if turns is None:
+        turns = _NO_TURNS
+    if form < EULER:
+        y = outputs
+    delta = np.empty_like(outputs)
+    sums = np.zeros((2, *x0.shape), x0.dtype)
     lambdas = np.empty_like(outputs if form == LIPSCHITZ else outputs[:1])
-    matrices = by_matrix, W, A, numbers
-    _backward[form](*matrices, x0, outputs, y, arrived, carried, lambdas, delta, sums)
-    of_W, of_A, of_numbers = product(delta, x0, outputs), None, None
+    A = W if A is None else A
+    numbers = _numbers(numbers, bias, W)
+    _backward_kernel[form](
+        turns, W, A, numbers, x0, outputs, y, from_outputs, carried, lambdas, delta, sums
+    )
+    of_W = state_product(delta, x0, outputs)
+    of_A = None
+    of_numbers = None
+    of_bias = None
     if form == INTERCHANGED:
-        of_both = cache(lambda: _by_turns(by_matrix, delta, x0, outputs))
-        of_W, of_A = lambda: of_both()[0], lambda: of_both()[1]
+        of_both = cache(lambda: _products_by_turns(turns, delta, x0, outputs))
+        of_W = lambda: of_both()[0]  # noqa: E731
+        of_A = lambda: of_both()[1]  # noqa: E731
     elif form == MODRELU:
-        of_numbers = sums[0]
+        of_bias = sums[0]
     elif form == LIPSCHITZ:
-        of_A = lambda: numbers[0] * product(lambdas, x0, outputs)()  # noqa: E731
+        of_A = lambda: numbers[0] * state_product(lambdas, x0, outputs)()  # noqa: E731
     elif form >= FAST:
         of_numbers = sums.sum(axis=(1, 2))
-    return of_W, of_A, of_numbers, delta, carried
+    return None, of_W, of_A, of_numbers, delta, of_bias, carried
 
 
-def _by_turns(by_matrix, delta, x0, outputs):
+def _products_by_turns(turns, delta, x0, outputs):
     """Return the gradients of W and of its inverse."""
-    gradients = np.zeros((2, delta.shape[2], delta.shape[2]), delta.dtype)
+    if (turns != turns[:, :1]).any():
+        by_W = turns[..., None]
+        zero = delta.dtype.type(0)
+        of_W = state_product(np.where(by_W, delta, zero), x0, outputs)()
+        of_A = state_product(np.where(by_W, zero, delta), x0, outputs)()
+        return of_W, of_A
+    by_matrix = turns[:, 0]
+    d = delta.shape[2]
+    gradients = [np.zeros((d, d), delta.dtype) for _ in range(2)]
     borders = [0, *(np.flatnonzero(by_matrix[1:] != by_matrix[:-1]) + 1), len(by_matrix)]
     for start, stop in pairwise(borders):
         before = outputs[start - 1] if start else x0
         stretch = slice(start, stop)
-        gradient = product(delta[stretch], before, outputs[stretch])
+        gradient = state_product(delta[stretch], before, outputs[stretch])
         gradients[0 if by_matrix[start] else 1] += gradient()
     return gradients
 
 
-_DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4, 6))
+def reference(form, turns, W, A, numbers, g, bias, x):
+    """Run the networks in plain PyTorch; arguments and results as for the operator."""
+    phi = ACTIVATIONS[form - FAST] if form >= FAST else torch.tanh
+    outputs = []
+    for t, g_t in enumerate(g.unbind(0)):
+        a = x @ W.T + g_t
+        if form == INTERCHANGED:
+            a = torch.where(turns[t][:, None], a, x @ A.T + g_t)
+        if form == MODRELU:
+            x = a.sign() * torch.relu(a.abs() + bias)
+        elif form >= FAST:
+            x = numbers[0] * phi(a) + numbers[1] * x
+        elif form == LIPSCHITZ:
+            x = x + numbers[0] * (x @ A.T + torch.tanh(a))
+        elif form == EULER:
+            x = x + numbers[0] * torch.tanh(a)
+        else:
+            x = torch.tanh(a)
+        outputs.append(x)
+    return torch.stack(outputs), (x,)
 
+
+def _shapes(a):
+    y = a.g.shape if a.form >= EULER else (0, *a.x0.shape)
+    return [a.g.shape, a.x0.shape, y]
+
+
+_DENSE = Recurrence(
+    "dense_cpu",
+    settings="int form",
+    inputs="turns?:1 W A? numbers? g:1 bias?:0 x0:0",
+    results="outputs x_end y",
+    saved="turns W A numbers bias x0 outputs y",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 NETWORKS = {
-    "rnn": lambda W, R, b: (BASIC, W, None, [], R, b),
-    "exponential": lambda B, R, b: (MODRELU, B, None, b, R, None),
-    "antisymmetric": lambda W, R, b, epsilon: (EULER, W, None, [epsilon], R, b),
-    "lipschitz": lambda A, W, R, b, epsilon: (LIPSCHITZ, W, A, [epsilon], R, b),
-    "fastrnn": lambda U, W, b, alpha, beta, phi: (FAST + PHI[phi], U, None, [alpha, beta], W, b),
+    "rnn": lambda W, R, b: (BASIC, W, None, None, None, R, b),
+    "exponential": lambda B, R, b: (MODRELU, B, None, None, b, R, None),
+    "antisymmetric": lambda W, R, b, epsilon: (EULER, W, None, [epsilon], None, R, b),
+    "lipschitz": lambda A, W, R, b, epsilon: (LIPSCHITZ, W, A, [epsilon], None, R, b),
+    "fastrnn": lambda U, W, b, alpha, beta, phi: (
+        FAST + PHI[phi],
+        U,
+        None,
+        [alpha, beta],
+        None,
+        W,
+        b,
+    ),
 }
-"""What the dissertation's (2.1), Lezcano-Casado's, Chang's (9), Erichson's (7) and section 3.1 of Kusupati et al. are by their weights:
-form, W, A, numbers (the modReLU's b, epsilon, or alpha and beta), and R and b of the drive."""
+"""Form, W, A, numbers (epsilon, or alpha and beta), modReLU's b, and R and b of the drive, by weights.
+
+The networks are the dissertation's (2.1), Lezcano-Casado's, Chang's (9), Erichson's (7) and
+section 3.1 of Kusupati et al.
+"""
 
 
 def _register(cell: str) -> None:
     @engine(cell)
     def run(weights, state, u):
-        form, W, A, numbers, R, b = NETWORKS[cell](*weights)
-        if form == MODRELU:
-            numbers = per_chain(numbers, state[0])
-        elif form >= FAST:
+        form, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
+        (x0,) = state
+        if form >= FAST:
             numbers = torch.stack(numbers)
-        return _run(form, W, A, numbers, drive(u, R, b), state)
+        elif numbers is not None:
+            numbers = scalars_like(W, *numbers)
+        if bias is not None:
+            bias = per_chain(bias, x0)
+        sources = Sources(u, R, b)
+        g = sources.drive()
+        return _DENSE(form, None, W, A, numbers, g, bias, x0, sources=sources)
 
 
 for _cell in NETWORKS:
     _register(_cell)
 
 
-def _run(form: int, W, A, numbers, g, state, by_matrix=NONE) -> tuple[Tensor, tuple[Tensor]]:
-    numbers = W.new_tensor(numbers) if isinstance(numbers, list) else numbers
-    return _DENSE(form, by_matrix, W, W if A is None else A, numbers, g, state[0])
-
-
 @engine("lu_rnn")
 def lu_rnn(weights, state, u):
-    """The LU RNN (2.28); shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the LU RNN (2.28); shapes as in `longrnn.cells.Cell.forward`."""
     L, U, R, b, tau = weights
     identity = torch.eye(len(L), dtype=L.dtype)
     half = torch.linalg.solve_triangular(L, identity, upper=False, unitriangular=True)
     inverse = torch.linalg.solve_triangular(U, half, upper=True)
-    return _take_turns(L @ U, inverse, tau, drive(u, R, b), state)
+    return _take_turns(L @ U, inverse, tau, Sources(u, R, b), state)
 
 
 @engine("inverse_rnn")
 def inverse_rnn(weights, state, u):
-    """The inverse RNN, section 2.9; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the inverse RNN, section 2.9; shapes as in `longrnn.cells.Cell.forward`."""
     W, inverse, R, b, tau = weights
-    return _take_turns(W, inverse, tau, drive(u, R, b), state)
+    return _take_turns(W, inverse, tau, Sources(u, R, b), state)
 
 
-def _take_turns(W: Tensor, inverse: Tensor, tau: int, g: Tensor, state):
-    """Run (2.28) by the rule of `longrnn.cells._interchange.alternate`, sequences that stand at different times one group after another."""
-    x, t = state
-    times, which = t[:, 0].detach().unique(return_inverse=True)
-    if len(times) > 1:
-        groups = [(which == k).nonzero()[:, 0] for k in range(len(times))]
-        found = [_take_turns(W, inverse, tau, g[:, rows], (x[rows], t[rows])) for rows in groups]
-        order = torch.cat(groups).argsort()
-        outputs = torch.cat([outputs for outputs, _ in found], dim=1)[:, order]
-        x = torch.cat([final for _, (final, _) in found])[order]
-    else:
-        turns = (torch.arange(len(g), dtype=t.dtype) + times).remainder(2 * tau) < tau
-        outputs, (x,) = _run(INTERCHANGED, W, inverse, [], g, (x,), turns.numpy())
+def _take_turns(W: Tensor, inverse: Tensor, tau: int, sources: Sources, state):
+    """Run (2.28) by the rule of `longrnn.cells._interchange.alternate`."""
+    x0, t = state
+    g = sources.drive()
+    # The time of a sequence is that of all its neurons.
+    times = torch.arange(len(g), dtype=t.dtype, device=t.device)[:, None] + t[:, 0].detach()
+    turns = times.remainder(2 * tau) < tau
+    outputs, (x,) = _DENSE(INTERCHANGED, turns, W, inverse, None, g, None, x0, sources=sources)
     return outputs, (x, t + len(g))

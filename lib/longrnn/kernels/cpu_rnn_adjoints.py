@@ -25,10 +25,11 @@ multiple of :math:`\lambda_t`, made as it is needed and never held for all times
 """
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel
-from longrnn.kernels._recurrence import Recurrence, summed
+from longrnn.kernels._recurrence import Recurrence, sum_of_products
 
 CHUNK_ROWS = 512
 """Rows (steps times sequences) in one product for the weights' gradient."""
@@ -60,40 +61,71 @@ def _coadjoints(W, x, adjoints, from_penalty, gamma, scaled, at_states):
             o[i] = (ONE + ONE) * x_t[i] * lambda_t[i] * p[i]
 
 
-def _states(W, x, last):
-    adjoints = np.empty_like(x)
+def _forward(W, x, last, norms, adjoints):
     adjoints[-1] = last
     _adjoints(W, x, adjoints)
-    norms = np.sqrt(np.einsum("tbi,tbi->tb", adjoints, adjoints))
-    return norms, [], [norms, adjoints]
+    norms[:] = np.sqrt(np.einsum("tbi,tbi->tb", adjoints, adjoints))
 
 
-def _gradients(W, x, norms, adjoints, arrived):
+def _backward(W, x, last, norms, adjoints, from_norms):
     T, batch, d = x.shape
     # A norm of zero has many slopes: zero is PyTorch's choice too.
-    slopes = np.divide(arrived, norms, out=np.zeros_like(norms), where=norms > 0)
+    slopes = np.divide(from_norms, norms, out=np.zeros_like(norms), where=norms > 0)
     steps = min(T, max(1, CHUNK_ROWS // batch))
-    W_gradient, at_states = np.zeros_like(W), np.empty_like(x)
-    gamma, scaled = np.zeros((steps + 1, batch, d), x.dtype), np.empty((steps, batch, d), x.dtype)
+    of_W = np.zeros_like(W)
+    of_states = np.empty_like(x)
+    gamma = np.zeros((steps + 1, batch, d), x.dtype)
+    scaled = np.empty((steps, batch, d), x.dtype)
     for start in range(0, T, steps):
-        now = slice(start, min(start + steps, T))
-        k = now.stop - start
-        from_penalty = slopes[now, :, None] * adjoints[now]
-        states = x[now], adjoints[now], from_penalty
-        _coadjoints(W, *states, gamma[: k + 1], scaled[:k], at_states[now])
-        W_gradient -= summed(scaled[:k], gamma[:k])
+        chunk = slice(start, min(start + steps, T))
+        k = chunk.stop - start
+        from_penalty = slopes[chunk, :, None] * adjoints[chunk]
+        states = x[chunk], adjoints[chunk], from_penalty
+        _coadjoints(W, *states, gamma[: k + 1], scaled[:k], of_states[chunk])
+        of_W -= sum_of_products(scaled[:k], gamma[:k])
         gamma[0] = gamma[k]
-    return W_gradient, at_states, -gamma[0]
+    return of_W, of_states, -gamma[0]
 
 
-_ADJOINT_NORMS = Recurrence(_states, _gradients, saved=(0, 1))
+def reference(W, x, last):
+    """Compute the norms in plain PyTorch; arguments and results as for the operator."""
+    adjoint = last
+    adjoints = [last]
+    for x_t in reversed(x[1:].unbind(0)):
+        adjoint = ((1 - x_t * x_t) * adjoint) @ W
+        adjoints.append(adjoint)
+    return torch.linalg.vector_norm(torch.stack(adjoints[::-1]), dim=2), ()
+
+
+_ADJOINT_NORMS = Recurrence(
+    "rnn_adjoint_norms_cpu",
+    inputs="W x:1 last:0",
+    results="norms adjoints",
+    final=0,
+    saved="W x last norms adjoints",
+    shapes=lambda a: [a.x.shape[:2], a.x.shape],
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 @engine("rnn/adjoints")
 def rnn_adjoint_norms(W: Tensor, outputs: Tensor, last: Tensor) -> Tensor:
-    """Return the Euclidean norms of the adjoints lambda_1..lambda_T of the basic RNN, (time, batch).
+    """Return the Euclidean norms of the adjoints lambda_1..lambda_T of the basic RNN.
 
-    They can be differentiated once: by the recurrent weights W, the states (time, batch, hidden) that an engine returned, and
-    the last adjoint (batch, hidden), in any sign.
+    Parameters
+    ----------
+    W : (hidden, hidden)
+        Recurrent weights.
+    outputs : (time, batch, hidden)
+        States, as an engine returns them.
+    last : (batch, hidden)
+        The last adjoint, in any sign.
+
+    Returns
+    -------
+    (time, batch)
+        Norms, differentiable by all three.
     """
     return _ADJOINT_NORMS(W, outputs, last)[0]

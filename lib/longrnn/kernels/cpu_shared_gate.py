@@ -26,11 +26,11 @@ import numpy as np
 import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, sigmoid, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, product
+from longrnn.kernels._recurrence import Recurrence, Sources, scalars_like, state_product
 
 
 @kernel
-def _forward(kappa, p, q, W, g, h0, outputs, gates):
+def _forward_kernel(kappa, p, q, W, g, h0, outputs, gates):
     """`gates` (time, batch, 2 hidden) receives z c."""
     rest = ONE - kappa
     batch, d = h0.shape
@@ -49,7 +49,9 @@ def _forward(kappa, p, q, W, g, h0, outputs, gates):
 
 
 @kernel
-def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums):
+def _backward_kernel(
+    kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums
+):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     rest = ONE - kappa
     batch, d = h0.shape
@@ -74,35 +76,66 @@ def _backward(kappa, p, q, W, h0, outputs, gates, from_outputs, carried, delta, 
         carried += direct
 
 
-def _states(scalars, W, g, h0):
-    outputs, gates = np.empty((len(g), *h0.shape), g.dtype), np.empty_like(g)
-    _forward(*scalars, W, g, h0, outputs, gates)
-    return outputs, [outputs[-1]], [outputs, gates]
+def _forward(scalars, W, g, h0, outputs, h_end, gates):
+    _forward_kernel(*scalars, W, g, h0, outputs, gates)
+    h_end[:] = outputs[-1]
 
 
-def _gradients(scalars, W, h0, outputs, gates, arrived, carried):
-    delta, delta_state = np.empty_like(gates), np.empty_like(outputs)
+def _backward(scalars, W, h0, outputs, gates, from_outputs, carried):
+    delta = np.empty_like(gates)
+    delta_state = np.empty_like(outputs)
     sums = np.zeros((2, *h0.shape), h0.dtype)
-    _backward(*scalars, W, h0, outputs, gates, arrived, carried, delta, delta_state, sums)
+    _backward_kernel(
+        *scalars, W, h0, outputs, gates, from_outputs, carried, delta, delta_state, sums
+    )
     # In float64: what is left of one less the other may be a small part of either.
     of_scalars = np.append(0, sums.sum(axis=(1, 2), dtype=float)).astype(h0.dtype)
-    return of_scalars, product(delta_state, h0, outputs), delta, carried
+    return of_scalars, state_product(delta_state, h0, outputs), delta, carried
 
 
-_SHARED_GATE = Recurrence(_states, _gradients, saved=(0, 1, 3))
+def reference(scalars, W, g, h):
+    """Run the recurrence in plain PyTorch; arguments and results as for the operator."""
+    kappa, p, q = scalars
+    outputs = []
+    for g_t in g.unbind(0):
+        a = h @ W.T
+        g_z, g_c = g_t.chunk(2, dim=-1)
+        z = torch.sigmoid(a + g_z)
+        c = torch.tanh(a + g_c)
+        h = (kappa + (1 - kappa) * z) * h + (p + q * z) * c
+        outputs.append(h)
+    return torch.stack(outputs), (h,)
+
+
+def _shapes(a):
+    return [(len(a.g), *a.h0.shape), a.h0.shape, a.g.shape]
+
+
+_SHARED_GATE = Recurrence(
+    "shared_gate_cpu",
+    inputs="scalars W g:1 h0:0",
+    results="outputs h_end gates",
+    saved="scalars W h0 outputs gates",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+)
 
 
 @engine("fastgrnn")
 def fastgrnn(weights, state, u):
-    """FastGRNN, section 3.2 of Kusupati et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run FastGRNN, section 3.2 of Kusupati et al.; shapes as in `longrnn.cells.Cell.forward`."""
     U, W, b_z, b_h, zeta, nu = weights
     scalars = torch.stack([torch.zeros_like(zeta), zeta + nu, -zeta])
-    g = drive(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
-    return _SHARED_GATE(scalars, U, g, state[0])
+    sources = Sources(u, torch.cat([W, W]), torch.cat([b_z, b_h]))
+    return _SHARED_GATE(scalars, U, sources.drive(), state[0], sources=sources)
 
 
 @engine("gated_antisymmetric")
 def gated_antisymmetric(weights, state, u):
-    """The gated antisymmetric RNN of Chang et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the gated antisymmetric RNN of Chang et al.; shapes as in `Cell.forward`."""
     W, R, b, epsilon = weights
-    return _SHARED_GATE(W.new_tensor([1, 0, epsilon]), W, drive(u, R, b), state[0])
+    scalars = scalars_like(W, 1, 0, epsilon)
+    sources = Sources(u, R, b)
+    return _SHARED_GATE(scalars, W, sources.drive(), state[0], sources=sources)

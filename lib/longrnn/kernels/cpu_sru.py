@@ -25,9 +25,10 @@ Stored: c, both gates, and what they weigh, the candidate and the highway. Recom
 """
 
 import numpy as np
+import torch
 
 from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, sigmoid
-from longrnn.kernels._recurrence import Recurrence, drive, per_chain
+from longrnn.kernels._recurrence import Recurrence, Sources, drive, per_chain
 
 
 @scalar
@@ -39,7 +40,7 @@ def step(v_f, v_r, g_f, candidate, g_r, c):
 
 @scalar
 def pull_back(gates, weighed, before, c, o, back):
-    """Return the deltas of f, candidate, r and highway, and the part of lambda for the step before that needs no weight."""
+    """Return the gradients of f, candidate, r, highway, and of c before by the forget gate."""
     (f, r), (candidate, highway) = gates, weighed
     arrived = o * r + back
     d_f = arrived * (before - candidate) * f * (ONE - f)
@@ -48,7 +49,7 @@ def pull_back(gates, weighed, before, c, o, back):
 
 
 @kernel
-def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
+def _forward_kernel(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop):
     v_f, v_r, before = v_f[start:stop], v_r[start:stop], c0[start:stop]
     for t in range(len(h)):
         gf_t, gr_t = g_f[t, start:stop], g_r[t, start:stop]
@@ -62,7 +63,7 @@ def _forward(v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r, start, stop
 
 
 @kernel
-def _backward(
+def _backward_kernel(
     v_f, v_r, c0, x, k, c, f, r, from_h, carried, df, dx, dr, dk, vf_sum, vr_sum, start, stop
 ):
     """`carried` is the gradient of the final c and becomes that of the initial one."""
@@ -85,32 +86,62 @@ def _backward(
             back[i] = through + v_f[i] * d_f + v_r[i] * d_r
 
 
-def _states(v_f, v_r, g_f, candidate, g_r, highway, c0):
-    h, c, f, r = (np.empty_like(g_f) for _ in range(4))
-    run_chains(_forward, len(h), v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
-    return h, [c[-1]], [c, f, r]
+def _forward(g_f, candidate, g_r, highway, v_f, v_r, c0, h, c_end, c, f, r):
+    run_chains(_forward_kernel, len(h), v_f, v_r, g_f, candidate, g_r, highway, c0, h, c, f, r)
+    c_end[:] = c[-1]
 
 
-def _gradients(v_f, v_r, candidate, highway, c0, c, f, r, arrived, carried):
-    deltas, sums = [np.empty_like(c) for _ in range(4)], [np.zeros_like(c0) for _ in range(2)]
-    parts = v_f, v_r, c0, candidate, highway, c, f, r, arrived, carried, *deltas, *sums
-    run_chains(_backward, len(c), *parts)
-    return *sums, *deltas, carried
+def _backward(candidate, highway, v_f, v_r, c0, c, f, r, from_h, carried):
+    of_f, of_candidate, of_r, of_highway = (np.empty_like(c) for _ in range(4))
+    of_v_f, of_v_r = np.zeros_like(c0), np.zeros_like(c0)
+    states = v_f, v_r, c0, candidate, highway, c, f, r, from_h, carried
+    gradients = of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r
+    run_chains(_backward_kernel, len(c), *states, *gradients)
+    return of_f, of_candidate, of_r, of_highway, of_v_f, of_v_r, carried
 
 
-_SRU = Recurrence(_states, _gradients, saved=(0, 1, 3, 5, 6))
+def reference(g_f, candidate, g_r, highway, v_f, v_r, c):
+    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    outputs = []
+    drives = (part.unbind(0) for part in (g_f, candidate, g_r, highway))
+    for g_f_t, candidate_t, g_r_t, highway_t in zip(*drives, strict=True):
+        f = torch.sigmoid(g_f_t + v_f * c)
+        r = torch.sigmoid(g_r_t + v_r * c)
+        c = f * c + (1 - f) * candidate_t
+        outputs.append(r * c + (1 - r) * highway_t)
+    return torch.stack(outputs), (c,)
+
+
+def _shapes(a):
+    return [a.g_f.shape, a.c0.shape, a.g_f.shape, a.g_f.shape, a.g_f.shape]
+
+
+_SRU = Recurrence(
+    "sru_cpu",
+    inputs="g_f:1 candidate:1 g_r:1 highway:1 v_f:0 v_r:0 c0:0",
+    results="h c_end c f r",
+    saved="candidate highway v_f v_r c0 c f r",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=reference,
+    split=lambda drive, _: drive.chunk(2, dim=-1),
+)
 
 
 @engine("sru")
 def sru(weights, state, u):
-    """SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
     layers, alpha = weights
-    x, final = u, []
+    x = u
+    final = []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
         v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
-        (W_f, W_x, W_r), (b_f, b_r) = W.chunk(3), b.chunk(2)
+        W_f, W_x, W_r = W.chunk(3)
+        b_f, b_r = b.chunk(2)
         highway = alpha * (x if skip is None else drive(x, skip))
         drives = (drive(x, W_f, b_f), drive(x, W_x), drive(x, W_r, b_r), highway)
-        x, c = _SRU(v_f, v_r, *drives, c0)
-        final += c
-    return x, (*final, x[-1])
+        sources = Sources(x, torch.cat([W_f, W_r]), b)
+        x, (c,) = _SRU(*drives, v_f, v_r, c0, sources=sources)
+        final.append(c)
+    return x, (*final, x[-1].clone())

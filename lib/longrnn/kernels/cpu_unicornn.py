@@ -18,33 +18,33 @@ Adjoint (symbols as in `longrnn.kernels._recurrence`, :math:`\lambda_n, \mu_n` o
 Then :math:`\partial L / \partial g_n = \delta_n`, :math:`\partial L / \partial w = \sum_n \delta_n y_{n-1}` and
 :math:`\partial L / \partial h = \sum_n [\lambda_n z_n - \mu_n (s_n + \alpha y_{n-1})]`.
 
-The way back needs g, y and z at every step. It recomputes s, and keeps or recomputes the rest:
+The backward pass needs g, y and z at every step. It recomputes s, and keeps or recomputes the rest:
 
 ``stored``
     keeps g, y (the layer's output, which exists anyway) and z: exact.
 ``recovered``
-    keeps y alone: no more memory than the output itself. :math:`z_n = (y_n - y_{n-1}) / h`, and the digits that the difference
-    loses enter the gradient of h and no other. g is computed again from the layer's input.
+    keeps y alone: no more memory than the output itself. :math:`z_n = (y_n - y_{n-1}) / h`; the
+    digits that the difference loses enter the gradient of h only. g is computed again from the
+    layer's input.
 ``reversible``
-    keeps y and z every K steps, from where they are taken back by the inverse (7) of the step; g is computed again. Rounding
-    grows on the way, all the more the longer it is. The texts reverse whole sequences, which is K = T.
+    keeps y and z every K steps and goes back from there by the inverse (7) of the step; g is
+    computed again. Rounding grows with the number of steps inverted. The paper reverses whole
+    sequences, which is K = T.
 
-That input, the output of the layer below, is kept in any case: the gradient of V needs it.
+The layer's input, the output of the layer below, is kept in any case: the gradient of V needs it.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from longrnn.kernels._cpu import ONE, engine, kernel, run_chains, scalar, tanh, variants
-from longrnn.kernels._recurrence import Recurrence, as_tensor, drive, per_chain
+from longrnn.kernels._recurrence import Recurrence, Sources, per_chain
 
 STORED, RECOVERED, REVERSIBLE = range(3)
 WAYS = ("stored", "recovered", "reversible")
 way = STORED
-"""In the text of a kernel: the way back that it is compiled for."""
+"""Compile-time constant: the kind of backward pass."""
 
 
 @scalar
@@ -55,7 +55,7 @@ def oscillate(w, h, alpha, g, y, z):
 
 
 @kernel
-def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
+def _forward_kernel(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
     """`velocity` starts as z0 and ends as z_T; `z` (kept, chains) receives it after every `every` steps."""
     w_, h_, z_now = w[start:stop], h[start:stop], velocity[start:stop]
     y_before, kept = y0[start:stop], 0
@@ -73,7 +73,7 @@ def _forward(w, h, alpha, g, y0, velocity, y, z, every, start, stop):
 
 @scalar
 def pull_back(w, h, alpha, s, y, z, arrived, mu):
-    """Return lambda and mu as the step before finds them, delta, and the part of the gradient of h.
+    """Return lambda and mu for the step before, delta, and this step's part of h's gradient.
 
     `y` is the position before the step, `z` the velocity after it.
     """
@@ -84,13 +84,14 @@ def pull_back(w, h, alpha, s, y, z, arrived, mu):
 
 
 @variants("way", len(WAYS))
-def _backward(
+def _backward_kernel(
     w, h, alpha, g, y, z, y_now, z_now, every, from_y, lambda_, mu, delta, w_sum, h_sum, start, stop
 ):
-    """The carried gradients, of the final state, become those of the initial one.
+    """`lambda_` and `mu` are the gradients of the final state and become those of the initial one.
 
-    `y` and `z` (time, chains) hold all states and `y_now` the initial one, or in the reversible way `y` and `z` (kept, chains) those
-    after every `every` steps, and `y_now`, `z_now` copies of the final ones. Recovered velocities need no `z`.
+    `y` and `z` (time, chains) are all states and `y_now` the initial one. In the reversible pass,
+    `y` and `z` (kept, chains) are those after every `every` steps, and `y_now`, `z_now` copies of
+    the final ones. Recovered velocities need no `z`.
     """
     w_, h_, lambda_, mu = w[start:stop], h[start:stop], lambda_[start:stop], mu[start:stop]
     w_sum, h_sum = w_sum[start:stop], h_sum[start:stop]
@@ -123,93 +124,118 @@ def _backward(
                 z_now[i] = velocity + h_[i] * (s + alpha * before)  # (7)
 
 
-def states(w, h, alpha, g, y0, z0, every: int = 1) -> tuple[np.ndarray, ...]:
-    """Run one layer forward, without a graph, on arrays; arguments and results as for ``there`` of `recurrence_of`."""
-    T, alpha, z_end = len(g), w.dtype.type(alpha), z0.copy()
-    y, z = np.empty_like(g), np.empty((T // every, *y0.shape), g.dtype)
-    run_chains(_forward, T, w, h, alpha, g, y0, z_end, y, z, every)
-    return y, z, z_end
+def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept):
+    every = checkpoint if way == "reversible" else 1
+    alpha = w.dtype.type(alpha)
+    z_end[:] = z0
+    if way == "recovered":
+        every = len(g) + 1  # no velocity is kept
+    run_chains(_forward_kernel, len(g), w, h, alpha, g, y0, z_end, y, z, every)
+    y_end[:] = y[-1]
+    if way == "reversible":
+        y_kept[:] = y[every - 1 :: every]
 
 
-def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
-    by_g, by_w, by_h = np.empty_like(g), np.zeros_like(w), np.zeros_like(w)
-    ends = arrived, *carried, by_g, by_w, by_h
-    y, z, *now = kept
-    now = (part.copy() for part in now)  # the reversible way writes over them
-    run = _backward[WAYS.index(way)]
-    run_chains(run, len(g), w, h, w.dtype.type(alpha), g, y, z, *now, every, *ends)
-    return by_w, by_h, by_g, *carried
+def _backward(
+    way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, from_y, lambda_, mu
+):
+    of_g = np.empty_like(g)
+    of_w = np.zeros_like(w)
+    of_h = np.zeros_like(w)
+    if way == "reversible":
+        kept = y_kept, z, y_end.copy(), z_end.copy()  # the kernel writes over the last two
+    elif way == "recovered":
+        kept = y, y, y0, y0
+    else:
+        kept = y, z, y0, y0
+    run = _backward_kernel[WAYS.index(way)]
+    alpha = w.dtype.type(alpha)
+    gradients = of_g, of_w, of_h
+    run_chains(run, len(g), w, h, alpha, g, *kept, checkpoint, from_y, lambda_, mu, *gradients)
+    return of_g, of_w, of_h, lambda_, mu
 
 
-def recurrence_of(there: Callable, back: Callable, *, arrays: bool) -> Recurrence:
-    """Return one layer as a function ``(way, checkpoint, *sources, w, h, alpha, g, y0, z0) -> (y, (y_T, z_T))``.
+def reference(way, checkpoint, alpha, g, w, h, y, z):
+    """Run one layer in plain PyTorch; arguments and results as for the operator."""
+    outputs = []
+    for g_n in g.unbind(0):
+        z = z - h * (torch.tanh(w * y + g_n) + alpha * y)
+        y = y + h * z
+        outputs.append(y)
+    return torch.stack(outputs), (y, z)
 
-    The way back keeps the `sources` in place of g, which `_drive` makes of them again. `w` and `h` are the weights and steps of
-    each chain, (batch, hidden).
 
-    ``there(w, h, alpha, g, y0, z0, every) -> (y, z, z_T)`` gives positions at all times, velocities (time // every, batch, hidden)
-    after every `every` steps, and the last velocity; ``back(w, h, alpha, g, way, kept, every, arrived, *carried) -> (by_w, by_h,
-    by_g, by_y0, by_z0)`` the gradients, from what the way back keeps: y, z (``recovered``: y again) and y0 twice, or ``reversible`` y and z
-    after every `every` steps and after the last.
-    """
+def _shapes(a):
+    T, *state = a.g.shape
+    velocities = checkpoints = 0
+    if a.way == "stored":
+        velocities = T
+    elif a.way == "reversible":
+        velocities = checkpoints = T // a.checkpoint
+    return [a.g.shape, state, state, (velocities, *state), (checkpoints, *state)]
 
-    def forward(way, checkpoint, *inputs):
-        *_, w, h, alpha, g, y0, z0 = inputs
-        every = {"stored": 1, "recovered": len(g) + 1, "reversible": checkpoint}[way]
-        y, z, z_end = there(w, h, alpha, g, y0, z0, every)
-        kept = y, y if way == "recovered" else z, y0 * 1, y0  # the caller may write into his y0
-        if way == "reversible":
-            kept = y[every - 1 :: every].copy(), z, y[-1].copy(), z_end
-        return y, [y[-1], z_end], kept
 
-    def backward(way, checkpoint, below, V, b, skipped, skip, w, h, alpha, *more):
-        *kept, arrived, of_y, of_z = more
-        g = layer.taken(_drive(*map(as_tensor, (below, V, b, skipped, skip))))
-        by_w, by_h, *others = back(w, h, alpha, g, way, kept, checkpoint, arrived, of_y, of_z)
-        return by_w, by_h, None, *others
+_UNSAVED = {
+    "stored": ("y_end", "z_end", "y_kept"),
+    "recovered": ("y_end", "z_end", "z", "y_kept"),
+    "reversible": ("y",),
+}
 
-    layer = Recurrence(forward, backward, saved=tuple(range(10)), arrays=arrays)
-    return layer
+OPERATOR = {
+    "settings": "str way, int checkpoint, float alpha",
+    "inputs": "g:1 w:0 h:0 y0:0 z0:0",
+    "results": "y y_end z_end z y_kept",
+    "final": 2,
+    "saved": "w h y0 z0 y y_end z_end z y_kept",
+    "unsaved": lambda way, checkpoint, alpha: _UNSAVED[way],
+    "shapes": _shapes,
+    "reference": reference,
+    "adjoint_takes_drive": True,
+}
+"""What the operators for the CPU and the GPU have in common."""
+
+LAYER = Recurrence("unicornn_cpu", forward=_forward, backward=_backward, **OPERATOR)
+"""One layer: ``LAYER(way, checkpoint, alpha, g, w, h, y0, z0) -> (y, (y_T, z_T))``.
+
+`w` and `h` are the weights and steps of each chain, (batch, hidden).
+"""
 
 
 def run_layers(
     recurrence: Recurrence, weights, state, u: Tensor, *, backward: str, checkpoint: int = 0
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """Run all layers, each as `recurrence` does on its device; arguments and results as for `unicornn`."""
+    """Run all layers, each as `recurrence` does on its device; see `unicornn`."""
     layers, dts, alpha, skip, skips, masks = weights
-    handed, final = [u], []
+    inputs = [u]
+    final = []
     for k, ((w, V, b, c), dt) in enumerate(zip(layers, dts, strict=True), start=1):
         y0, z0 = state[2 * k - 2 : 2 * k]
-        w, h = per_chain(w, y0), per_chain(dt * torch.sigmoid(c), y0)
-        skipped = None if skips[k - 1] is None else handed[k - skip - 1]
-        sources = handed[-1], V, b, skipped, skips[k - 1]
-        g = _drive(*sources)
-        if backward == "stored":
-            sources = g, None, None, None, None  # the drive is kept as it is
-        kept = (None if part is None else part.detach() for part in sources)
-        outputs, ends = recurrence(backward, checkpoint, *kept, w, h, alpha, g, y0, z0)
+        sources = Sources(inputs[-1], V, b)
+        if skips[k - 1] is not None:  # below (103)
+            sources = sources._replace(skipped=inputs[k - skip - 1], skip=skips[k - 1])
+        g = sources.drive()
+        outputs, ends = recurrence(
+            backward,
+            checkpoint,
+            alpha,
+            g,
+            per_chain(w, y0),
+            per_chain(dt * torch.sigmoid(c), y0),
+            y0,
+            z0,
+            sources=None if backward == "stored" else sources,
+        )
         final += ends
         # The mask is the same at all times.
-        handed.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
+        inputs.append(outputs if masks[k - 1] is None else masks[k - 1] * outputs)
     return outputs, tuple(final)
-
-
-def _drive(below, V, b, skipped, skip) -> Tensor:
-    """Return what a layer is driven by, as below (103) where there is a residual connection."""
-    if V is None:
-        return below
-    g = drive(below, V, b)
-    return g if skip is None else g + drive(skipped, skip)
-
-
-LAYER = recurrence_of(states, _back, arrays=True)
 
 
 @engine("unicornn", options=("backward", "checkpoint"))
 def unicornn(weights, state, u, *, backward: str = "stored", checkpoint: int = 64):
-    """UnICORNN, (6) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`.
+    """Run UnICORNN, (6) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`.
 
-    The way back is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last with K = `checkpoint` steps between
-    its checkpoints.
+    The backward pass is ``"stored"``, ``"recovered"`` or ``"reversible"`` (see above), the last
+    with K = `checkpoint` steps between its checkpoints.
     """
     return run_layers(LAYER, weights, state, u, backward=backward, checkpoint=checkpoint)

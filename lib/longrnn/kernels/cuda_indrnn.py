@@ -8,7 +8,7 @@ import torch
 from longrnn.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from longrnn.kernels._cuda_device import activate, pipelined, times_slope
 from longrnn.kernels._recurrence import Recurrence
-from longrnn.kernels.cpu_indrnn import run_layers
+from longrnn.kernels.cpu_indrnn import OPERATOR, run_layers
 
 
 @device
@@ -30,7 +30,7 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward(phi, w, g, h0, outputs, T, chains):
+def _forward_kernel(phi, w, g, h0, outputs, T, chains):
     i = cuda.grid(1)
     if i < chains:
         _steps((phi, w[i]), h0[i], (g, outputs, i, chains), T)
@@ -58,7 +58,7 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
-def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, chains):
+def _backward_kernel(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, chains):
     """`carried` is the gradient of the final state and becomes that of the initial one."""
     i = cuda.grid(1)
     if i < chains:
@@ -71,23 +71,23 @@ def _backward(phi, w, h0, outputs, from_outputs, carried, delta, w_sum, T, chain
         )
 
 
-def _states(phi, w, g, h0):
-    outputs = torch.empty_like(g)
-    launch_chains(_forward, w.numel(), phi, w, g, h0, outputs, len(g))
-    return outputs, [outputs[-1]], [outputs]
+def _forward(phi, g, w, h0, outputs, h_end):
+    launch_chains(_forward_kernel, w.numel(), phi, w, g, h0, outputs, len(g))
+    h_end.copy_(outputs[-1])
 
 
-def _gradients(phi, w, h0, outputs, arrived, carried):
-    delta, of_w = torch.empty_like(outputs), torch.empty_like(w)
-    parts = w, h0, outputs, arrived, carried, delta, of_w
-    launch_chains(_backward, w.numel(), phi, *parts, len(delta))
-    return of_w, delta, carried
+def _backward(phi, w, h0, outputs, from_outputs, carried):
+    delta = torch.empty_like(outputs)
+    of_w = torch.empty_like(w)
+    states = w, h0, outputs, from_outputs, carried
+    launch_chains(_backward_kernel, w.numel(), phi, *states, delta, of_w, len(delta))
+    return delta, of_w, carried
 
 
-_INDRNN = Recurrence(_states, _gradients, saved=(0, 1, 3), arrays=False)
+_INDRNN = Recurrence("indrnn_cuda", forward=_forward, backward=_backward, arrays=False, **OPERATOR)
 
 
 @engine("indrnn")
 def indrnn(weights, state, u):
-    """IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run IndRNN, section 3 of Li et al.; shapes as in `longrnn.cells.Cell.forward`."""
     return run_layers(_INDRNN, weights, state, u)

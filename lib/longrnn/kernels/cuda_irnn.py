@@ -13,14 +13,16 @@ import torch
 from longrnn.kernels._cpu import PHI
 from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from longrnn.kernels._cuda_device import ZERO, activate, locate, products, times_slope
-from longrnn.kernels._recurrence import Recurrence, drive, in_one, summed
-from longrnn.kernels.cpu_irnn import step_sizes
+from longrnn.kernels._recurrence import Recurrence, drive, scalars_like, sum_of_products
+from longrnn.kernels.cpu_irnn import reference, step_sizes
 
 _BUFFERS = 4  # vectors in shared memory
 
 
 @kernel
-def _forward(phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch):
+def _forward_kernel(
+    phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outputs, T, batch
+):
     """`U_T` is transposed, `scalars` holds alpha and the sign, `eta` is (time, batch, K).
 
     `factors` (time, batch, K or 2 K, d) receives all s and then all a, `z` (time, batch, K, d) the activations.
@@ -80,7 +82,7 @@ def _forward(phi, K, twice, previous, U_T, scalars, eta, r, h0, factors, z, outp
 
 
 @kernel
-def _backward(
+def _backward_kernel(
     phi, K, twice, previous, U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, T, batch
 ):  # fmt: skip
     """`carried` is the gradient of the final state and becomes that of the initial one; `shares` add up to those of eta."""
@@ -140,34 +142,58 @@ def _backward(
             carried[places[i] * d + j] = memory[back + j * tile + i]
 
 
-def _states(numbers, scalars, U, eta, r, h0):
-    (T, batch, d), (_, K, twice, _) = r.shape, numbers
-    z, factors = r.new_empty(T, batch, K, d), r.new_empty(T, batch, K + K * twice, d)
-    outputs = torch.empty_like(r)
-    parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, T
-    launch_rows(_forward, h0, *numbers, *parts, buffers=_BUFFERS)
-    return outputs, [outputs[-1]], [factors, z]
+def _forward(phi, K, twice, previous, scalars, U, eta, r, h0, outputs, h_end, factors, z):
+    numbers = phi, K, twice, previous
+    parts = U.T.contiguous(), scalars, eta, r, h0, factors, z, outputs, len(r)
+    launch_rows(_forward_kernel, h0, *numbers, *parts, buffers=_BUFFERS)
+    h_end.copy_(outputs[-1])
 
 
-def _gradients(numbers, scalars, U, eta, factors, z, arrived, carried):
-    deltas, shares = torch.empty_like(factors), torch.empty_like(z)
-    parts = U, scalars, eta, factors, z, arrived, carried, deltas, shares, len(z)
-    launch_rows(_backward, carried, *numbers, *parts, buffers=_BUFFERS)
-    of_r = deltas[:, :, : z.shape[2]].sum(dim=2)
-    return lambda: summed(deltas, factors), shares.sum(dim=-1), of_r, carried
+def _backward(phi, K, twice, previous, scalars, U, eta, r, h0, factors, z, from_outputs, carried):
+    deltas = torch.empty_like(factors)
+    shares = torch.empty_like(z)
+    numbers = phi, K, twice, previous
+    parts = U, scalars, eta, factors, z, from_outputs, carried, deltas, shares, len(z)
+    launch_rows(_backward_kernel, carried, *numbers, *parts, buffers=_BUFFERS)
+    of_U = lambda: sum_of_products(deltas, factors)  # noqa: E731
+    of_r = deltas[:, :, :K].sum(dim=2)
+    return None, of_U, shares.sum(dim=-1), of_r, carried
 
 
-_IRNN = Recurrence(_states, _gradients, saved=(0, 1, 2, 3), arrays=False)
+def _reference(phi, K, twice, previous, scalars, U, eta, r, h0):
+    return reference(phi, twice > 0, previous == 0, scalars, U, None, None, eta, r, h0)
+
+
+def _shapes(a):
+    T, batch, d = a.r.shape
+    products = a.K + a.K * a.twice
+    return [a.r.shape, a.h0.shape, (T, batch, products, d), (T, batch, a.K, d)]
+
+
+# `r` is kept for second derivatives only; it is small beside the factors.
+_IRNN = Recurrence(
+    "irnn_cuda",
+    settings="int phi, int K, int twice, int previous",
+    inputs="scalars U eta:1 r:1 h0:0",
+    results="outputs h_end factors z",
+    saved="scalars U eta r h0 factors z",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+)
 
 
 @engine("irnn")
 def irnn(weights, state, u):
-    """The incremental RNN, (5) and (8) of Kag et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run the incremental RNN, (5) and (8) of Kag et al.; shapes as in `Cell.forward`."""
     U, V, H, W, b, eta, alpha, sign, form, from_zero, phi = weights
-    h, *rounds = state
+    h0, *rounds = state
     if U is None:
         U = alpha * torch.eye(len(V), dtype=V.dtype, device=V.device) + V @ H
     numbers = PHI[phi], len(eta), int(form == 8), int(not from_zero)
-    drives = step_sizes(eta, rounds, u), drive(u, W, b)
-    outputs, (h,) = _IRNN(numbers, in_one(h, alpha, sign), U, *drives, h)
+    scalars = scalars_like(h0, alpha, sign)
+    eta = step_sizes(eta, rounds, u)
+    outputs, (h,) = _IRNN(*numbers, scalars, U, eta, drive(u, W, b), h0)
     return outputs, (h, *(part + len(u) for part in rounds))

@@ -15,15 +15,21 @@ import torch
 
 from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from longrnn.kernels._cuda_device import ZERO, load, locate, products, shared, sigmoid, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, in_one, product, summed
-from longrnn.kernels.cpu_lem import clip, pull_back, relax
+from longrnn.kernels._recurrence import (
+    Recurrence,
+    Sources,
+    scalars_like,
+    state_product,
+    sum_of_products,
+)
+from longrnn.kernels.cpu_lem import clip, pull_back, reference, relax
 
 _clip, _relax, _pull_back = shared(clip), shared(relax), shared(pull_back)
 _BUFFERS = 7  # vectors in shared memory: the way back needs them, the way there two
 
 
 @kernel
-def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
+def _forward_kernel(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
     """`limits` holds dt and the bounds of the clipping; `gates` (time, batch, 4 d) receives p q s r."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
@@ -70,7 +76,7 @@ def _forward(W_T, W_y_T, limits, g, y0, z0, y, z, gates, T, batch):
 
 
 @kernel
-def _backward(
+def _backward_kernel(
     W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta, T, batch
 ):  # fmt: skip
     """The carried gradients are those of the final state and become those of the initial one."""
@@ -134,32 +140,68 @@ def _backward(
             z_carried[there] = memory[mu + own]
 
 
-def _states(limits, W, W_y, g, y0, z0):
-    y, z = (g.new_empty(len(g), *y0.shape) for _ in range(2))
-    gates = torch.empty_like(g)
+def _forward(limits, W, W_y, g, y0, z0, y, y_end, z_end, z, gates):
     parts = W.T.contiguous(), W_y.T.contiguous(), limits, g, y0, z0, y, z, gates
-    launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS)
-    return y, [y[-1], z[-1]], [y, z, gates]
+    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS)
+    y_end.copy_(y[-1])
+    z_end.copy_(z[-1])
 
 
-def _gradients(limits, W, W_y, y0, z0, y, z, gates, arrived, *carried):
-    delta, d = torch.empty_like(gates), y.shape[2]
-    parts = W, W_y, limits, y0, z0, y, z, gates, arrived, *carried, delta
-    launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS)
-    of_W, of_W_y = product(delta[..., : 3 * d], y0, y), lambda: summed(delta[..., 3 * d :], z)
-    return of_W, of_W_y, delta, *carried
+def _backward(limits, W, W_y, y0, z0, y, z, gates, from_y, y_carried, z_carried):
+    delta = torch.empty_like(gates)
+    d = y.shape[2]
+    parts = W, W_y, limits, y0, z0, y, z, gates, from_y, y_carried, z_carried, delta
+    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS)
+    of_W = state_product(delta[..., : 3 * d], y0, y)
+    of_W_y = lambda: sum_of_products(delta[..., 3 * d :], z)  # noqa: E731
+    return None, of_W, of_W_y, delta, y_carried, z_carried
 
 
-_LEM = Recurrence(_states, _gradients, saved=(0, 1, 2, 4, 5), arrays=False)
+def _reference(limits, W, W_y, g, y0, z0):
+    rows = len(W)
+    return reference(limits, W, W_y, g[..., :rows], g[..., rows:], y0, z0)
+
+
+def _split_drive(drive, arguments):
+    return (_with_single_scale(drive, arguments.W),)
+
+
+def _with_single_scale(g, W):
+    """Return the drive of all blocks; with a single scale those of p and q are infinite."""
+    missing = len(W) + W.shape[1] - g.shape[2]
+    if missing == 0:
+        return g
+    return torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
+
+
+def _shapes(a):
+    sequence = (len(a.g), *a.y0.shape)
+    return [sequence, a.y0.shape, a.z0.shape, sequence, a.g.shape]
+
+
+_LEM = Recurrence(
+    "lem_cuda",
+    inputs="limits W W_y g:1 y0:0 z0:0",
+    results="y y_end z_end z gates",
+    final=2,
+    saved="limits W W_y y0 z0 y z gates",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    split=_split_drive,
+    arrays=False,
+)
 
 
 @engine("lem")
 def lem(weights, state, u):
-    """LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run LEM, (3) of Rusch et al.; shapes as in `longrnn.cells.Cell.forward`."""
     W, W_y, V, b, dt, clip, single_scale = weights
-    g = drive(u, V, b)
     if single_scale:
-        g = torch.cat([torch.full_like(g, torch.inf), g], dim=-1)
         W = torch.cat([torch.zeros_like(W), torch.zeros_like(W), W])
-    limits = in_one(state[0], dt, *((0, 2) if clip is None else (clip, 1)))
-    return _LEM(limits, W, W_y, g, *state)
+    sources = Sources(u, V, b)
+    g = _with_single_scale(sources.drive(), W)
+    least, most = (0, 2) if clip is None else (clip, 1)
+    limits = scalars_like(state[0], dt, least, most)
+    return _LEM(limits, W, W_y, g, *state, sources=sources)

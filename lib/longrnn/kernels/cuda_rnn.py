@@ -15,9 +15,18 @@ import torch
 
 from longrnn.kernels._cuda import cuda, d, engine, kernel, launch_rows, real, tile
 from longrnn.kernels._cuda_device import ONE, ZERO, load, locate, products, shared, tanh
-from longrnn.kernels._recurrence import Recurrence, drive, per_chain, product
-from longrnn.kernels.cpu_cornn import oscillate, pull_back, run_by
-from longrnn.kernels.cpu_rnn import BASIC, EULER, FAST, LIPSCHITZ, MODRELU, NETWORKS, modrelu
+from longrnn.kernels._recurrence import Recurrence, Sources, per_chain, state_product
+from longrnn.kernels.cpu_cornn import OPERATOR, oscillate, pull_back, run_by
+from longrnn.kernels.cpu_rnn import (
+    BASIC,
+    EULER,
+    FAST,
+    LIPSCHITZ,
+    MODRELU,
+    NETWORKS,
+    modrelu,
+    reference,
+)
 
 _modrelu, _oscillate, _pull_back = shared(modrelu), shared(oscillate), shared(pull_back)
 
@@ -29,7 +38,7 @@ _BUFFERS = {BASIC: 2, MODRELU: 2, EULER: 3, LIPSCHITZ: 5, CORNN: 4}
 
 
 @kernel
-def _forward(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
+def _forward_kernel(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
     """`M_T` is transposed: (d, d), with A beside W (d, 2 d), of coRNN (2 d, d).
 
     `numbers` (d) are the modReLU's b, or epsilon; of coRNN dt, gamma, r. `y` receives what tanh gives where that is not the state,
@@ -80,7 +89,7 @@ def _forward(M_T, numbers, g, x0, z0, outputs, y, z, T, batch):
 
 
 @kernel
-def _backward(M, numbers, y, from_outputs, carried, z_carried, delta, T, batch):
+def _backward_kernel(M, numbers, y, from_outputs, carried, z_carried, delta, T, batch):
     """The carried gradients are those of the final state and become those of the initial one; `delta` is as wide as `M` is high."""
     row, rows = cuda.threadIdx.x, cuda.blockDim.x
     places = cuda.local.array(tile, np.int64)
@@ -145,60 +154,93 @@ def _backward(M, numbers, y, from_outputs, carried, z_carried, delta, T, batch):
                 z_carried[places[i] + j] = memory[mu + j * tile + i] + of_z[i]
 
 
-def _states(form, M, numbers, g, x0):
-    outputs, unused = torch.empty_like(g), g.new_empty(0)
-    y = torch.empty_like(g) if form >= EULER else unused
+def _forward(form, M, numbers, g, x0, outputs, x_end, y):
+    unused = g.new_empty(0)
     parts = M.T.contiguous(), numbers, g, x0, unused, outputs, y, unused
-    launch_rows(_forward, x0, *parts, len(g), buffers=_BUFFERS[form], form=form)
-    return outputs, [outputs[-1]], [outputs, y if form >= EULER else outputs]
+    launch_rows(_forward_kernel, x0, *parts, len(g), buffers=_BUFFERS[form], form=form)
+    x_end.copy_(outputs[-1])
 
 
-def _gradients(form, M, numbers, x0, outputs, y, arrived, carried):
+def _backward(form, M, numbers, x0, outputs, y, from_outputs, carried):
+    y = y if form >= EULER else outputs
     delta = outputs.new_empty(*outputs.shape[:2], len(M))
-    parts = M, numbers, y, arrived, carried, y.new_empty(0), delta
-    launch_rows(_backward, x0, *parts, len(outputs), buffers=_BUFFERS[form], form=form)
+    parts = M, numbers, y, from_outputs, carried, y.new_empty(0), delta
+    launch_rows(_backward_kernel, x0, *parts, len(outputs), buffers=_BUFFERS[form], form=form)
 
     def of_numbers():
         return (delta * outputs.sign()).sum((0, 1))
 
-    return product(delta, x0, outputs), of_numbers, delta[..., : x0.shape[1]], carried
+    of_g = delta[..., : x0.shape[1]].contiguous() if form == LIPSCHITZ else delta
+    return state_product(delta, x0, outputs), of_numbers, of_g, carried
 
 
-_DENSE = Recurrence(_states, _gradients, saved=(0, 1, 2, 4), arrays=False)
+def _reference(form, M, numbers, g, x0):
+    d = x0.shape[1]
+    W, A = M[:d], M[d:]
+    return reference(form, None, W, A, numbers, g, numbers, x0)
 
 
-def _cornn_states(scalars, M, g, y0, z0):
-    y, z, f = (torch.empty_like(g) for _ in range(3))
+def _shapes(a):
+    y = a.g.shape if a.form >= EULER else (0, *a.x0.shape)
+    return [a.g.shape, a.x0.shape, y]
+
+
+_DENSE = Recurrence(
+    "dense_cuda",
+    settings="int form",
+    inputs="M numbers g:1 x0:0",
+    results="outputs x_end y",
+    saved="M numbers x0 outputs y",
+    shapes=_shapes,
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+)
+
+
+def _cornn_forward(scalars, M, g, y0, z0, y, y_end, z_end, z, f):
     parts = M.T.contiguous(), scalars, g, y0, z0, y, f, z
-    launch_rows(_forward, y0, *parts, len(g), buffers=_BUFFERS[CORNN], form=CORNN)
-    return y, [y[-1], z[-1]], [y, z, f]
+    launch_rows(_forward_kernel, y0, *parts, len(g), buffers=_BUFFERS[CORNN], form=CORNN)
+    y_end.copy_(y[-1])
+    z_end.copy_(z[-1])
 
 
-def _cornn_gradients(scalars, M, y0, z0, y, z, f, arrived, *carried):
+def _cornn_backward(scalars, M, y0, z0, y, z, f, from_y, y_carried, z_carried):
     delta = torch.empty_like(f)
-    parts = M, scalars, f, arrived, *carried, delta
-    launch_rows(_backward, y0, *parts, len(y), buffers=_BUFFERS[CORNN], form=CORNN)
-    of_W, of_W_z = product(delta, y0, y), product(delta, z0, z)
-    return lambda: torch.cat([of_W(), of_W_z()], dim=1), delta, *carried
+    parts = M, scalars, f, from_y, y_carried, z_carried, delta
+    launch_rows(_backward_kernel, y0, *parts, len(y), buffers=_BUFFERS[CORNN], form=CORNN)
+
+    def of_M():
+        return torch.cat([state_product(delta, y0, y)(), state_product(delta, z0, z)()], dim=1)
+
+    return None, of_M, delta, y_carried, z_carried
 
 
-_CORNN = Recurrence(_cornn_states, _cornn_gradients, saved=(0, 1, 3, 4), arrays=False)
+_CORNN = Recurrence(
+    "cornn_cuda", forward=_cornn_forward, backward=_cornn_backward, arrays=False, **OPERATOR
+)
 
 
 @engine("cornn")
 def cornn(weights, state, u):
-    """coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run coRNN, (3) of Rusch and Mishra; shapes as in `longrnn.cells.Cell.forward`."""
     return run_by(_CORNN, weights, state, u)
 
 
 def _register(cell: str) -> None:
     @engine(cell)
     def run(weights, state, u):
-        form, W, A, numbers, R, b = NETWORKS[cell](*weights)
+        form, W, A, numbers, bias, R, b = NETWORKS[cell](*weights)
         M = W if A is None else torch.cat([W, A])
-        if isinstance(numbers, list):  # one for each unit
-            numbers = per_chain(*numbers, b) if numbers else W.new_empty(0)
-        return _DENSE(form, M, numbers, drive(u, R, b), state[0])
+        if bias is not None:
+            numbers = bias
+        elif numbers is None:
+            numbers = W.new_empty(0)
+        else:  # epsilon, one for each unit
+            numbers = per_chain(*numbers, b)
+        sources = Sources(u, R, b)
+        return _DENSE(form, M, numbers, sources.drive(), state[0], sources=sources)
 
 
 for _cell in NETWORKS.keys() - {"fastrnn"}:

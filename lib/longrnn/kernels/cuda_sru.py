@@ -11,7 +11,7 @@ import torch
 from longrnn.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from longrnn.kernels._cuda_device import ONE, pipelined, shared
 from longrnn.kernels._recurrence import Recurrence, drive, per_chain
-from longrnn.kernels.cpu_sru import pull_back, step
+from longrnn.kernels.cpu_sru import pull_back, reference, step
 
 _gated, _pull_back = shared(step), shared(pull_back)
 
@@ -38,7 +38,7 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward(v_f, v_r, g, x, c0, states, outputs, T, d, chains):
+def _forward_kernel(v_f, v_r, g, x, c0, states, outputs, T, d, chains):
     i = cuda.grid(1)
     if i < chains:
         arrays = g, x, states, outputs, i, chains, 3 * (i // d * d) + i % d, d
@@ -72,7 +72,7 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
-def _backward(
+def _backward_kernel(
     v_f, v_r, g, x, c0, states, from_outputs, carried, delta, x_gradient, f_sum, r_sum, T, d, chains
 ):  # fmt: skip
     """`carried` is the gradient of the final c and becomes that of the initial one."""
@@ -87,32 +87,48 @@ def _backward(
         carried[i], f_sum[i], r_sum[i] = _adjoint_step(neuron, state, first, arrays, T - 1)
 
 
-def _states(v_f, v_r, g, x, c0):
-    c, outputs = torch.empty_like(x), torch.empty_like(x)
-    launch_chains(_forward, c0.numel(), v_f, v_r, g, x, c0, c, outputs, len(x), c0.shape[1])
-    return outputs, [c[-1]], [c]
+def _forward(g, x, v_f, v_r, c0, outputs, c_end, c):
+    launch_chains(_forward_kernel, c0.numel(), v_f, v_r, g, x, c0, c, outputs, len(x), c0.shape[1])
+    c_end.copy_(c[-1])
 
 
-def _gradients(v_f, v_r, g, x, c0, c, arrived, carried):
-    deltas = [torch.empty_like(part) for part in (g, x, v_f, v_r)]
-    parts = v_f, v_r, g, x, c0, c, arrived, carried, *deltas
-    launch_chains(_backward, c0.numel(), *parts, len(x), c0.shape[1])
-    delta, of_x, *of_v = deltas
-    return *of_v, delta, of_x, carried
+def _backward(g, x, v_f, v_r, c0, c, from_outputs, carried):
+    of_g, of_x, of_v_f, of_v_r = (torch.empty_like(part) for part in (g, x, v_f, v_r))
+    states = v_f, v_r, g, x, c0, c, from_outputs, carried
+    gradients = of_g, of_x, of_v_f, of_v_r
+    launch_chains(_backward_kernel, c0.numel(), *states, *gradients, len(x), c0.shape[1])
+    return of_g, of_x, of_v_f, of_v_r, carried
 
 
-_SRU = Recurrence(_states, _gradients, saved=(0, 1, 2, 3, 4), arrays=False)
+def _reference(g, x, v_f, v_r, c0):
+    g_f, candidate, g_r = g.chunk(3, dim=-1)
+    return reference(g_f, candidate, g_r, x, v_f, v_r, c0)
+
+
+_SRU = Recurrence(
+    "sru_cuda",
+    inputs="g:1 x:1 v_f:0 v_r:0 c0:0",
+    results="outputs c_end c",
+    saved="g x v_f v_r c0 c",
+    shapes=lambda a: [a.x.shape, a.c0.shape, a.x.shape],
+    forward=_forward,
+    backward=_backward,
+    reference=_reference,
+    arrays=False,
+)
 
 
 @engine("sru")
 def sru(weights, state, u):
-    """SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
+    """Run SRU, section 3 of Lei et al.; shapes as in `longrnn.cells.Cell.forward`."""
     layers, alpha = weights
-    below, final = u, []
+    below = u
+    final = []
     for (W, v, b, skip), c0 in zip(layers, state[:-1], strict=True):
-        (v_f, v_r), (b_f, b_r) = (per_chain(part, c0) for part in v.chunk(2)), b.chunk(2)
+        v_f, v_r = (per_chain(part, c0) for part in v.chunk(2))
+        b_f, b_r = b.chunk(2)
         g = drive(below, W, torch.cat([b_f, torch.zeros_like(b_f), b_r]))
         highway = alpha * (below if skip is None else drive(below, skip))
-        below, c = _SRU(v_f, v_r, g, highway, c0)
-        final += c
-    return below, (*final, below[-1])
+        below, (c,) = _SRU(g, highway.contiguous(), v_f, v_r, c0)
+        final.append(c)
+    return below, (*final, below[-1].clone())

@@ -8,8 +8,8 @@ import torch
 
 from longrnn.kernels._cuda import cuda, device, engine, kernel, launch_chains, real
 from longrnn.kernels._cuda_device import pipelined, shared, tanh
-from longrnn.kernels._recurrence import per_chain
-from longrnn.kernels.cpu_unicornn import oscillate, pull_back, recurrence_of, run_layers
+from longrnn.kernels._recurrence import Recurrence, per_chain
+from longrnn.kernels.cpu_unicornn import OPERATOR, oscillate, pull_back, run_layers
 
 _oscillate, _pull_back = shared(oscillate), shared(pull_back)
 
@@ -36,7 +36,7 @@ _steps = pipelined(_fetch, _step)
 
 
 @kernel
-def _forward(w, h, alpha, g, y0, z0, y, z, z_last, keep, T, chains):
+def _forward_kernel(w, h, alpha, g, y0, z0, y, z, z_last, keep, T, chains):
     """`z` receives the velocities at all times, to `keep` them."""
     i = cuda.grid(1)
     if i < chains:
@@ -70,7 +70,7 @@ _adjoint_steps = pipelined(_adjoint_fetch, _adjoint_step)
 
 
 @kernel
-def _backward(
+def _backward_kernel(
     w, h, alpha, g, y0, y, z, recover, from_y, y_carried, z_carried, delta, w_sum, h_sum, T, chains
 ):  # fmt: skip
     """To `recover` velocities, `z` is y. The carried gradients, of the final state, become those of the initial one."""
@@ -86,26 +86,28 @@ def _backward(
         )
 
 
-def _there(w, h, alpha, g, y0, z0, every):
-    y, z_end = torch.empty_like(g), torch.empty_like(z0)
-    z = g.new_empty(len(g) // every, *z0.shape)
+def _forward(way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept):
     alpha = per_chain(alpha, w)
-    launch_chains(_forward, w.numel(), w, h, alpha, g, y0, z0, y, z, z_end, len(z), len(g))
-    return y, z, z_end
+    launch_chains(_forward_kernel, w.numel(), w, h, alpha, g, y0, z0, y, z, z_end, len(z), len(g))
+    y_end.copy_(y[-1])
 
 
-def _back(w, h, alpha, g, way, kept, every, arrived, *carried):
-    by_w, by_h, by_g = torch.empty_like(w), torch.empty_like(w), torch.empty_like(g)
-    y, z, y0, _ = kept
-    states, ends = (y0, y, z, int(way == "recovered")), (arrived, *carried, by_g, by_w, by_h)
-    launch_chains(_backward, w.numel(), w, h, per_chain(alpha, w), g, *states, *ends, len(g))
-    return by_w, by_h, by_g, *carried
+def _backward(
+    way, checkpoint, alpha, g, w, h, y0, z0, y, y_end, z_end, z, y_kept, from_y, lambda_, mu
+):
+    of_g, of_w, of_h = torch.empty_like(g), torch.empty_like(w), torch.empty_like(w)
+    recover = int(way == "recovered")
+    states = g, y0, y, y if recover else z, recover
+    gradients = from_y, lambda_, mu, of_g, of_w, of_h
+    alpha = per_chain(alpha, w)
+    launch_chains(_backward_kernel, w.numel(), w, h, alpha, *states, *gradients, len(g))
+    return of_g, of_w, of_h, lambda_, mu
 
 
-_LAYER = recurrence_of(_there, _back, arrays=False)
+_LAYER = Recurrence("unicornn_cuda", forward=_forward, backward=_backward, arrays=False, **OPERATOR)
 
 
 @engine("unicornn", options=("backward",))
 def unicornn(weights, state, u, *, backward: str = "stored"):
-    """UnICORNN, as `longrnn.kernels.cpu_unicornn.unicornn`."""
+    """Run UnICORNN, as `longrnn.kernels.cpu_unicornn.unicornn`."""
     return run_layers(_LAYER, weights, state, u, backward=backward)

@@ -1,0 +1,216 @@
+"""Engines as PyTorch operators: derivatives of any order, compilation, export and vmap."""
+
+import pytest
+import torch
+from longrnn import kernels
+from longrnn.cells import cell_names, make_cell
+from longrnn.kernels._recurrence import Recurrence
+from study.bench.parity import device_of, random_case
+from torch.func import functional_call, grad, vmap
+
+ENGINES = [
+    (name, engine)
+    for name in cell_names()
+    for engine in kernels.engine_names(name)[1:]
+    if device_of(name, engine) == "cpu"
+]
+OURS = [case for case in ENGINES if case[1] != "library"]
+by_engine = pytest.mark.parametrize(("name", "engine"), ENGINES)
+by_kernel = pytest.mark.parametrize(("name", "engine"), OURS)
+
+VARIANTS = [
+    ("unicornn", {"backward": "recovered", "layers": 3, "skip": 2}),
+    ("unicornn", {"backward": "reversible", "checkpoint": 2}),
+    ("lem", {"clip": 0.6}),
+    ("lem", {"single_scale": True, "dt": 0.3}),
+    ("irnn", {"rank": 2, "inner_steps": 2}),
+    ("irnn", {"form": 8, "inner_steps": 2, "phi": "tanh", "inner_start": "previous"}),
+    ("irnn", {"train_eta": "time", "length": 8, "inner_steps": 2}),
+    ("sru", {"inputs": 3, "layers": 2}),
+    ("lu_rnn", {"tau": 1}),
+    ("indrnn", {"phi": "tanh", "layers": 2}),
+    ("fastrnn", {"phi": "sigmoid"}),
+    ("dt_lstm", {"version": 2}),
+]
+"""Settings that other kernels, or other parts of a kernel's reference, compute."""
+
+
+def small_case(name, **variant):
+    """Return a case whose time, if it has one, asks for no gradient: it is a count."""
+    cell, u, state = random_case(name, 3, 2, 3, **variant)
+    if name in ("lu_rnn", "inverse_rnn") or variant.get("train_eta") == "time":
+        times = torch.tensor([0.0, 1.0], dtype=u.dtype)[:, None].expand(2, 3).clone()
+        state = (state[0], times)
+    return cell, u, state
+
+
+def as_function(cell, u, state, engine):
+    """Return a function of all tensors that ask for gradients, and these tensors."""
+    names = [name for name, part in cell.named_parameters() if part.requires_grad]
+    own = dict(cell.named_parameters())
+    count = len(state)
+    fixed = [None if part.requires_grad else part for part in state]
+    varied = [part for part in state if part.requires_grad]
+
+    def function(u, *tensors):
+        given = iter(tensors[: len(varied)])
+        start = tuple(next(given) if part is None else part for part in fixed)
+        weights = dict(zip(names, tensors[len(varied) :], strict=True))
+        outputs, final = functional_call(cell, weights, (u, start), {"engine": engine})
+        return outputs, *(final[k] for k in range(count) if fixed[k] is None)
+
+    inputs = [u, *varied, *(own[name] for name in names)]
+    return function, [part.detach().clone().requires_grad_() for part in inputs]
+
+
+def check_gradients(case, engine):
+    function, inputs = as_function(*case, engine)
+    assert torch.autograd.gradcheck(function, inputs, atol=1e-6)
+    assert torch.autograd.gradgradcheck(function, inputs, atol=1e-6)
+
+
+@by_engine
+def test_first_and_second_derivatives(name, engine):
+    check_gradients(small_case(name), engine)
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS, ids=str)
+def test_derivatives_of_variants(name, variant):
+    check_gradients(small_case(name, **variant), "numba-cpu")
+
+
+@by_engine
+def test_hessian_equals_the_reference(name, engine):
+    cell, u, state = small_case(name)
+
+    def hessian(engine):
+        def loss(u):
+            return cell(u, state, engine=engine)[0].pow(2).sum()
+
+        return torch.autograd.functional.hessian(loss, u.detach())
+
+    expected = hessian("reference")
+    assert expected.abs().max() > 0
+    torch.testing.assert_close(hessian(engine), expected)
+
+
+@by_engine
+def test_gradient_penalty_reaches_the_weights(name, engine):
+    cell, u, state = small_case(name)
+
+    def penalty_gradients(engine):
+        outputs, _ = cell(u, state, engine=engine)
+        (slope,) = torch.autograd.grad(outputs.square().sum(), u, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), list(cell.parameters()))
+
+    found = penalty_gradients(engine)
+    torch.testing.assert_close(found, penalty_gradients("reference"))
+
+
+@by_kernel
+def test_vmap_over_data_equals_a_loop(name, engine):
+    cell, _, _ = small_case(name)
+    data = torch.randn(4, 3, 2, 2, dtype=torch.float64)
+    found = vmap(lambda u: cell(u, engine=engine)[0])(data)
+    expected = torch.stack([cell(u, engine=engine)[0] for u in data])
+    torch.testing.assert_close(found, expected)
+
+
+@by_engine
+def test_gradients_per_sample(name, engine):
+    cell, _, _ = small_case(name)
+    weights = {name: part.detach() for name, part in cell.named_parameters()}
+    data = torch.randn(3, 3, 1, 2, dtype=torch.float64)
+
+    def loss(weights, u, engine):
+        outputs, final = functional_call(cell, weights, (u,), {"engine": engine})
+        return outputs.square().sum() + final[0].sum()
+
+    found = vmap(grad(lambda w, u: loss(w, u, engine)), in_dims=(None, 0))(weights, data)
+    for k, u in enumerate(data):
+        expected = grad(lambda w, u=u: loss(w, u, "reference"))(weights)
+        for label, gradient in expected.items():
+            torch.testing.assert_close(found[label][k], gradient)
+
+
+@by_kernel
+def test_many_networks_side_by_side(name, engine):
+    cell, u, _ = small_case(name)
+    weights = {
+        label: torch.stack([part.detach(), 0.5 * part.detach()])
+        for label, part in cell.named_parameters()
+    }
+
+    def outputs(weights):
+        return functional_call(cell, weights, (u.detach(),), {"engine": engine})[0]
+
+    found = vmap(outputs)(weights)
+    for k in range(2):
+        expected = outputs({label: part[k] for label, part in weights.items()})
+        torch.testing.assert_close(found[k], expected)
+
+
+@by_engine
+def test_compiles_without_a_graph_break(name, engine):
+    torch._dynamo.reset()
+    cell, u, _ = small_case(name)
+    expected = cell(u, engine=engine)[0]
+    gradients = torch.autograd.grad(expected.square().sum(), list(cell.parameters()))
+    compiled = torch.compile(cell, fullgraph=True, backend="aot_eager")
+    outputs, _ = compiled(u, engine=engine)
+    torch.testing.assert_close(outputs, expected)
+    found = torch.autograd.grad(outputs.square().sum(), list(cell.parameters()))
+    torch.testing.assert_close(found, gradients)
+
+
+@by_engine
+def test_exports(name, engine):
+    cell, u, _ = small_case(name)
+    program = torch.export.export(cell, (u.detach(),), {"engine": engine})
+    outputs, _ = program.module()(u.detach(), engine=engine)
+    torch.testing.assert_close(outputs, cell(u.detach(), engine=engine)[0])
+
+
+@by_kernel
+def test_operators_pass_opcheck(name, engine, monkeypatch):
+    calls = []
+    call = Recurrence._call
+
+    def recording(self, *arguments):
+        calls.append((self, arguments))
+        return call(self, *arguments)
+
+    monkeypatch.setattr(Recurrence, "_call", recording)
+    cell, u, state = small_case(name)
+    cell(u, state, engine=engine)
+    recurrence, arguments = calls[0]
+    leaves = [
+        part.detach().requires_grad_(part.requires_grad) if torch.is_tensor(part) else part
+        for part in arguments
+    ]
+    torch.library.opcheck(recurrence.operator, leaves)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@by_engine
+def test_autocast_computes_in_float32(name, engine, dtype):
+    cell = make_cell(name, 2, 3)
+    u = torch.randn(4, 2, 2)
+    expected = cell(u.to(dtype).float(), engine=engine)[0]
+    with torch.autocast("cpu", dtype):
+        outputs, _ = cell(u.to(dtype), engine=engine)
+    assert torch.equal(outputs, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [*ENGINES, *((name, "reference") for name in cell_names())]
+)
+def test_final_state_is_no_view_of_the_outputs(name, engine):
+    cell = make_cell(name, 2, 3)
+    u = torch.randn(4, 2, 2)
+    with torch.no_grad():
+        outputs, state = cell(u, engine=engine)
+        before = outputs.clone()
+        for part in state:
+            part.fill_(7)
+    assert torch.equal(outputs, before)
