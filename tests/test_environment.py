@@ -16,8 +16,8 @@ from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, ROOT
 
-# Imported through the package in brackets, which pins it: Dask and toolz (distributed), packaging (pytest), Markdown (myst-nb).
-_BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging toolz"
+# Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest), Markdown (myst-nb).
+_BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging"
 
 
 def _lines(name):

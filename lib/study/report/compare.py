@@ -1,0 +1,229 @@
+"""`make compare`: did this rebuild give the numbers of the committed one?
+
+``data/reference/rebuild/numbers.csv`` keeps the key numbers of a rebuild: for every numeric column
+of every table (and of the data behind every figure) how many values it has, their mean and their
+standard deviation, and the verdict of every claim. `python -m study.report.compare` compares the
+last `make repro` with them. ``--keep`` stores those of the last `make repro` instead.
+
+Last digits depend on the processor (on the instructions that BLAS, PyTorch and Numba choose), and
+training amplifies them. A column therefore counts as
+
+equal
+    if mean and standard deviation agree to a relative 1e-6;
+within noise
+    if the means differ by at most three standard errors of the stored values, and their number is
+    the same;
+different
+    otherwise.
+
+A table is as good as its worst column.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from study.paths import DATA, REFERENCE, ROOT
+from study.pipeline.files import write_whole
+from study.pipeline.machine import processor
+from study.report.inputs import NO_PROFILE, ReportError, load_artefacts
+
+NUMBERS = REFERENCE / "rebuild" / "numbers.csv"
+COLUMNS = ["item", "quantity", "count", "mean", "deviation", "text"]
+VERDICT = "verdict"
+MACHINE = "machine"
+"""Rows of these items hold a text: the verdict of a claim, or the processor and the profile."""
+
+RELATIVE = 1e-6
+"""Tolerance of equal numbers."""
+STANDARD_ERRORS = 3.0
+"""Difference of means that counts as noise."""
+
+
+class Comparison(NamedTuple):
+    """Tables and verdicts of this rebuild against the stored ones."""
+
+    equal: list[str]
+    noisy: list[str]
+    different: list[str]
+    missing: list[str]
+    """Tables of the stored rebuild that this one lacks, and the reverse."""
+    verdicts: list[str]
+    """Claims whose verdict changed, with both verdicts."""
+
+    def describe(self) -> str:
+        """Return the comparison in one sentence."""
+        tables = len(self.equal) + len(self.noisy) + len(self.different) + len(self.missing)
+        parts = [
+            f"{len(self.equal)} equal to {RELATIVE:.0e}".replace("e-0", "e-"),
+            f"{len(self.noisy)} within run-to-run noise",
+            f"{len(self.different)} different",
+        ]
+        if self.missing:
+            parts.append(f"{len(self.missing)} on one side only")
+        return f"{tables} tables: {', '.join(parts)}; {len(self.verdicts)} verdicts changed"
+
+
+def collect(data: Path = DATA) -> pd.DataFrame:
+    """Return the key numbers of the last rebuild.
+
+    Parameters
+    ----------
+    data
+        Folder of ``made/`` and ``report/``.
+
+    Returns
+    -------
+    DataFrame
+        A row per numeric column of a table and per claim, with the columns `COLUMNS`.
+
+    Raises
+    ------
+    ReportError
+        There is no rebuild.
+    """
+    claims = data / "report" / "files" / "claims.csv"
+    artefacts = load_artefacts(data)
+    if not artefacts or not claims.is_file():
+        raise ReportError(f"no report in {data}; run `make repro` first")
+    profiles = sorted({item.profile for item in artefacts if item.result_set == "rebuilt"})
+    profile = ", ".join(name for name in profiles if name != NO_PROFILE)
+    rows = [
+        {"item": MACHINE, "quantity": "processor", "text": processor()},
+        {"item": MACHINE, "quantity": "profile", "text": profile},
+    ]
+    for artefact in artefacts:
+        path = artefact.path(".csv")
+        item = path.relative_to(data / "made").with_suffix("").as_posix()
+        rows += _column_rows(item, pd.read_csv(path, low_memory=False))
+    verdicts = pd.read_csv(claims).set_index("id")["verdict"].fillna("")
+    rows += [{"item": VERDICT, "quantity": name, "text": text} for name, text in verdicts.items()]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _column_rows(item: str, table: pd.DataFrame) -> list[dict]:
+    rows = []
+    for name in table.select_dtypes("number"):
+        values = table[name].to_numpy(float)
+        values = values[np.isfinite(values)]
+        if len(values):
+            mean, deviation = float(values.mean()), float(values.std())
+            rows.append(
+                {
+                    "item": item,
+                    "quantity": name,
+                    "count": len(values),
+                    "mean": float(f"{mean:.9g}"),
+                    "deviation": float(f"{deviation:.9g}"),
+                }
+            )
+    return rows or [
+        {"item": item, "quantity": "rows", "count": len(table), "mean": 0.0, "deviation": 0.0}
+    ]
+
+
+def compare(stored: pd.DataFrame, current: pd.DataFrame) -> Comparison:
+    """Compare the numbers of two rebuilds, which are as `collect` returns them."""
+    keys = ["item", "quantity"]
+    both = stored.merge(current, on=keys, how="outer", suffixes=("_stored", ""), indicator="side")
+    both = both[both["item"] != MACHINE]
+    claims = both["item"] == VERDICT
+    changed = both[claims & (both["text_stored"].fillna("") != both["text"].fillna(""))]
+    verdicts = [f"{row.quantity}: {row.text_stored} -> {row.text}" for row in changed.itertuples()]
+    groups: dict[str, list[str]] = {"equal": [], "noisy": [], "different": [], "missing": []}
+    for item, rows in both[~claims].groupby("item"):
+        states = {_state(row) for row in rows.to_dict("records")}
+        worst = next(name for name in ("missing", "different", "noisy", "equal") if name in states)
+        groups[worst].append(str(item))
+    return Comparison(**groups, verdicts=verdicts)
+
+
+def _state(row: dict) -> str:
+    """Return how a column compares, from a row with the numbers of both rebuilds."""
+    if row["side"] != "both":
+        return "missing"
+    if row["count"] != row["count_stored"]:
+        return "different"
+    deviation = row["deviation_stored"]
+    same_mean = _close(row["mean"], row["mean_stored"], deviation)
+    if same_mean and _close(row["deviation"], deviation, deviation):
+        return "equal"
+    standard_error = deviation / math.sqrt(row["count_stored"])
+    if abs(row["mean"] - row["mean_stored"]) <= STANDARD_ERRORS * standard_error:
+        return "noisy"
+    return "different"
+
+
+def _close(first: float, second: float, scale: float) -> bool:
+    if math.isnan(first) or math.isnan(second):
+        return math.isnan(first) == math.isnan(second)
+    largest = max(abs(first), abs(second), scale if math.isfinite(scale) else 0.0)
+    return abs(first - second) <= RELATIVE * largest
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Compare the last rebuild with the stored one, or store it; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m study.report.compare", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="store the numbers of this rebuild")
+    options = parser.parse_args(arguments)
+    try:
+        current = collect()
+    except ReportError as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 1
+    if options.keep:
+        write_whole(NUMBERS, lambda path: current.to_csv(path, index=False))
+        print(f"compare: wrote {len(current)} numbers to {NUMBERS.relative_to(ROOT)}")
+        return 0
+    if not NUMBERS.is_file():
+        print("compare: no stored numbers; `python -m study.report.compare --keep` stores these")
+        return 0
+    stored = pd.read_csv(NUMBERS)
+    _print_comparison(stored, current)
+    return 0
+
+
+def _print_comparison(stored: pd.DataFrame, current: pd.DataFrame) -> None:
+    profiles = {_machine(table, "profile") for table in (stored, current)}
+    if len(profiles) > 1:
+        print(f"compare: the stored numbers are of the profile {_machine(stored, 'profile')}")
+        return
+    result = compare(stored, current)
+    print(f"compare: {result.describe()}")
+    for line in (*result.verdicts, *result.different[:10]):
+        print(f"compare:   {line}")
+    if len(result.different) > 10:
+        print(f"compare:   and {len(result.different) - 10} more tables")
+    original = _machine(stored, "processor")
+    if original != _machine(current, "processor") and _hide_lock_changes():
+        print(
+            f"compare: dvc.lock now lists the hashes of this machine. The committed one is from "
+            f"{original}, so Git is told to leave the difference out of `git status` "
+            "(`git update-index --no-skip-worktree dvc.lock` shows it again)"
+        )
+
+
+def _machine(numbers: pd.DataFrame, quantity: str) -> str:
+    rows = numbers[(numbers["item"] == MACHINE) & (numbers["quantity"] == quantity)]
+    return str(rows["text"].iloc[0])
+
+
+def _hide_lock_changes(root: Path = ROOT) -> bool:
+    """Tell Git not to show this machine's `dvc.lock` as a change; return whether it was one."""
+    if not (root / ".git").exists():
+        return False
+    changed = subprocess.run(["git", "diff", "--quiet", "dvc.lock"], cwd=root, check=False)
+    if changed.returncode != 1:
+        return False
+    hide = ["git", "update-index", "--skip-worktree", "dvc.lock"]
+    return subprocess.run(hide, cwd=root, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

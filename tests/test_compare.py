@@ -1,0 +1,74 @@
+"""`make compare`: two rebuilds in a sentence."""
+
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from study.report import compare as module
+from study.report.compare import COLUMNS, VERDICT, collect, compare
+from study.report.inputs import ReportError
+
+
+def _numbers(values=(1.0, 2.0, 3.0, 4.0), verdict="agrees", item="a/rebuilt/tables/x"):
+    table = pd.DataFrame({"label": ["a"] * len(values), "score": values})
+    claim = {"item": VERDICT, "quantity": "claim", "text": verdict}
+    return pd.DataFrame([*module._column_rows(item, table), claim], columns=COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("values", "group"),
+    [
+        ((1.0, 2.0, 3.0, 4.0 + 1e-8), "equal"),
+        ((1.1, 2.0, 3.2, 4.0), "noisy"),
+        ((1.0, 2.0, 3.0, 90.0), "different"),
+        ((1.0, 2.0, 3.0), "different"),
+        ((1.0, 2.0, np.nan, 4.0), "different"),
+    ],
+)
+def test_tables_are_equal_noisy_or_different(values, group):
+    result = compare(_numbers(), _numbers(values))
+    assert getattr(result, group) == ["a/rebuilt/tables/x"]
+    assert sum(map(len, result)) == 1
+
+
+def test_changed_verdicts_and_missing_tables_are_named():
+    result = compare(_numbers(), _numbers(verdict="differs", item="b"))
+    assert result.verdicts == ["claim: agrees -> differs"]
+    assert result.missing == ["a/rebuilt/tables/x", "b"]
+    assert result.describe() == (
+        "2 tables: 0 equal to 1e-6, 0 within run-to-run noise, 0 different, 2 on one side only; "
+        "1 verdicts changed"
+    )
+
+
+def test_without_a_rebuild_one_sentence_says_so(tmp_path):
+    with pytest.raises(ReportError, match="run `make repro` first"):
+        collect(tmp_path)
+
+
+def test_numbers_survive_their_file(tmp_path):
+    numbers = _numbers((0.1, 1 / 3, 2e-17, 5e30))
+    numbers.to_csv(tmp_path / "numbers.csv", index=False)
+    result = compare(pd.read_csv(tmp_path / "numbers.csv"), numbers)
+    assert result.equal and not result.verdicts
+
+
+def test_another_machine_keeps_a_clean_clone(tmp_path):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a"]
+
+    def run(*words):
+        return subprocess.run(
+            [*git, *words], cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout
+
+    run("init", "-q")
+    (tmp_path / "dvc.lock").write_text("committed")
+    run("add", ".")
+    run("commit", "-qm", "a")
+    assert not module._hide_lock_changes(tmp_path)
+    (tmp_path / "dvc.lock").write_text("this machine")
+    assert run("status", "--short")
+    assert module._hide_lock_changes(tmp_path)
+    assert not run("status", "--short")
+    assert (tmp_path / "dvc.lock").read_text() == "this machine"
