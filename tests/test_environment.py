@@ -1,4 +1,7 @@
-"""The environment is said once: requirements, lock, conda file, project file and Makefile agree; and examples in docstrings give what they say."""
+"""The environment has one definition: requirements, lock, conda, project file and Makefile agree.
+
+The examples in docstrings give what they show.
+"""
 
 import ast
 import doctest
@@ -6,6 +9,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import metadata, packages_distributions
 
 import nbformat
@@ -15,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from ruamel.yaml import YAML
 from study.paths import NOTEBOOKS, ROOT
+from test_rooms import REQUIRED
 
 # Imported through the package in brackets, which pins it: Dask (distributed), packaging (pytest), Markdown (myst-nb).
 _BROUGHT_ALONG = "cloudpickle cuda-pathfinder dask jupyter-client markdown-it-py mdit-py-plugins myst-parser packaging"
@@ -47,6 +52,16 @@ def test_requirements_lock_and_installation_agree():
         # A lock made with a late 3.11 may name releases that an early one cannot install.
         supported = metadata(name).get("Requires-Python", "")
         assert SpecifierSet(supported).contains("3.11.0"), f"{name} {version}"
+
+
+def test_the_package_requires_what_the_library_imports():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    requirements = [Requirement(line) for line in project["dependencies"]]
+    assert {requirement.name for requirement in requirements} == REQUIRED
+    for requirement in requirements:
+        assert requirement.specifier.contains(metadata(requirement.name)["Version"])
+    citation = YAML(typ="safe").load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == project["version"]
 
 
 def test_conda_installs_the_same_files():

@@ -123,6 +123,7 @@ COMMANDS = (
     "study.pipeline.kernel",
     "study.report",
     "study.report.build",
+    "study.report.compare",
     "study.report.conf",
     "study.report.look",
     "study.report.readme",

@@ -1,6 +1,7 @@
 """`python -m study.report` builds the report from what the pipeline produced."""
 
 import argparse
+import json
 import sys
 
 import pandas as pd
@@ -24,7 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (ReportError, InputsChanged, OSError) as error:  # of which a full disk is one
         print(f"report: {error}", file=sys.stderr)
         return 1
-    score = pd.read_csv(page.with_name("files") / "claims.csv")["counted"].value_counts()
+    files = page.with_name("files")
+    claims = pd.read_csv(files / "claims.csv")
+    score = claims["counted"].value_counts()
+    corrected = claims["corrected"].value_counts()
+    metrics = {"claims": score.to_dict(), "claims after Holm": corrected.to_dict()}
+    (files / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     print(f"report: of {score.sum()} claims of the papers {in_words(score)}")
     print(f"report: open {page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}")
     return 0
